@@ -1,0 +1,55 @@
+"""Finds every rule; the file's name is its code and name, its docstring the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from allaboard import rules
+from allaboard.contracts import Rule
+from allaboard.discover import Broken, plugins
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One rule of the catalogue with what its file's name and docstring say."""
+
+    code: str
+    name: str
+    page: str
+    rule: Rule[Any]
+
+    @property
+    def title(self) -> str:
+        """The first line of the page."""
+        return self.page.partition("\n")[0].rstrip(".")
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All rules by code, and those that could not be loaded."""
+
+    entries: tuple[Entry, ...]
+    broken: tuple[Broken, ...]
+
+    def find(self, code_or_name: str) -> Entry | None:
+        """The rule with this code (any case) or name; None where there is none."""
+        wanted = code_or_name.strip().lower()
+        return next((e for e in self.entries if wanted in (e.code.lower(), e.name)), None)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The rules of this installation, loaded once."""
+    entries: list[Entry] = []
+    broken: list[Broken] = []
+    for plugin in plugins(rules, "RULE", Rule):
+        if isinstance(plugin, Broken):
+            broken.append(plugin)
+            continue
+        assert isinstance(plugin.value, Rule)
+        code, _, name = plugin.stem.partition("_")
+        page = (plugin.module.__doc__ or "").strip()
+        entries.append(Entry(code.upper(), name.replace("_", "-"), page, plugin.value))
+    return Catalogue(tuple(sorted(entries, key=lambda e: e.code)), tuple(broken))

@@ -1,0 +1,50 @@
+"""Loads every file of a plug-in room. A plug-in that fails to load is reported, not fatal."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import ModuleType
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One loaded plug-in: the file's stem, its module, and the object it ends in."""
+
+    stem: str
+    module: ModuleType
+    value: object
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A plug-in that could not be loaded, and why."""
+
+    stem: str
+    why: str
+
+
+def plugins(room: ModuleType, attribute: str, kind: type) -> Iterator[Plugin | Broken]:
+    """Every file of ``room`` (a package), then every entry point of the group named after it.
+
+    A file must end in ``attribute``, an instance of ``kind``.
+    """
+    for info in pkgutil.iter_modules(room.__path__):
+        if not info.ispkg:
+            yield _load(f"{room.__name__}.{info.name}", info.name, attribute, kind)
+    for entry in entry_points(group=room.__name__):
+        yield _load(entry.module, entry.name, attribute, kind)
+
+
+def _load(module_name: str, stem: str, attribute: str, kind: type) -> Plugin | Broken:
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        return Broken(stem, f"{type(error).__name__}: {error}")
+    value = getattr(module, attribute, None)
+    if not isinstance(value, kind):
+        return Broken(stem, f"{module_name} must end with {attribute} = {kind.__name__}(...)")
+    return Plugin(stem, module, value)

@@ -1,0 +1,46 @@
+"""The job-wide view that the startup, runtime and exit rules read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts.member import Member
+
+
+class LockWait(msgspec.Struct, frozen=True):
+    """One process that waits for a file lock, as /proc/locks shows it; ``holders`` are pids."""
+
+    waiter: int
+    holders: tuple[int, ...]
+    path: str
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known of a job at ``now`` (s, CLOCK_MONOTONIC).
+
+    ``launched`` workers were started by us, 0 where another launcher starts them; ``rolled_at`` is
+    when the roll call was complete; ``progress_at`` when any member last did anything new;
+    ``stall_after`` the silence (s) after which the job counts as standing still, from its own
+    median step; ``timeout`` bounds the wait for a member that was never heard of.
+    """
+
+    now: float
+    launched: int
+    members: tuple[Member, ...]
+    launched_at: float = 0.0
+    timeout: float = 60.0
+    rolled_at: float | None = None
+    progress_at: float = 0.0
+    median_step: float | None = None
+    stall_after: float = 5.0
+    lock_waits: tuple[LockWait, ...] = ()
+    ended: bool = False
+
+    @property
+    def alive(self) -> tuple[Member, ...]:
+        return tuple(m for m in self.members if m.alive)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the job as a whole has stood still for longer than its own rhythm explains."""
+        return bool(self.alive) and self.now - self.progress_at >= self.stall_after

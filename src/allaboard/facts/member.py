@@ -1,0 +1,174 @@
+"""One process that takes part in a job: how far it got, where it is, how it ended.
+
+All times are seconds of CLOCK_MONOTONIC, which every process of a host shares.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from allaboard.facts.finding import Who
+
+
+class Phase(IntEnum):
+    """How far a member got, in the order in which it happens."""
+
+    LAUNCHED = 0
+    """The process exists; its probe has not spoken."""
+    STARTED = 1
+    """The interpreter is up and runs the user's code."""
+    IMPORTING = 2
+    """Inside the import of a framework."""
+    IMPORTED = 3
+    """The framework is imported; the user's own code runs."""
+    ARRIVED = 4
+    """Entered the framework's distributed init; held until the roll call is complete."""
+    JOINING = 5
+    """Let through; inside the framework's own init."""
+    JOINED = 6
+    """Left the framework's init."""
+    TRAINING = 7
+    """Has done at least one step."""
+    LEAVING = 8
+    """The interpreter is shutting down."""
+    ENDED = 9
+    """The process is gone."""
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One Python frame; ``text`` is its source line where it could be read."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is the user's own code: neither standard library, nor installed, nor ours."""
+        foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/allaboard/probe/")
+        return not self.file.startswith("<frozen") and not any(p in self.file for p in foreign)
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
+
+
+class Stack(msgspec.Struct, frozen=True, kw_only=True):
+    """The main thread's frames, innermost first, and what several looks at it showed.
+
+    ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
+    within one function; ``by`` names how it was taken (faulthandler, py-spy).
+    """
+
+    frames: tuple[Frame, ...]
+    taken_at: float
+    samples: int = 1
+    span: float = 0.0
+    moving: bool = False
+    by: str = "faulthandler"
+
+    @property
+    def user(self) -> Frame | None:
+        """The innermost frame of the user's own code."""
+        return next((f for f in self.frames if f.is_user), None)
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What a member told its framework at init.
+
+    ``place`` is where it means to meet the others (``tcp://127.0.0.1:20001``); ``cluster`` maps
+    ``"worker:0"`` to an address where the framework has a cluster spec; ``origin`` says where the
+    values were read (the call's arguments, the environment).
+    """
+
+    framework: str
+    call: str
+    rank: int
+    world_size: int
+    job: str = "worker"
+    index: int = -1
+    place: str = ""
+    cluster: dict[str, str] = {}
+    backend: str = ""
+    origin: str = ""
+
+
+class Op(msgspec.Struct, frozen=True):
+    """A collective that a member is inside of now, the ``number``-th that it entered."""
+
+    name: str
+    number: int
+    since: float
+
+
+class Raised(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception that reached the top of a member's main thread."""
+
+    type: str
+    message: str
+    at: float
+    where: Frame | None = None
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended: a ``code``, or the ``signal`` that killed it.
+
+    ``oom`` when the kernel's out-of-memory killer took it (a counter of its cgroup rose);
+    ``ours`` when allaboard sent the signal.
+    """
+
+    at: float
+    code: int | None = None
+    signal: int | None = None
+    oom: bool = False
+    ours: bool = False
+    last_line: str = ""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one process now.
+
+    ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
+    process that has not declared itself and may be the one that is awaited; ``os_state`` is the
+    kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
+    per second; ``op`` the collective it is in.
+    """
+
+    who: Who
+    worker: int
+    phase: Phase
+    phase_since: float = 0.0
+    detail: str = ""
+    framework: str = ""
+    probed: bool = True
+    candidate: bool = False
+    launcher: bool = False
+    round: int = 0
+    declared: Declared | None = None
+    step: int = 0
+    step_at: float = 0.0
+    op: Op | None = None
+    ops: int = 0
+    os_state: str = "S"
+    os_state_since: float = 0.0
+    cpu: float = 0.0
+    io: float = 0.0
+    stack: Stack | None = None
+    raised: Raised | None = None
+    exit: Exit | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.exit is None
+
+    @property
+    def stopped(self) -> bool:
+        """Stopped by a signal (T) or held by a tracer (t), see proc(5)."""
+        return self.os_state in ("T", "t")
+
+    @property
+    def in_user_code(self) -> bool:
+        """Alive and not yet in the framework's init."""
+        return self.alive and self.phase < Phase.ARRIVED

@@ -1,0 +1,55 @@
+"""What `--report FILE.json` holds. The published JSON Schema is generated from these types."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from allaboard.facts.finding import Finding
+
+SCHEMA_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """How a run ended; each has one exit code."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    USAGE = "usage"
+    ROLL_CALL_FAILED = "roll-call-failed"
+    HANG = "hang"
+    INTERRUPTED = "interrupted"
+
+
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How one member ended: ``exit_code`` or ``signal`` (a name such as SIGKILL), or neither while
+    it lives; ``phase`` is the last one that it reached by itself."""
+
+    job: str
+    index: int
+    rank: int
+    host: str
+    pid: int
+    exit_code: int | None
+    signal: str | None
+    phase: str
+    step: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration."""
+
+    schema: int = SCHEMA_VERSION
+    allaboard: str
+    job: str
+    command: tuple[str, ...]
+    outcome: Outcome
+    reason: str
+    exit_code: int
+    started: str
+    seconds: float
+    run_dir: str
+    workers: tuple[WorkerReport, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()

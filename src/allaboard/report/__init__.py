@@ -1,0 +1,1 @@
+"""Faces: they render what is known, and compute nothing."""

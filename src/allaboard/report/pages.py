@@ -1,0 +1,66 @@
+"""A rule's page from its own file, and the folder docs/rules that is made of them.
+
+``python -m allaboard.report.pages DIR`` writes the folder; with ``--check`` it exits 1 and names
+the pages that are stale.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from allaboard.catalogue import Entry, catalogue
+
+
+def page(entry: Entry) -> str:
+    """Markdown: title, docstring, and what the rule says on the facts it is tested with."""
+    rule = entry.rule
+    said = "\n".join(f"- {name}: “{summary}”" for name, (_, summary) in rule.fires_on.items())
+    quiet = "\n".join(f"- {name}" for name in rule.silent_on)
+    staged = (
+        f"Staged on a real framework by: {', '.join(f'`{d}`' for d in rule.drill)}."
+        if rule.drill
+        else f"Not staged: {rule.unstaged}."
+    )
+    return (
+        f"# {entry.code} {entry.name}\n\n"
+        f"*Stage {rule.stage}, since {rule.since}.*\n\n{entry.page}\n\n"
+        f"## What it says\n\n{said}\n\n## Where it stays silent\n\n{quiet}\n\n{staged}\n"
+    )
+
+
+def pages() -> dict[str, str]:
+    """File name to text of every page and of the index."""
+    entries = catalogue().entries
+    texts = {f"{e.code}.md": page(e) for e in entries}
+    rows = "\n".join(f"| [{e.code}]({e.code}.md) | {e.name} | {e.title} |" for e in entries)
+    texts["README.md"] = (
+        "# All that allaboard can say\n\n"
+        "Made from `src/allaboard/rules`, one file a rule; "
+        "`allaboard explain CODE` prints the same.\n\n"
+        f"| code | name | says |\n|---|---|---|\n{rows}\n"
+    )
+    return texts
+
+
+def main(arguments: list[str]) -> int:
+    """Writes or checks the folder; 0 when all is well."""
+    check = "--check" in arguments
+    folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/rules"))
+    wanted = pages()
+    have = {p.name: p.read_text() for p in folder.glob("*.md")}
+    stale = sorted(n for n in wanted.keys() | have.keys() if wanted.get(n) != have.get(n))
+    if check:
+        if stale:
+            print(f"stale in {folder}: {', '.join(stale)}; run: make docs", file=sys.stderr)
+        return 1 if stale else 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in have.keys() - wanted.keys():
+        (folder / name).unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

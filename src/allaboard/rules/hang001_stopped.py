@@ -1,0 +1,75 @@
+"""A member is stopped: by a signal (SIGSTOP, Ctrl-Z) or held by a debugger.
+
+## Why it matters
+A stopped process does not fail, it stands. Its peers wait for it in their next collective:
+PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that
+the worker has crashed. Being stopped is certain as a state; who stopped it, and whether on purpose,
+cannot be told from here. So this alone never ends a job.
+
+## What to do
+Let it go on with `kill -CONT PID`. If a debugger holds it (state `t`), detach the debugger.
+Batch systems and some laptops' power savers stop processes too: look for who sends SIGSTOP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
+
+SETTLED = 1.0
+"""Seconds in the stopped state before it is said: shells and samplers stop a process briefly."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for member in view.alive:
+        if member.stopped and view.now - member.os_state_since >= SETTLED:
+            yield _claim(view, member)
+
+
+def _claim(view: JobView, member: Member) -> Claim:
+    traced = member.os_state == "t"
+    waiting = [(m, m.op) for m in view.alive if m.op is not None and m is not member]
+    evidence = [
+        Evidence(
+            f"state {member.os_state} for {view.now - member.os_state_since:.0f} s",
+            f"/proc/{member.who.pid}/stat",
+        )
+    ]
+    if waiting:
+        ranks = ", ".join(str(m.who.rank) for m, _ in waiting)
+        evidence.append(Evidence(f"rank {ranks} wait in {waiting[0][1].name}", "black box"))
+    return Claim(
+        summary=f"{member.who.job} {member.who.index} is "
+        + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead"),
+        who=(member.who,),
+        evidence=tuple(evidence),
+        fix="detach the debugger" if traced else f"kill -CONT {member.who.pid}",
+        since=member.os_state_since,
+    )
+
+
+def _view(state: str, since: float = 8.0) -> JobView:
+    worker = Member(
+        who=Who(index=1, rank=1, host="a", pid=4242),
+        worker=1,
+        phase=Phase.TRAINING,
+        os_state=state,
+        os_state_since=since,
+    )
+    return JobView(now=10.0, launched=2, members=(worker,))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "sigstop": (_view("T"), "worker 1 is stopped (SIGSTOP or Ctrl-Z), not dead"),
+        "debugger": (_view("t"), "worker 1 is held by a debugger"),
+    },
+    silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
+    since="0.1",
+    drill=("stopped",),
+)

@@ -1,0 +1,51 @@
+"""The tests that every rule brings along in its own file."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.catalogue import Entry, catalogue
+from allaboard.diagnose import diagnose
+
+ENTRIES = catalogue().entries
+FIRES = [
+    pytest.param(e, facts, said, id=f"{e.code}-{name}")
+    for e in ENTRIES
+    for name, (facts, said) in e.rule.fires_on.items()
+]
+SILENT = [
+    pytest.param(e, facts, id=f"{e.code}-{name}")
+    for e in ENTRIES
+    for name, facts in e.rule.silent_on.items()
+]
+
+
+def test_every_file_of_the_room_loads() -> None:
+    assert catalogue().broken == ()
+    assert ENTRIES
+
+
+def test_codes_and_names_are_unique() -> None:
+    assert len({e.code for e in ENTRIES}) == len(ENTRIES)
+    assert len({e.name for e in ENTRIES}) == len(ENTRIES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.code)
+def test_a_rule_explains_itself(entry: Entry) -> None:
+    assert entry.rule.fires_on and entry.rule.silent_on
+    assert "## Why it matters" in entry.page
+    assert "## What to do" in entry.page
+    assert bool(entry.rule.drill) != bool(entry.rule.unstaged), "a drill, or why there is none"
+
+
+@pytest.mark.parametrize(("entry", "facts", "said"), FIRES)
+def test_a_rule_fires(entry: Entry, facts: object, said: str) -> None:
+    claims = [claim for _, claim in diagnose(facts, [entry])]
+    assert [c.summary for c in claims[:1]] == [said]
+    assert claims[0].evidence, "a finding without evidence convinces nobody"
+    assert claims[0].fix, "a finding without a next step helps nobody"
+
+
+@pytest.mark.parametrize(("entry", "facts"), SILENT)
+def test_a_rule_is_silent_on_its_near_miss(entry: Entry, facts: object) -> None:
+    assert [c.summary for _, c in diagnose(facts, [entry])] == []
