@@ -10,8 +10,8 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock"),
-    ("contracts", "stacks", "rollcall"),
+    ("facts", "probe", "clock", "reaper"),
+    ("contracts", "evidence", "rollcall"),
     ("discover", "hosts", "spec"),
     ("rules", "drills", "resolve"),
     ("catalogue",),

@@ -1,0 +1,58 @@
+"""Among the members that failed: who began it, and who fell because of it."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.facts import JobView, Member
+
+_OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """``began``: those whose failure has no earlier cause here, oldest first; ``fell``: the others."""
+
+    began: tuple[Member, ...]
+    fell: tuple[Member, ...]
+
+
+def failed(member: Member) -> bool:
+    """Whether it raised at the top, was killed, or ended with another code than 0. What allaboard
+    itself ended did not fail."""
+    end = member.exit
+    if end is not None and end.ours and member.raised is None:
+        return False
+    if member.raised is not None:
+        return member.raised.type not in ("SystemExit", "KeyboardInterrupt") or _bad(member)
+    return _bad(member)
+
+
+def failed_at(member: Member) -> float:
+    """When it failed (s, monotonic): when it raised, else when it ended."""
+    times = [t.at for t in (member.raised, member.exit) if t is not None]
+    return min(times)
+
+
+def failures(view: JobView) -> Failures:
+    """Splits the failed members of a job; launchers that only pass on a child's end are left out."""
+    ordered = sorted((m for m in view.members if failed(m) and not m.launcher), key=failed_at)
+    began = [m for i, m in enumerate(ordered) if _own(m, first=i == 0)]
+    return Failures(tuple(began), tuple(m for m in ordered if m not in began))
+
+
+def _own(member: Member, first: bool) -> bool:
+    """A failure of its own: the first that does not speak of a peer, every exception that does not,
+    and every kill that nobody sends to the survivors of another's failure."""
+    if lost_peer(member):
+        return False
+    if first or member.raised is not None:
+        return True
+    return member.exit is not None and (member.exit.signal in _OWN_SIGNALS or member.exit.oom)
+
+
+def _bad(member: Member) -> bool:
+    end = member.exit
+    return end is not None and (end.signal is not None or end.code not in (0, None))
