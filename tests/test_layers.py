@@ -78,6 +78,8 @@ def test_the_probe_imports_the_standard_library_alone() -> None:
         if room in STDLIB_ONLY:
             for line, name in imported(file):
                 top = name.partition(".")[0]
+                if file.parent.name == "adapters" and top == file.stem:
+                    continue  # inside a call, when the user has imported it already
                 if top not in sys.stdlib_module_names and top != "_allaboard_probe":
                     wrong.append(f"{file.relative_to(SRC)}:{line} {name}")
     assert wrong == []

@@ -13,7 +13,6 @@ from allaboard.coordinator.events import BoxReading
 from allaboard.facts import Declared, Frame, Op, Raised
 from allaboard.probe import blackbox as layout
 
-
 T = TypeVar("T")
 
 

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-
 import typer
 from typer.core import TyperCommand
 
