@@ -19,6 +19,7 @@ ROWS: list[tuple[str, ...]] = [
     ("coordinator",),
     ("report",),
     ("agent",),
+    ("rehearse",),
     ("cli",),
     ("__main__",),
 ]

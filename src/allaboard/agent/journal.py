@@ -28,6 +28,9 @@ class Journal:
     def event(self, at: str, text: str) -> None:
         self._write({"kind": "event", "at": at, "text": text})
 
+    def worker(self, worker: int, pid: int, boxes: Path) -> None:
+        self._write({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
+
     def report(self, report: Report, also: Path | None) -> None:
         """Writes ``report.json`` here, and to the file that the user named."""
         text = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"

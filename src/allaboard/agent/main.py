@@ -180,10 +180,8 @@ class Agent:
 
     def _end(self, now: float, command: End) -> None:
         self._say(now, command.reason)
-        findings = [f for f in self.job.ledger.findings if f.severity == "error"]
-        text = "\n".join(line for f in findings for line in finding_lines(f))
         for box in self.watch.boxes.values():
-            box.say(f"allaboard: {command.reason}\n{text}")
+            box.say(f"allaboard: {command.reason}")
             box.beat(now, self.let_through.get(box.pid, 0), verdict=1)
         patience = LEAVE if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         self.ending = asyncio.ensure_future(self._terminate(patience, signal.SIGTERM, group=False))
@@ -280,6 +278,7 @@ class Agent:
             worker, pid = int(str(message["spawned"])), int(str(message["pid"]))
             self.pids[worker] = pid
             self.watch.launched(worker, pid)
+            self.journal.worker(worker, pid, self.launch.boxes)
             file = oom.counter_file(pid)
             self.ooms[worker] = (file, oom.count(file))
             self.events.append(Launched(worker=worker, pid=pid, at=float(str(message["at"]))))

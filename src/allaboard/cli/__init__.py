@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "explain", "rules")
+COMMANDS = ("run", "explain", "rules", "drill")
 """One module each in this folder, with a function ``command``."""
 
 _HELP = (

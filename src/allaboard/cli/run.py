@@ -73,7 +73,8 @@ def command(
     """Start a training job, see who is there, watch it, and say what is wrong while it is wrong."""
     from allaboard.launch.local import CannotStart, Plan, launch, new_job_id
 
-    wrapped = bool(ctx.meta.get("allaboard.dashes"))
+    dashes = bool(ctx.meta.get("allaboard.dashes"))
+    wrapped = dashes and n is None
     if n is not None and n < 1:
         _usage(f"-n {n}: a job needs at least one worker; try: allaboard run -n 4 train.py")
     if on_hang not in HANG:
@@ -81,10 +82,10 @@ def command(
     for name, value in (("--timeout", timeout), ("--grace", grace), ("--hang-after", hang_after)):
         if not 0 <= value < 1e9:
             _usage(f"{name} {value:g}: seconds, 0 or more")
-    if wrapped and n is not None and n > 1 and module is not None:
-        _usage("-m MODULE and -- COMMAND exclude each other")
+    if dashes and module is not None:
+        _usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
     job = new_job_id()
-    words = _command(command or [], module, wrapped)
+    words = _command(command or [], module, dashes)
     plan = Plan(
         command=words,
         size=n or 1,
@@ -123,10 +124,10 @@ def _gate_without_n() -> str:
     return "" if any(v in os.environ for v in described) else "local"
 
 
-def _command(words: list[str], module: str | None, wrapped: bool) -> list[str]:
+def _command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
     from allaboard.launch.local import python
 
-    if wrapped:
+    if as_it_is:
         if not words:
             _usage("nothing to run after --; try: allaboard run -- torchrun train.py")
         if shutil.which(words[0]) is None:
@@ -200,7 +201,8 @@ def _run_dir(wanted: Path | None, job: str) -> Path:
             ignore = base / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n")
-            (base / job / "logs").mkdir(parents=True, mode=0o700)
+            (base / job).mkdir(mode=0o700)
+            (base / job / "logs").mkdir(mode=0o700)
         except OSError:
             continue
         return base / job

@@ -143,7 +143,8 @@ class Job:
 
     def view(self, now: float) -> JobView:
         """The frozen picture of the job that rules and faces read."""
-        members = tuple(r.member(self._is_launcher(r)) for r in self.records.values())
+        ordered = sorted(self.records.values(), key=lambda r: (r.worker, r.rank, r.pid))
+        members = tuple(r.member(self._is_launcher(r)) for r in ordered)
         step = self.median_step
         return JobView(
             now=now,

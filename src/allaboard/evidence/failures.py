@@ -7,7 +7,7 @@ import signal
 import msgspec
 
 from allaboard.evidence.lost_peer import lost_peer
-from allaboard.facts import JobView, Member
+from allaboard.facts import JobView, Member, Phase
 
 _OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 
@@ -41,6 +41,20 @@ def failures(view: JobView) -> Failures:
     ordered = sorted((m for m in view.members if failed(m) and not m.launcher), key=failed_at)
     began = [m for i, m in enumerate(ordered) if _own(m, first=i == 0)]
     return Failures(tuple(began), tuple(m for m in ordered if m not in began))
+
+
+def before_init(view: JobView, one: Member) -> bool:
+    """Whether this failure before init is still JOIN003's to tell: others are alive and may yet come
+    to init and wait there. After ``UNDECIDED`` s it is told anyway."""
+    if one.phase >= Phase.JOINING or view.launched == 1:
+        return False
+    held = any(m.phase is Phase.ARRIVED for m in view.alive)
+    coming = any(m.in_user_code and not m.launcher for m in view.alive)
+    return held or (coming and view.now - failed_at(one) < UNDECIDED)
+
+
+UNDECIDED = 4.0
+"""Seconds."""
 
 
 def _own(member: Member, first: bool) -> bool:

@@ -16,8 +16,8 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import Failures, failures
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.evidence.failures import Failures, before_init, failures
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, member, waiting
 
 _CRASH = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE")
@@ -29,8 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
         end = one.exit
         if end is None or end.signal is None or end.oom or one.raised is not None:
             continue
-        # Before init, JOIN003 says it, as soon as somebody waits for it there.
-        if one.phase >= Phase.JOINING or view.rolled_at is None:
+        if not before_init(view, one):
             yield _claim(one, found)
 
 
@@ -78,5 +77,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("killed",),
+    drill=("killed", "tf-killed"),
 )

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import Failures, failures
+from allaboard.evidence.failures import Failures, before_init, failures
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
@@ -23,16 +23,14 @@ def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     same: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for one in found.began:
-        if one.raised is not None and one.raised.type != "MemoryError" and _seen(view, one):
+        if (
+            one.raised is not None
+            and one.raised.type != "MemoryError"
+            and not before_init(view, one)
+        ):
             same[(one.raised.type, str(one.raised.where))].append(one)
     for members in same.values():
         yield _claim(members, found)
-
-
-def _seen(view: JobView, one: Member) -> bool:
-    """Before init JOIN003 says it while somebody waits; here, when nobody does."""
-    held_back = any(m.phase is Phase.ARRIVED and m.alive for m in view.members)
-    return one.phase >= Phase.JOINING or not held_back
 
 
 def _claim(members: list[Member], found: Failures) -> Claim:
@@ -85,5 +83,5 @@ RULE = Rule(
         "all is well": job(waiting(0), coming(1)),
     },
     since="0.1",
-    drill=("exception",),
+    drill=("exception", "tf-exception"),
 )

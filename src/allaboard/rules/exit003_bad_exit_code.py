@@ -13,18 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failures
+from allaboard.evidence.failures import before_init, failures
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held_back = any(m.phase is Phase.ARRIVED and m.alive for m in view.members)
     for one in failures(view).began:
         end = one.exit
         if end is None or end.signal is not None or not _silent(one):
             continue
-        if one.phase >= Phase.JOINING or not held_back:
+        if not before_init(view, one):
             yield Claim(
                 summary=f"{one.who.job} {one.who.index} ended with exit code {end.code}"
                 + (f" after step {one.step}" if one.step else ""),

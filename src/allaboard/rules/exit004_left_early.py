@@ -98,5 +98,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("leaves-early",),
+    drill=("leaves-early", "tf-leaves-early"),
 )

@@ -83,5 +83,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("stuck-in-python",),
+    drill=("stuck-in-python", "tf-stuck-in-python"),
 )

@@ -73,5 +73,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("asleep",),
+    drill=("asleep", "tf-asleep"),
 )

@@ -133,5 +133,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("tf-wrong-port", "other-port"),
+    drill=("tf-wrong-port", "tf-order", "other-port"),
 )

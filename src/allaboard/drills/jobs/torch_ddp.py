@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -22,7 +23,8 @@ from torch.utils.data import DataLoader, Dataset
 class Digits(Dataset):
     """Random images with a rule to learn; one item may never come."""
 
-    def __init__(self, size, silent_at=-1):
+    def __init__(self, size, silent_at=-1, marked=None):
+        self.marked = marked
         generator = torch.Generator().manual_seed(7)
         self.images = torch.randn(size, 64, generator=generator)
         self.labels = (self.images.sum(1) > 0).long()
@@ -33,6 +35,7 @@ class Digits(Dataset):
 
     def __getitem__(self, index):
         if index == self.silent_at:
+            mark(self.marked)
             read_from_a_dead_mount()
         return self.images[index], self.labels[index]
 
@@ -115,30 +118,41 @@ def before_init(name, guilty):
         os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
 
 
+def mark(path):
+    """When the fault began, for those who measure how long it takes to be found."""
+    if path:
+        Path(path).write_text(str(time.time()))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="")
     parser.add_argument("--guilty", type=int, default=-1)
     parser.add_argument("--at-step", type=int, default=60)
     parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--timeout", type=float, default=1800)
+    parser.add_argument("--mark")
     parser.add_argument("--loader-workers", type=int, default=0)
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
     guilty = rank == options.guilty
+    if guilty:
+        mark(options.mark)
     if options.fault == "never-comes":
         os.environ["WORLD_SIZE"] = str(int(os.environ["WORLD_SIZE"]) + 1)
     before_init(options.fault, guilty)
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=timedelta(seconds=options.timeout))
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     silent = options.fault == "stuck-in-data-loader" and guilty
-    data = Digits(options.at_step * 8 + 64, silent_at=options.at_step * 8 if silent else -1)
+    data = Digits(options.at_step * 8 + 64, options.at_step * 8 if silent else -1, options.mark)
     step = 0
     while step < options.steps:
         for images, labels in DataLoader(data, batch_size=8, num_workers=options.loader_workers):
             step += 1
             if guilty and step == options.at_step:
+                mark(options.mark)
                 fail(options.fault, rank)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(images), labels)
