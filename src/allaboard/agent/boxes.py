@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -116,7 +117,7 @@ class OpenBox:
             layout.TIME.unpack_from(self.map, layout.RING_AT + (n % layout.RING) * 8)[0]
             for n in range(step - known + 1, step + 1)
         ]
-        return tuple(b - a for a, b in zip(times, times[1:], strict=False) if b >= a)
+        return tuple(b - a for a, b in pairwise(times) if b >= a)
 
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""

@@ -41,6 +41,8 @@ from allaboard.report.text import finding_lines, progress, summary_lines
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 QUICK, CALM = 0.05, 0.5
 """Seconds between two looks: while the job starts or stands still, and while it trains."""
+SLOW = 1.0
+"""Seconds between two looks at what changes rarely."""
 OVERSLEPT = 2.0
 """An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
 LEAVE = 1.0
@@ -91,6 +93,9 @@ class Agent:
         self.wake = asyncio.Event()
         self.open_streams = 0
         self.interrupts = 0
+        self.next_slow = 0.0
+        self.done: set[int] = set()
+        self.failed_to_start = False
         self.ending: asyncio.Task[None] | None = None
         self.looking: asyncio.Task[None] | None = None
 
@@ -126,7 +131,17 @@ class Agent:
             box.beat(now, self.let_through.get(box.pid, 0))
         for command in self.job.handle(now, *events):
             self._do(now, command)
+        if now >= self.next_slow:
+            self.next_slow = now + SLOW
+            self._count_ooms()
         self.terminal.status(self._status(now))
+
+    def _count_ooms(self) -> None:
+        """A process may be moved to another control group; its count there starts when it comes."""
+        for worker, pid in self.pids.items():
+            file = oom.counter_file(pid) if worker not in self.done else None
+            if file is not None and file != self.ooms.get(worker, (None, 0))[0]:
+                self.ooms[worker] = (file, oom.count(file))
 
     def _pause(self, now: float) -> float:
         silent = now - self.job.progress_at > 1.0
@@ -231,7 +246,6 @@ class Agent:
     # -- what comes in ------------------------------------------------------------------------
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.done: set[int] = set()
         self.launch.reaper.setblocking(False)
         loop.add_reader(self.launch.reaper, self._from_reaper)
         for worker, log in zip(self.launch.workers, self.logs, strict=True):
@@ -279,8 +293,6 @@ class Agent:
             self.pids[worker] = pid
             self.watch.launched(worker, pid)
             self.journal.worker(worker, pid, self.launch.boxes)
-            file = oom.counter_file(pid)
-            self.ooms[worker] = (file, oom.count(file))
             self.events.append(Launched(worker=worker, pid=pid, at=float(str(message["at"]))))
         elif "failed" in message:
             worker = int(str(message["failed"]))
@@ -290,8 +302,6 @@ class Agent:
             self.failed_to_start = True
         elif "exited" in message:
             self._worker_exited(message)
-
-    failed_to_start = False
 
     def _worker_exited(self, message: dict[str, object]) -> None:
         worker, pid = int(str(message["exited"])), int(str(message["pid"]))

@@ -206,7 +206,7 @@ def _run_dir(wanted: Path | None, job: str) -> Path:
         except OSError:
             continue
         return base / job
-    _usage("no folder for the run: neither here nor in the temporary folder; give --run-dir DIR")
+    return _usage("no folder for the run: neither here nor in the temporary folder; give --run-dir")
 
 
 def _usage(message: str) -> NoReturn:

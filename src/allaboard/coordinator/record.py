@@ -75,9 +75,15 @@ class Record:
         box = self.box
         declared = box.declared if box is not None else None
         rank = declared.rank if declared is not None else self.rank
+        if declared is not None and declared.world_size == 1 and self.rank >= 0:
+            rank = self.rank  # who believes to be alone is known by the place it was started in
         who = Who(
             job=declared.job if declared is not None else "worker",
-            index=_index(declared.index if declared is not None else -1, rank, self.worker),
+            index=_index(
+                declared.index if declared is not None and declared.world_size > 1 else -1,
+                rank,
+                self.worker,
+            ),
             rank=rank,
             host=self.host,
             pid=self.pid,

@@ -7,8 +7,6 @@ DRILL = Drill(
     expects="JOIN006",
     fault="no-cluster",
     guilty=2,
-    blames=(0,),
     inside=True,
     exit_codes=(3,),
-    allowed=("JOIN005",),
 )

@@ -14,6 +14,10 @@ import msgspec
 from allaboard.facts import JobView, Member, Phase
 
 
+SETTLE = 10.0
+"""Seconds after the last arrival from which a comparison does not wait for late members any more."""
+
+
 class Roll(msgspec.Struct, frozen=True, kw_only=True):
     """One roll call. ``size`` is the world size that most members declared; ``here`` have entered
     init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
@@ -43,6 +47,10 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
         """Missing ranks that no living or ended process can account for."""
         spare = len(self.missing) - len(self.late) - len(self.gone)
         return self.missing[len(self.missing) - spare :] if spare > 0 else ()
+
+    def settled(self, now: float) -> bool:
+        """Whether everybody who may still come is here: before that, a majority may turn."""
+        return not self.late or now - self.last_arrival >= SETTLE
 
     @property
     def last_arrival(self) -> float:
@@ -100,7 +108,8 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
     by_rank: dict[int, list[Member]] = defaultdict(list)
     for member in here:
         assert member.declared is not None
-        by_rank[member.declared.rank].append(member)
+        if member.declared.world_size == size:  # another world's rank says nothing about this one
+            by_rank[member.declared.rank].append(member)
     others = [m for m in people if m not in here and (m.declared is None or m in group)]
     missing = tuple(r for r in range(size) if r not in by_rank)
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}

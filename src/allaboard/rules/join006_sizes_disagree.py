@@ -22,7 +22,7 @@ from allaboard.rollcall.roll import Roll, roll_calls
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         present = {s: ms for s, ms in roll.sizes.items() if any(_now(m) for m in ms)}
-        if len(present) > 1:
+        if len(present) > 1 and roll.settled(view.now):
             yield _claim(roll)
 
 

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import declared, gathering, held
+from allaboard.facts.samples import coming, declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        if roll.held:
+        if roll.held and roll.settled(view.now):
             yield from _tasks(roll)
             yield from _places(roll)
 
@@ -127,6 +127,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "one more may come and decide the majority": gathering(
+            _tf(0), _tf(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
+        ),
         "one cluster": gathering(_tf(0), _tf(1), _tf(2)),
         "another name for the same host": gathering(
             _tf(0), _tf(1, worker_0="localhost:20000"), _tf(2)
