@@ -159,6 +159,7 @@ class Job:
             median_step=step,
             stall_after=stall_after(self.records.values(), step),
             lock_waits=self.lock_waits,
+            ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
         )
 

@@ -48,8 +48,7 @@ def before_init(view: JobView, one: Member) -> bool:
     to init and wait there. After ``UNDECIDED`` s it is told anyway."""
     if (one.round > 0 and one.phase is not Phase.ARRIVED) or view.launched == 1:
         return False
-    held = any(m.phase is Phase.ARRIVED for m in view.alive)
-    held = held or any(m.exit is not None and m.exit.ours for m in view.members)
+    held = view.ending or any(m.phase is Phase.ARRIVED for m in view.alive)
     coming = any(m.in_user_code and not m.launcher for m in view.alive)
     return held or (coming and view.now - failed_at(one) < UNDECIDED)
 

@@ -22,7 +22,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     when the roll call was complete; ``progress_at`` when any member last did anything new;
     ``stall_after`` the silence (s) after which the job counts as standing still, from its own
     median step; ``timeout`` bounds the wait for a member that was never heard of, ``timeout_hard`` that
-    for one that is alive and does not come; ``gated`` when members are held until all are here.
+    for one that is alive and does not come; ``gated`` when members are held until all are here; ``ending`` when allaboard is ending the job.
     """
 
     now: float
@@ -37,6 +37,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     median_step: float | None = None
     stall_after: float = 5.0
     lock_waits: tuple[LockWait, ...] = ()
+    ending: bool = False
     ended: bool = False
 
     @property

@@ -13,7 +13,6 @@ import msgspec
 
 from allaboard.facts import JobView, Member, Phase
 
-
 SETTLE = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
