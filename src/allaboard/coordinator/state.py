@@ -179,7 +179,7 @@ class Job:
 
     def _gate(self, now: float, rolls: tuple[Roll, ...], startup: list[Claim]) -> Iterator[Command]:
         """Lets a complete roll call through; what a startup rule proved wrong stays held."""
-        if any(proven(claim) for claim in startup):
+        if self.ending is not None or any(proven(claim) for claim in startup):
             return
         for roll in rolls:
             if not roll.complete:

@@ -37,8 +37,10 @@ def failed_at(member: Member) -> float:
 
 
 def failures(view: JobView) -> Failures:
-    """Splits the failed members of a job; launchers that only pass on a child's end are left out."""
-    ordered = sorted((m for m in view.members if failed(m) and not m.launcher), key=failed_at)
+    """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
+    unless it is all that failed."""
+    bad = [m for m in view.members if failed(m)]
+    ordered = sorted([m for m in bad if not m.launcher] or bad, key=failed_at)
     began = [m for i, m in enumerate(ordered) if _own(m, first=i == 0)]
     return Failures(tuple(began), tuple(m for m in ordered if m not in began))
 

@@ -67,14 +67,25 @@ def _how_far(member: Member) -> str:
     return f"{name}: {member.phase.name.lower()}"
 
 
-def summary_lines(report: Report, verbose: bool = False) -> list[str]:
+def summary_lines(report: Report) -> list[str]:
     """The last lines of a run."""
-    bad = report.outcome is not Outcome.COMPLETED
-    lines = [f"{report.outcome}: {report.reason} ({report.seconds:.1f} s, exit {report.exit_code})"]
-    errors = [f for f in report.findings if f.severity == "error"]
-    if bad or report.findings:
-        counted = f"{len(report.findings)} finding{'s' * (len(report.findings) != 1)}"
-        named = f", first: {errors[0].rule} {errors[0].summary}" if errors else ""
-        lines.append(f"{counted}{clean(named)}")
+    end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
+    if report.outcome is Outcome.FAILED:
+        end += f": {report.reason}"
+    lines = [end]
+    if report.findings:
+        named = "; ".join(_named(f) for f in report.findings[:4])
+        more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""
+        lines.append(
+            f"{len(report.findings)} findings: {named}{more}".replace("1 findings", "1 finding")
+        )
+    elif report.outcome is not Outcome.COMPLETED:
+        lines.append("no finding: no rule knows what happened; the logs may")
+    if report.findings or report.outcome is not Outcome.COMPLETED:
         lines.append(f"logs, journal and report: {report.run_dir}")
     return lines
+
+
+def _named(finding: Finding) -> str:
+    who = ", ".join(f"{w.job} {w.index}" for w in finding.who[:4])
+    return f"{finding.rule} {finding.name} ({who})" if who else f"{finding.rule} {finding.name}"
