@@ -30,7 +30,7 @@ async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
     if box is not None:
         frames = await _ask(box)
     if not frames:
-        frames, by = await spy(pid), "py-spy"
+        (frames, _), by = await spy(pid), "py-spy"
     below = proc.descendants(pid)
     own = proc.stat(pid)
     return Looked(
@@ -77,28 +77,28 @@ async def _answer(file: Path) -> str:
     return file.read_text(errors="replace")
 
 
-async def spy(pid: int) -> tuple[Frame, ...]:
-    """The main thread's frames by py-spy, without pausing the process; empty where it may not."""
+async def spy(pid: int) -> tuple[tuple[Frame, ...], str]:
+    """The main thread's frames by py-spy, without pausing the process; or none, and why."""
     program = spy_program()
     if program is None:
-        return ()
+        return (), "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
+    pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
         )
-    except OSError:
-        return ()
+    except OSError as error:
+        return (), f"py-spy: {error.strerror}"
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), SPY)
+        output, errors = await asyncio.wait_for(process.communicate(), SPY)
     except TimeoutError:
         process.kill()
         await process.wait()
-        return ()
-    return parse_pyspy(output, pid)
+        return (), f"py-spy gave no answer in {SPY:g} s"
+    frames = parse_pyspy(output, pid)
+    said = errors.decode("utf-8", "replace").strip().splitlines()
+    return frames, "" if frames else f"py-spy: {said[0] if said else 'no Python frames'}"
 
 
 def spy_program() -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "explain", "rules", "drill")
+COMMANDS = ("run", "explain", "rules", "drill", "diagnose")
 """One module each in this folder, with a function ``command``."""
 
 _HELP = (
