@@ -54,7 +54,7 @@ class Drill:
         heal: undoes ``outside``, whatever happened in between.
         arguments: further arguments of the script.
         options: further options of ``allaboard run``.
-        command: the interpreter, where it is not plain Python.
+        command: the command before the script, where it is not plain Python; {python} stands for it.
         exit_codes: those that ``allaboard run`` may end with.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.

@@ -19,6 +19,7 @@ from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import Drill
 from allaboard.discover import Broken, plugins
 from allaboard.facts import Finding
+from allaboard.launch.local import python
 
 JOBS = Path(drills.__file__).parent / "jobs"
 AT_STEP = 60
@@ -28,7 +29,7 @@ LIMIT = 120.0
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """How a drill went. ``seconds`` from the fault to its finding, None where it was not found;
-    ``others`` are findings that nobody had a reason for."""
+    ``others`` are findings that nobody had a reason for; ``left_behind``: the black boxes are still there."""
 
     drill: str
     rule: str
@@ -40,10 +41,17 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[Finding, ...]
     findings: tuple[Finding, ...]
     output: str
+    left_behind: bool = False
 
     @property
     def passed(self) -> bool:
-        return self.found and self.right_rank and self.right_exit and not self.others
+        return (
+            self.found
+            and self.right_rank
+            and self.right_exit
+            and not self.others
+            and not self.left_behind
+        )
 
 
 @cache
@@ -120,7 +128,8 @@ class _Stage:
     def _command(self) -> list[str]:
         drill = self.drill
         script = [str(JOBS / drill.script)]
-        words = ["--", *drill.command, *script] if drill.command else script
+        command = [python() if word == "{python}" else word for word in drill.command]
+        words = ["--", *command, *script] if command else script
         if drill.inside:
             words += ["--fault", drill.fault or self.name, "--guilty", str(drill.guilty)]
             words += ["--at-step", str(self.at_step), "--mark", str(self.mark)]
@@ -184,6 +193,9 @@ class _Stage:
             others=tuple(f for f in findings if f.rule not in (drill.expects, *drill.allowed)),
             findings=tuple(findings),
             output=output,
+            left_behind=any(
+                Path(str(e["boxes"])).exists() for e in self._entries() if "boxes" in e
+            ),
         )
 
 

@@ -60,7 +60,9 @@ def test_a_finding_is_at_most_three_lines_and_harmless() -> None:
 
 def test_diagnose_tells_where_a_process_is(tmp_path: Path) -> None:
     script = tmp_path / "waits.py"
-    script.write_text("import time\ndef pause():\n    print('up', flush=True)\n    time.sleep(60)\npause()\n")
+    script.write_text(
+        "import time\ndef pause():\n    print('up', flush=True)\n    time.sleep(60)\npause()\n"
+    )
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()

@@ -95,7 +95,9 @@ def test_every_worker_gets_what_every_framework_asks_for(run: Callable[..., Done
 
 
 def test_logs_are_whole_in_one_file_a_rank(run: Callable[..., Done]) -> None:
-    done = run("import sys; print('out'); print('err', file=sys.stderr); print('no newline', end='')")
+    done = run(
+        "import sys; print('out'); print('err', file=sys.stderr); print('no newline', end='')"
+    )
     assert (done.folder / "run/logs/worker-1.log").read_text().split("\n") == [
         "out",
         "err",
@@ -114,8 +116,12 @@ def test_the_report_keeps_its_published_schema(run: Callable[..., Done]) -> None
     assert {w["rank"] for w in done.report["findings"][0]["who"]} == {0, 1}  # type: ignore[index]
 
 
-def test_one_failure_of_an_undistributed_script_lets_the_other_finish(run: Callable[..., Done]) -> None:
-    done = run("import os, time\nif os.environ['RANK'] == '0': os._exit(5)\ntime.sleep(1); print('done')")
+def test_one_failure_of_an_undistributed_script_lets_the_other_finish(
+    run: Callable[..., Done],
+) -> None:
+    done = run(
+        "import os, time\nif os.environ['RANK'] == '0': os._exit(5)\ntime.sleep(1); print('done')"
+    )
     assert done.code == 1 and "[1] done" in done.out
     assert [f["rule"] for f in done.report["findings"]] == ["EXIT003"]  # type: ignore[attr-defined]
 
@@ -138,12 +144,16 @@ def test_a_script_that_closes_its_output_or_all_its_files(run: Callable[..., Don
 
 
 def test_children_of_a_script_end_with_it(run: Callable[..., Done]) -> None:
-    script = "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0: time.sleep(300)\n"
+    script = (
+        "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0: time.sleep(300)\n"
+    )
     assert run(script).code == 0  # the fixture sees that nothing is left
 
 
 def test_sigint_is_passed_on_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    code, text = interrupted(tmp_path, signal.SIGINT, "import time; print('up', flush=True)\ntime.sleep(300)")
+    code, text = interrupted(
+        tmp_path, signal.SIGINT, "import time; print('up', flush=True)\ntime.sleep(300)"
+    )
     assert code == 130 and "KeyboardInterrupt" in text
 
 

@@ -4,7 +4,7 @@ from allaboard.contracts import Drill
 
 DRILL = Drill(
     script="torch_ddp.py",
-    command=("python", "-I"),
+    command=("{python}", "-I"),
     expects="HOST001",
     guilty=-1,
     workers=1,

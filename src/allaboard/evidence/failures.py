@@ -32,16 +32,34 @@ def failed(member: Member) -> bool:
 
 def failed_at(member: Member) -> float:
     """When it failed (s, monotonic): when it raised, else when it ended."""
-    times = [t.at for t in (member.raised, member.exit) if t is not None]
-    return min(times)
+    return member.raised.at if member.raised is not None else ended_at(member)
+
+
+def ended_at(member: Member) -> float:
+    """When a member that has ended began to end: the interpreter's shutdown closes its connections,
+    and its peers fall, seconds before the process is gone."""
+    assert member.exit is not None
+    if member.phase is Phase.LEAVING:
+        return min(member.phase_since, member.exit.at)
+    return member.exit.at
+
+
+def crashed_at_exit(member: Member) -> bool:
+    """Whether native code crashed while the interpreter shut down after a training without error."""
+    end = member.exit
+    crashed = end is not None and end.signal in (signal.SIGABRT, signal.SIGSEGV) and not end.ours
+    return crashed and member.phase is Phase.LEAVING and member.raised is None and member.step > 0
 
 
 def failures(view: JobView) -> Failures:
     """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
     unless it is all that failed."""
-    bad = [m for m in view.members if failed(m)]
+    bad = [m for m in view.members if failed(m) and not crashed_at_exit(m)]
     ordered = sorted([m for m in bad if not m.launcher] or bad, key=failed_at)
-    began = [m for i, m in enumerate(ordered) if _own(m, first=i == 0)]
+    # Peers notice a closed connection before the kernel tells us of the end: the first failure that
+    # does not speak of a peer is the beginning, whichever was seen first.
+    own = [m for m in ordered if not lost_peer(m)]
+    began = [m for i, m in enumerate(own) if _own(m, first=i == 0)]
     return Failures(tuple(began), tuple(m for m in ordered if m not in began))
 
 
@@ -62,8 +80,6 @@ UNDECIDED = 4.0
 def _own(member: Member, first: bool) -> bool:
     """A failure of its own: the first that does not speak of a peer, every exception that does not,
     and every kill that nobody sends to the survivors of another's failure."""
-    if lost_peer(member):
-        return False
     if first or member.raised is not None:
         return True
     return member.exit is not None and (member.exit.signal in _OWN_SIGNALS or member.exit.oom)

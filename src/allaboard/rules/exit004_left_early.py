@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failed, failed_at
+from allaboard.evidence.failures import ended_at, failed, failed_at
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.stall import stall
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
@@ -25,17 +25,19 @@ def check(view: JobView) -> Iterator[Claim]:
     gone = [m for m in view.members if _left(m)]
     if not gone:
         return
-    first = min(gone, key=_at)
-    victims = [m for m in view.members if m not in gone and _suffers(view, m, _at(first))]
+    first = min(gone, key=ended_at)
+    victims = [m for m in view.members if m not in gone and _suffers(view, m, ended_at(first))]
     if not victims:
         return
     leavers = [
         m
         for m in gone
-        if _at(m) <= min((failed_at(v) for v in victims if failed(v)), default=view.now)
+        if ended_at(m) <= min((failed_at(v) for v in victims if failed(v)), default=view.now)
     ]
     began = [
-        m for m in view.members if failed(m) and not lost_peer(m) and failed_at(m) <= _at(first)
+        m
+        for m in view.members
+        if failed(m) and not lost_peer(m) and failed_at(m) <= ended_at(first)
     ]
     if not began:
         yield _claim(leavers or [first], victims)
@@ -44,11 +46,6 @@ def check(view: JobView) -> Iterator[Claim]:
 def _left(one: Member) -> bool:
     end = one.exit
     return end is not None and end.code == 0 and one.round > 0 and not end.ours and not one.launcher
-
-
-def _at(one: Member) -> float:
-    assert one.exit is not None
-    return one.exit.at
 
 
 def _suffers(view: JobView, one: Member, since: float) -> bool:
@@ -71,7 +68,7 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
             Evidence(f"rank {ranks} waits in a collective or lost its peer", "stacks, exceptions"),
         ),
         fix="give every rank the same number of batches (DistributedSampler, drop_last=True)",
-        since=_at(gone[0]),
+        since=ended_at(gone[0]),
     )
 
 

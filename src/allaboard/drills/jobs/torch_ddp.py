@@ -4,6 +4,7 @@ The faults stand in the job's own code, as they do in life; nothing in here know
 """
 
 import argparse
+import atexit
 import fcntl
 import os
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # before init, or its defaults keep the group alive past destroy
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
@@ -97,6 +99,9 @@ def fail(name, rank):
         dist.broadcast(torch.ones(3), src=0)
     elif name == "killed-by-itself":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif name == "aborts-at-exit":
+        # What gloo's threads do now and then: native code aborts while Python goes down.
+        atexit.register(os.abort)
     elif name == "pause":
         time.sleep(1.5)
 
