@@ -98,11 +98,9 @@ def test_logs_are_whole_in_one_file_a_rank(run: Callable[..., Done]) -> None:
     done = run(
         "import sys; print('out'); print('err', file=sys.stderr); print('no newline', end='')"
     )
-    assert (done.folder / "run/logs/worker-1.log").read_text().split("\n") == [
-        "out",
-        "err",
-        "no newline",
-    ]
+    kept = (done.folder / "run/logs/worker-1.log").read_text()
+    assert kept.startswith(("out\n", "err\n"))
+    assert kept.count("no newline") == 1
     assert "[1] out" in done.out and "[1] no newline" in done.out and "[1] err" in done.err
 
 
@@ -231,7 +229,7 @@ def test_a_full_disk_under_the_run_folder(tmp_path: Path, run: Callable[..., Don
     [
         (["-n", "2", "no_such.py"], "no such script: no_such.py"),
         (["-n", "0", "x.py"], "-n 0"),
-        (["-n", "two", "x.py"], "'two' is not a valid int"),
+        (["-n", "two", "x.py"], "-n two: a number of workers"),
         (["-n", "2"], "no script"),
         (["-n", "2", "/bin/true"], "is not a Python script"),
         (["-n", "2", "/tmp"], "is a folder"),

@@ -191,6 +191,8 @@ def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world.tell()
     world.gone.add(1)
     world.tell(Exited(pid=101, at=world.clock.now, signal=9))
+    assert world.rules == [], "others may fall because of it, and are told with it"
+    world.wait(1.25)
     assert world.rules == ["EXIT001"] and world.end is None
     lost = Raised(
         type="RuntimeError", message="Connection closed by peer", at=world.clock.now + 0.3

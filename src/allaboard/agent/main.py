@@ -297,11 +297,12 @@ class Agent:
         elif "failed" in message:
             worker = int(str(message["failed"]))
             self.done.add(worker)
-            self.pids.setdefault(worker, 0)
+            self.pids[worker] = 0
             self._say(now, f"worker {worker} could not be started: {message['why']}")
             self.failed_to_start = True
         elif "exited" in message:
             self._worker_exited(message)
+        self.watch.ready = len(self.pids) == len(self.logs)
 
     def _worker_exited(self, message: dict[str, object]) -> None:
         worker, pid = int(str(message["exited"])), int(str(message["pid"]))

@@ -117,17 +117,15 @@ class WorkerLog:
 
     def feed(self, fd: int, data: bytes) -> None:
         """Takes what the worker wrote to ``fd``; b"" ends the stream."""
-        self._keep(data)
-        lines = (self._rest[fd] + data).replace(b"\r\n", b"\n").split(b"\n")
-        self._rest[fd] = lines.pop()
-        for line in lines:
+        whole, newline, rest = (self._rest[fd] + data).rpartition(b"\n")
+        self._keep(whole + newline)
+        for line in whole.split(b"\n") if newline else ():
             self._show(fd, line)
-        while len(self._rest[fd]) >= PIECE:
-            self._show(fd, self._rest[fd][:PIECE])
-            self._rest[fd] = self._rest[fd][PIECE:]
-        if not data and self._rest[fd]:
-            self._show(fd, self._rest[fd])
-            self._rest[fd] = b""
+        while len(rest) >= PIECE or (rest and not data):
+            self._keep(rest[:PIECE])
+            self._show(fd, rest[:PIECE])
+            rest = rest[PIECE:]
+        self._rest[fd] = rest
 
     def close(self) -> None:
         if self._file is not None:

@@ -12,10 +12,15 @@ _TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 
 class Watch:
-    """Keeps the open boxes and what belongs to which worker."""
+    """Keeps the open boxes and what belongs to which worker.
+
+    ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
+    from one of a worker's child.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.ready = False
         self.boxes: dict[int, OpenBox] = {}
         self.workers: dict[int, int] = {}
         self.gone: set[int] = set()
@@ -54,7 +59,8 @@ class Watch:
 
     def last(self, pid: int, now: float) -> list[Event]:
         """The last words of a worker that has ended: its box outlives it."""
-        self._open_new()
+        if pid not in self.boxes:
+            self._open(self.folder / f"{pid}.box")
         return [self._seen(pid, self.workers[pid], now, "X", 0.0)] if pid in self.boxes else []
 
     def _seen(self, pid: int, worker: int, now: float, state: str, cpu: float) -> Seen:
@@ -75,18 +81,22 @@ class Watch:
         )
 
     def _open_new(self) -> None:
-        for path in self.folder.glob("*.box"):
-            if path.stem in self._broken or not path.stem.isdigit() or int(path.stem) in self.boxes:
-                continue
-            try:
-                box = OpenBox(path)
-                box.read()
-            except (OSError, ValueError):
-                self._broken.add(path.stem)
-                continue
-            self.boxes[box.pid] = box
-            if box.pid not in self.workers:
-                self._known[box.pid] = box.identity.worker
+        for path in self.folder.glob("*.box") if self.ready else ():
+            if path.stem.isdigit() and int(path.stem) not in self.boxes:
+                self._open(path)
+
+    def _open(self, path: Path) -> None:
+        if path.stem in self._broken or not path.exists():
+            return
+        try:
+            box = OpenBox(path)
+            box.read()
+        except (OSError, ValueError):
+            self._broken.add(path.stem)
+            return
+        self.boxes[box.pid] = box
+        if box.pid not in self.workers:
+            self._known[box.pid] = box.identity.worker
 
     def _find_candidates(self) -> None:
         """Python children of the workers that have not declared themselves."""

@@ -27,6 +27,8 @@ SETTINGS: dict[str, Any] = {
     "cls": RunCommand,
     "context_settings": {"allow_interspersed_args": False, "ignore_unknown_options": False},
 }
+MOST = 4096
+"""Workers on one host; far beyond what one host can train, and within its file limits."""
 HANG = {"report": False, "stop": True}
 
 
@@ -37,7 +39,7 @@ def command(
         typer.Argument(metavar="SCRIPT [ARGS]... | -- COMMAND [ARGS]...", show_default=False),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("-n", metavar="N", help="Start N workers on this host.")
+        str | None, typer.Option("-n", metavar="N", help="Start N workers on this host.")
     ] = None,
     module: Annotated[
         str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script.")
@@ -75,8 +77,7 @@ def command(
 
     dashes = bool(ctx.meta.get("allaboard.dashes"))
     wrapped = dashes and n is None
-    if n is not None and n < 1:
-        _usage(f"-n {n}: a job needs at least one worker; try: allaboard run -n 4 train.py")
+    size = _size(n)
     if on_hang not in HANG:
         _usage(f"--on-hang {on_hang}: is report or stop")
     for name, value in (("--timeout", timeout), ("--grace", grace), ("--hang-after", hang_after)):
@@ -88,7 +89,7 @@ def command(
     words = _command(command or [], module, dashes)
     plan = Plan(
         command=words,
-        size=n or 1,
+        size=size,
         given=n is not None,
         gate="" if observe else "all" if n is not None else _gate_without_n(),
         run_dir=_run_dir(run_dir, job),
@@ -116,6 +117,14 @@ def command(
         verbose=verbose,
     )
     raise typer.Exit(run(started, options))
+
+
+def _size(n: str | None) -> int:
+    if n is None:
+        return 1
+    if not n.isdecimal() or not 1 <= int(n) <= MOST:
+        _usage(f"-n {n}: a number of workers from 1 to {MOST}; try: allaboard run -n 4 train.py")
+    return int(n)
 
 
 def _gate_without_n() -> str:

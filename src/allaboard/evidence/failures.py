@@ -63,9 +63,22 @@ def failures(view: JobView) -> Failures:
     return Failures(tuple(began), tuple(m for m in ordered if m not in began))
 
 
-def before_init(view: JobView, one: Member) -> bool:
-    """Whether this failure before init is still JOIN003's to tell: others are alive and may yet come
-    to init and wait there. After ``UNDECIDED`` s it is told anyway."""
+def undecided(view: JobView, one: Member) -> bool:
+    """Whether to wait a moment before this failure is told: others may yet show the same, or fall
+    because of it, and are then told with it."""
+    return not view.ended and view.now - failed_at(one) < TOGETHER
+
+
+TOGETHER = 1.0
+"""Seconds in which what one cause does to several members has shown."""
+
+
+def too_early(view: JobView, one: Member) -> bool:
+    """Whether an exit rule has to wait with this failure: for a moment always; and before init, where
+    JOIN003 tells it, while others are alive and may yet come to init and wait there. After
+    ``UNDECIDED`` s it is told anyway."""
+    if undecided(view, one):
+        return True
     if (one.round > 0 and one.phase is not Phase.ARRIVED) or view.launched == 1:
         return False
     held = view.ending or any(m.phase is Phase.ARRIVED for m in view.alive)

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import Failures, before_init, failures
+from allaboard.evidence.failures import Failures, failures, too_early
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, member, waiting
 
@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
         end = one.exit
         if end is None or end.signal is None or end.oom or one.raised is not None:
             continue
-        if not before_init(view, one):
+        if not too_early(view, one):
             yield _claim(one, found)
 
 

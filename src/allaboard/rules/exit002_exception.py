@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import Failures, before_init, failures
+from allaboard.evidence.failures import Failures, failures, too_early
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
@@ -23,11 +23,7 @@ def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     same: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for one in found.began:
-        if (
-            one.raised is not None
-            and one.raised.type != "MemoryError"
-            and not before_init(view, one)
-        ):
+        if one.raised is not None and one.raised.type != "MemoryError" and not too_early(view, one):
             same[(one.raised.type, str(one.raised.where))].append(one)
     for members in same.values():
         yield _claim(members, found)

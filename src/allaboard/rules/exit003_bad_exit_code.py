@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import before_init, failures
+from allaboard.evidence.failures import failures, too_early
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
@@ -23,7 +23,7 @@ def check(view: JobView) -> Iterator[Claim]:
         end = one.exit
         if end is None or end.signal is not None or not _silent(one):
             continue
-        if not before_init(view, one):
+        if not too_early(view, one):
             yield Claim(
                 summary=f"{one.who.job} {one.who.index} ended with exit code {end.code}"
                 + (f" after step {one.step}" if one.step else ""),
