@@ -50,25 +50,31 @@ def run(tmp_path: Path) -> Callable[..., Done]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> Iterator[None]:
-    before = leftovers()
+def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    mark = f"left-behind-{tmp_path.name}-{os.getpid()}"
+    monkeypatch.setenv("MARK", mark)
     yield
-    for _ in range(100):
-        if leftovers() <= before:
+    for _ in range(200):
+        if not leftovers(mark, tmp_path):
             return
         time.sleep(0.05)
-    assert leftovers() <= before
+    assert leftovers(mark, tmp_path) == []
 
 
-def leftovers() -> set[str]:
-    """Black boxes, and processes that carry a job's variables."""
-    found = {p.name for p in Path("/dev/shm").glob(f"allaboard-{os.getuid()}-*")}
+def leftovers(mark: str, folder: Path) -> list[str]:
+    """Processes that carry the mark, and black boxes of the run in this folder."""
+    found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if b"ALLABOARD_JOB=" in environ.read_bytes():
-                found.add(environ.parent.name)
+            if f"MARK={mark}".encode() in environ.read_bytes().split(b"\0"):
+                found.append(environ.parent.name)
         except OSError:
             continue
+    journal = folder / "run" / "journal.jsonl"
+    for line in journal.read_text().splitlines() if journal.exists() else ():
+        entry = json.loads(line)
+        if entry["kind"] == "worker" and Path(entry["boxes"]).exists():
+            found.append(entry["boxes"])
     return found
 
 

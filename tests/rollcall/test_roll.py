@@ -57,3 +57,16 @@ def test_one_wrong_address_under_one_command_is_one_roll_call() -> None:
         launched=1,
     )
     assert len(roll_calls(view)) == 1
+
+
+def test_members_of_worlds_of_one_go_on_when_nobody_else_may_come() -> None:
+    alone = [held(r, declared=declared(0, 1)) for r in range(2)]
+    assert [r.complete for r in roll_calls(gathering(*alone, launched=2))] == [True, True]
+    assert roll_calls(gathering(alone[0], coming(1), launched=2, now=61.0)) == ()
+    late = roll_calls(gathering(alone[0], coming(1), launched=2, now=75.0))
+    assert [r.complete for r in late] == [True]
+
+
+def test_one_worker_alone_goes_on_at_once() -> None:
+    (roll,) = roll_calls(gathering(held(0, declared=declared(0, 1)), launched=1))
+    assert roll.complete

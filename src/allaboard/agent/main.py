@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import traceback
 from pathlib import Path
 
 from allaboard.agent import sampler
@@ -96,6 +97,7 @@ class Agent:
         self.next_slow = 0.0
         self.done: set[int] = set()
         self.failed_to_start = False
+        self.broken = False
         self.ending: asyncio.Task[None] | None = None
         self.looking: asyncio.Task[None] | None = None
 
@@ -112,7 +114,7 @@ class Agent:
             if now - last > OVERSLEPT + CALM:
                 self.events.append(Overslept(seconds=now - last))
             last = now
-            self._tick(now)
+            self._careful_tick(now)
             if self._over():
                 break
             self.wake.clear()
@@ -121,6 +123,16 @@ class Agent:
             except TimeoutError:
                 pass
         return await self._finish(loop)
+
+    def _careful_tick(self, now: float) -> None:
+        """A fault of ours must not end somebody's training: it is told once, and watching goes on."""
+        try:
+            self._tick(now)
+        except Exception as error:
+            if not self.broken:
+                self.broken = True
+                self.journal.event(self.clock.utc(now), traceback.format_exc())
+                self._say(now, f"a fault of allaboard's own, training goes on: {error!r}")
 
     def _tick(self, now: float) -> None:
         events, self.events = self.events, []

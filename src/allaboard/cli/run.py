@@ -100,23 +100,26 @@ def command(
         _usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
     try:
         started = launch(plan)
+        from allaboard.agent.main import run
+        from allaboard.agent.options import Options
+
+        options = Options(
+            timeout=timeout,
+            timeout_hard=timeout_hard,
+            grace=grace,
+            observe=observe,
+            stop_on_hang=HANG[on_hang],
+            hang_after=hang_after,
+            report=report,
+            wrapped=wrapped,
+            verbose=verbose,
+        )
+        code = run(started, options)
     except CannotStart as error:
         _usage(str(error))
-    from allaboard.agent.main import run
-    from allaboard.agent.options import Options
-
-    options = Options(
-        timeout=timeout,
-        timeout_hard=timeout_hard,
-        grace=grace,
-        observe=observe,
-        stop_on_hang=HANG[on_hang],
-        hang_after=hang_after,
-        report=report,
-        wrapped=wrapped,
-        verbose=verbose,
-    )
-    raise typer.Exit(run(started, options))
+    except KeyboardInterrupt:
+        code = 130  # before the agent listens; the reaper ends what was started once we are gone
+    raise typer.Exit(code)
 
 
 def _size(n: str | None) -> int:

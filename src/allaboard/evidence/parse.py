@@ -57,4 +57,7 @@ def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
         return ()
     main = [t for t in threads if t.os_thread_id == pid or t.thread_name == "MainThread"]
     chosen = (main or threads[-1:])[:1]
-    return tuple(Frame(f.filename, f.line, f.name) for t in chosen for f in t.frames)
+    # py-spy gives qualified names from Python 3.11 on, faulthandler never does.
+    return tuple(
+        Frame(f.filename, f.line, f.name.rpartition(".")[2]) for t in chosen for f in t.frames
+    )

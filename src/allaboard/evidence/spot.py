@@ -19,6 +19,7 @@ class Spot(StrEnum):
     INIT = "in the framework's init"
     COLLECTIVE = "in a collective"
     STEP = "in a training step"
+    SERVER = "serving its peers"
     DATA = "waiting for data"
     FILE_LOCK = "waiting for a file lock"
     LOCK = "waiting for a lock"
@@ -55,6 +56,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("tensorflow/python/eager/execute.py", "quick_execute", Spot.STEP),
     ("tensorflow/python/eager/context.py", "call_function", Spot.STEP),
     ("tensorflow/python/framework/ops.py", "_numpy.*", Spot.STEP),
+    ("tensorflow/python/training/server_lib.py", "join", Spot.SERVER),
     ("tensorflow/python/client/session.py", "_call_tf_sessionrun|_run_fn", Spot.STEP),
     ("jax/_src/distributed.py", "initialize", Spot.INIT),
     ("jax/_src/distributed.py", "shutdown", Spot.LEAVING),
@@ -98,7 +100,13 @@ def spot(stack: Stack | None) -> Spot:
 
 def waits_for_peers(stack: Stack | None) -> bool:
     """Whether it is at a place where a process waits for the other members of its job."""
-    return spot(stack) in (Spot.GATE, Spot.INIT, Spot.COLLECTIVE, Spot.STEP)
+    return spot(stack) in (
+        Spot.GATE,
+        Spot.INIT,
+        Spot.COLLECTIVE,
+        Spot.STEP,
+        Spot.SERVER,
+    )
 
 
 def _inside_data(stack: Stack) -> bool:

@@ -115,9 +115,12 @@ def launch(plan: Plan) -> Launch:
         os.close(out_end)
         os.close(err_end)
         workers.append(Worker(index=index, out=out, err=err))
-    return Launch(
+    started = Launch(
         plan=plan, reaper=end, reaper_pid=pid, boxes=boxes, workers=workers, ports=held, at=at
     )
+    if not plan.gate:
+        started.release_ports()  # who only observes holds no port
+    return started
 
 
 def _boxes(job: str) -> Path:

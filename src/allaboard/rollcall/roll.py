@@ -64,13 +64,23 @@ def roll_calls(view: JobView) -> tuple[Roll, ...]:
     """Every roll call that somebody has answered, one a job."""
     people = [m for m in view.members if not m.launcher]
     declared = [m for m in people if m.declared is not None and m.declared.world_size > 1]
-    if view.launched > 1:
+    alone = [m for m in people if m.declared is not None and m.declared.world_size == 1]
+    if view.launched > 1 and declared:
         # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
-        declared = [m for m in people if m.declared is not None] if declared else []
-        groups = [declared] if declared else []
+        groups = [[m for m in people if m.declared is not None]]
+    elif alone and not declared:
+        groups = [[m] for m in alone] if _all_alone(view, people, alone) else []
     else:
         groups = _by_place(declared)
     return tuple(_roll(view, group, people) for group in groups)
+
+
+def _all_alone(view: JobView, people: list[Member], alone: list[Member]) -> bool:
+    """Whether members of worlds of one may go on: nobody else may yet come and say that they belong
+    together, or nobody did for a while."""
+    if view.launched <= 1 or not any(m.in_user_code for m in people):
+        return True
+    return view.now - max(m.phase_since for m in alone) >= SETTLE
 
 
 def _by_place(members: Iterable[Member]) -> list[list[Member]]:
@@ -110,6 +120,7 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
         if member.declared.world_size == size:  # another world's rank says nothing about this one
             by_rank[member.declared.rank].append(member)
     others = [m for m in people if m not in here and (m.declared is None or m in group)]
+    others = others if size > 1 else []
     missing = tuple(r for r in range(size) if r not in by_rank)
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
     relevant = [by_index[r] for r in missing if r in by_index] if view.launched > 1 else []

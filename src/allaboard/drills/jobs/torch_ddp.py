@@ -4,7 +4,6 @@ The faults stand in the job's own code, as they do in life; nothing in here know
 """
 
 import argparse
-import atexit
 import fcntl
 import os
 import signal
@@ -40,6 +39,13 @@ class Digits(Dataset):
             mark(self.marked)
             read_from_a_dead_mount()
         return self.images[index], self.labels[index]
+
+
+class AbortsWhenCollected:
+    """What gloo's threads do now and then: native code aborts while Python goes down."""
+
+    def __del__(self, abort=os.abort):
+        abort()
 
 
 def read_from_a_dead_mount():
@@ -100,8 +106,7 @@ def fail(name, rank):
     elif name == "killed-by-itself":
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "aborts-at-exit":
-        # What gloo's threads do now and then: native code aborts while Python goes down.
-        atexit.register(os.abort)
+        sys.aborts = AbortsWhenCollected()
     elif name == "pause":
         time.sleep(1.5)
 
@@ -172,6 +177,9 @@ def main():
     if rank == 0:
         print(f"trained {step} steps, loss {mean.item() / dist.get_world_size():.4f}", flush=True)
     dist.destroy_process_group()
+    if guilty and options.fault == "never-ends":
+        mark(options.mark)
+        retry_later()
 
 
 if __name__ == "__main__":

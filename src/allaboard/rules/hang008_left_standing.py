@@ -1,0 +1,84 @@
+"""Members stand still, doing nothing, and nobody waits for them in a collective.
+
+## Why it matters
+The others have ended, or all stand at places of their own: the job will never end. Native code that
+sleeps while it holds the interpreter lock (PyTorch's process group does so now and then while it is
+destroyed), a lock between two threads, a server that is joined for ever.
+
+## What to do
+Look at the place. `py-spy dump --native --pid PID` shows the native frames below it. If the training is
+done and its results are written, the process may be ended by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stall import IDLE, stall, still
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
+from allaboard.facts.samples import USER, ended, job, member, stack, waiting
+
+PATIENCE = 30.0
+"""Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or found.waiting or view.now - view.progress_at < PATIENCE:
+        return
+    if all(_rests(one) for one in found.elsewhere):
+        yield _claim(view, found.elsewhere)
+
+
+def _rests(one: Member) -> bool:
+    idle = still(one) and one.cpu < IDLE and one.os_state == "S"
+    return idle and spot(one.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
+
+
+def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
+    places = [(m, m.stack.user or m.stack.frames[0]) for m in standing if m.stack is not None]
+    names = ", ".join(f"{m.who.job} {m.who.index}" for m, _ in places)
+    done = [m for m in view.members if m.exit is not None and not m.launcher]
+    after = f", after {len(done)} others have ended" if done else ""
+    return Claim(
+        summary=f"{names} stands still at {places[0][1]} and nobody waits for it{after}",
+        who=tuple(m.who for m in standing),
+        evidence=tuple(
+            Evidence(
+                f"{m.who.job} {m.who.index}: idle for {view.now - view.progress_at:.0f} s, "
+                f"{spot(m.stack)}: {place.text or place}",
+                f"{place.file}:{place.line}",
+            )
+            for m, place in places[:3]
+        ),
+        fix=f"py-spy dump --native --pid {standing[0].who.pid}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=view.progress_at,
+    )
+
+
+_END = Frame("/home/u/train.py", 24, "main", "train(moments)")
+_LONG = {"progress_at": 60.0}
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "the last one never ends": (
+            job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
+            "worker 1 stands still at train.py:24 in main and nobody waits for it, "
+            "after 1 others have ended",
+        ),
+    },
+    silent_on={
+        "not for long": job(ended(0, code=0), member(1, stack=stack(_END)), progress_at=80.0),
+        "it computes": job(ended(0, code=0), member(1, stack=stack(_END), cpu=0.9), **_LONG),
+        "it writes": job(ended(0, code=0), member(1, stack=stack(_END), io=1e7), **_LONG),
+        "others wait for it": job(waiting(0), member(1, stack=stack(_END, USER)), **_LONG),
+    },
+    since="0.1",
+    drill=("never-ends",),
+)
