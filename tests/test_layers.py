@@ -12,9 +12,10 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 ROWS: list[tuple[str, ...]] = [
     ("facts", "probe", "clock"),
     ("contracts", "stacks", "rollcall"),
-    ("discover", "hosts", "spec"),
+    ("discover", "hosts", "formats"),
+    ("spec",),
     ("rules", "drills", "resolve"),
-    ("catalogue",),
+    ("catalogue", "config"),
     ("diagnose", "decide", "launch"),
     ("coordinator",),
     ("report",),

@@ -1,0 +1,211 @@
+"""A file's text to what resolvers read: one material a file, one a role of a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from allaboard.config.kinds import kind_of
+from allaboard.config.read import Source
+from allaboard.facts import (
+    FormatError,
+    ManifestFacts,
+    Material,
+    Origin,
+    Problem,
+    Role,
+    ScriptFacts,
+    Value,
+    Workload,
+)
+
+SCRIPT_LIMIT = 2 * 2**20
+"""Characters of a script that are read."""
+
+
+@dataclass
+class Parsed:
+    """What one file gave."""
+
+    materials: list[tuple[str, Material]] = field(default_factory=list)
+    manifests: ManifestFacts | None = None
+    scripts: list[ScriptFacts] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def environment(variables: Mapping[str, str]) -> Material:
+    """The environment of a process."""
+    return Material(
+        kind="environment",
+        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
+    )
+
+
+def parse(source: Source) -> Parsed:
+    """Everything that can be read of one file, with what could not."""
+    parsed = Parsed()
+    if source.problem is not None:
+        parsed.problems.append(source.problem)
+        return parsed
+    kind = kind_of(source.name, source.text)
+    if kind in ("shell", "python") and len(source.text) > SCRIPT_LIMIT:
+        parsed.problems.append(
+            _problem(source.name, 0, 0, f"is a script of over {SCRIPT_LIMIT // 2**20} MB")
+        )
+        return parsed
+    reader = _READERS.get(kind)
+    if reader is None:
+        said = "is empty" if not source.text.strip() else "is no kind of configuration known here"
+        parsed.problems.append(_problem(source.name, 1, 1, said, source.text.strip()[:40]))
+        return parsed
+    try:
+        reader(source, parsed)
+    except FormatError as error:
+        parsed.problems.append(
+            _problem(source.name, error.line, error.column, error.said, error.near)
+        )
+    return parsed
+
+
+def _problem(file: str, line: int, column: int, said: str, observed: str = "") -> Problem:
+    return Problem(
+        kind="unreadable",
+        said=said,
+        observed=observed or said,
+        correction=f"look at {file}:{line}:{column}" if line else "split it into smaller files",
+        origin=Origin(file=file, line=line, column=column),
+    )
+
+
+def _json(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.json_nodes import read_json
+    from allaboard.spec.cluster_json import not_json
+
+    try:
+        tree = read_json(source.text)
+    except FormatError as error:
+        origin = Origin(file=source.name)
+        parsed.problems.append(not_json(error, source.text[:64_000], origin))
+        return
+    if "apiVersion" in tree.items and "kind" in tree.items:
+        _manifest(source, parsed)
+        return
+    material = Material(kind="json", file=source.name, tree=tree, text=source.text)
+    parsed.materials.append((source.name, material))
+
+
+def _manifest(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.manifests import manifests
+    from allaboard.formats.yaml_nodes import read_yaml
+
+    documents = []
+    try:
+        for document in read_yaml(source.text):
+            documents.append(document)  # noqa: PERF402 - keeps those before the error
+    finally:
+        parsed.manifests = manifests(documents, source.name)
+        for workload in parsed.manifests.workloads:
+            for role in workload.roles:
+                name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()
+                parsed.materials.append((name, _role(workload, role, source.name)))
+
+
+def _role(workload: Workload, role: Role, file: str) -> Material:
+    commands: list[tuple[Value | None, ...]] = [role.command] if role.command else []
+    variables, opaque = dict(role.env), set(role.computed)
+    for word in role.command:
+        if " " in word.text.strip():
+            from allaboard.formats.shell import read_shell
+
+            script = read_shell(word.text, file)
+            line = word.origin.line
+            commands += [tuple(_moved(w, line) for w in c) for c in script.commands]
+            opaque |= script.opaque | script.variables.keys()
+    return Material(
+        kind="manifest",
+        file=file,
+        variables=variables,
+        opaque=frozenset(opaque),
+        commands=tuple(commands),
+        manifests=ManifestFacts(workloads=(workload,)),
+    )
+
+
+def _moved(word: Value | None, line: int) -> Value | None:
+    """A word of a script inside a manifest, at the line where that script begins."""
+    if word is None:
+        return None
+    origin = word.origin
+    return Value(word.text, Origin(file=origin.file, line=line, flag=origin.flag))
+
+
+def _shell(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.shell import read_shell
+
+    if source.crlf:
+        parsed.problems.append(
+            Problem(
+                kind="unreadable",
+                said="has Windows line ends: in a shell every value would end in a carriage return",
+                observed="\\r\\n",
+                correction=f"sed -i 's/\\r$//' {source.name}",
+                origin=Origin(file=source.name, line=1),
+            )
+        )
+    script = read_shell(source.text, source.name)
+    material = Material(
+        kind="shell",
+        file=source.name,
+        variables=script.variables,
+        opaque=frozenset(script.opaque),
+        commands=tuple(script.commands),
+        text=source.text,
+    )
+    parsed.materials.append((source.name, material))
+
+
+def _python(source: Source, parsed: Parsed) -> None:
+    import ast
+    import warnings
+
+    from allaboard.formats.python_literals import read_python
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source.text)
+    except SyntaxError as error:
+        said = f"is no Python: {error.msg}"
+        near = (error.text or "").strip()[:60]
+        raise FormatError(said, error.lineno or 1, error.offset or 1, near) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise FormatError("is nested too deep to be read", 1, 1) from None
+    try:
+        literals = read_python(tree, source.name)
+    except RecursionError:
+        raise FormatError("is nested too deep to be read", 1, 1) from None
+    material = Material(
+        kind="python",
+        file=source.name,
+        variables=literals.variables,
+        opaque=frozenset(literals.opaque),
+        calls=tuple(literals.calls),
+        text=source.text,
+    )
+    parsed.materials.append((source.name, material))
+    parsed.scripts.append(ScriptFacts(source=source.text, file=source.name))
+
+
+def _plain(source: Source, parsed: Parsed) -> None:
+    kind = kind_of(source.name, source.text)
+    parsed.materials.append((source.name, Material(kind=kind, file=source.name, text=source.text)))
+
+
+_READERS = {
+    "json": _json,
+    "manifest": _manifest,
+    "shell": _shell,
+    "python": _python,
+    "hostfile": _plain,
+    "url": _plain,
+}
