@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "diagnose", "explain", "rules")
+COMMANDS = ("run", "check", "spec", "diagnose", "explain", "rules")
 """One module each in this folder, with a function ``command``."""
 
 _HELP = (

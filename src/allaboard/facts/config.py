@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from allaboard.facts.cluster import ClusterSpec, Origin, PartialSpec, Problem, Value
@@ -81,11 +83,12 @@ def facts_of(
     problems: tuple[Problem, ...] = (),
     opaque: tuple[str, ...] = (),
     machines: tuple[tuple[str, int], ...] = (),
-    **values: str,
+    values: Mapping[str, str] | None = None,
+    **more: str,
 ) -> ConfigFacts:
     """Facts written by hand: how rules state the cases they are tested with.
 
-    Fields become values whose origin is the variable of the same name in capitals.
+    ``values`` and ``more`` are fields; their origin is the variable of the same name in capitals.
     """
     from allaboard.facts.cluster import Machine
 
@@ -103,7 +106,7 @@ def facts_of(
         },
         job=value(task[0], "TF_CONFIG", "task.type") if task else None,
         index=value(str(task[1]), "TF_CONFIG", "task.index") if task else None,
-        values={name: value(text, name.upper()) for name, text in values.items()},
+        values={n: value(text, n.upper()) for n, text in {**(values or {}), **more}.items()},
         machines=tuple(Machine(value(name, "hostfile"), slots) for name, slots in machines),
         sources=(source,),
     )

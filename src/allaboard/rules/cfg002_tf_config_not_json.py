@@ -7,8 +7,8 @@ Most often it is a Python dict that was printed instead of `json.dumps`, a comma
 bracket, or quotes that a shell or a YAML file ate.
 
 ## What to do
-Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in shells
-put the JSON in single quotes.
+Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in
+shells put the JSON in single quotes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """TF_CONFIG is JSON, but not of the form that TensorFlow reads.
 
 ## Why it matters
-A missing `cluster` does not fail: the worker trains alone, in silence, with exit code 0. A missing
-`task`, a job that is a string instead of a list, a key that stands twice (JSON readers keep the
-last one) fail late, with messages that do not name TF_CONFIG, or hang the others.
+A missing `cluster` does not fail: the worker trains alone, in silence, with exit code 0. A
+missing `task`, a job that is a string instead of a list, a key that stands twice (JSON readers
+keep the last one) fail late, with messages that do not name TF_CONFIG, or hang the others.
 
 ## What to do
 Bring the part named into the form shown: `cluster` maps each job to a list of `host:port`, `task`

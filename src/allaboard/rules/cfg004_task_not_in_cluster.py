@@ -1,9 +1,10 @@
 """The task that TF_CONFIG names is not in its cluster.
 
 ## Why it matters
-An index one too high is the commonest slip of a hand-written TF_CONFIG: indices count from 0 within
-each job. TensorFlow refuses the task with a ValueError on this worker only; all the others wait for
-it. A negative index is taken by Python as counting from the end, and lands on somebody else.
+An index one too high is the commonest slip of a hand-written TF_CONFIG: indices count from 0
+within each job. TensorFlow refuses the task with a ValueError on this worker only; all the others
+wait for it. A negative index is taken by Python as counting from the end, and lands on somebody
+else.
 
 ## What to do
 Use the type and an index in the range given. An evaluator alone may be absent from the cluster.

@@ -1,9 +1,9 @@
 """The cluster has job names or counts that no strategy of TensorFlow takes.
 
 ## Why it matters
-Keras and the strategies of TF2 know `chief`, `worker`, `ps` and `evaluator`, and at most one chief
-and one evaluator. A job with any other name is refused on some members and awaited for ever by
-others. `master` was the chief's name in TF1's estimators; TF2 no longer takes it.
+Keras and the strategies of TF2 know `chief`, `worker`, `ps` and `evaluator`, and at most one
+chief and one evaluator. A job with any other name is refused on some members and awaited for ever
+by others. `master` was the chief's name in TF1's estimators; TF2 no longer takes it.
 
 ## What to do
 Rename the job as shown. Own sessions of TF1 (`tf.train.Server`) may use any names: then

@@ -2,8 +2,9 @@
 
 ## Why it matters
 `localhost`, `127.0.0.1`, `::1` and `0.0.0.0` are another machine for every reader. Each member
-connects to itself, finds nobody or the wrong one, and waits; PyTorch and TensorFlow are both silent
-about it. On one host such addresses are right, so a cluster that is on one host is not blamed.
+connects to itself, finds nobody or the wrong one, and waits; PyTorch and TensorFlow are both
+silent about it. On one host such addresses are right, so a cluster that is on one host is not
+blamed.
 
 ## What to do
 Put the name or address by which the *other* hosts reach that one: `hostname -I` there prints it.

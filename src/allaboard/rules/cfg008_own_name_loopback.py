@@ -2,8 +2,8 @@
 
 ## Why it matters
 Debian and Ubuntu write `127.0.1.1 HOSTNAME` into /etc/hosts. Gloo asks for the host's own name to
-find the address that it offers to its peers, and offers 127.0.1.1: its peers connect to themselves,
-get refused or hang, whatever timeout was set. It matters with several hosts only.
+find the address that it offers to its peers, and offers 127.0.1.1: its peers connect to
+themselves, get refused or hang, whatever timeout was set. It matters with several hosts only.
 
 ## What to do
 Name the interface (`export GLOO_SOCKET_IFNAME=eth0`), or give the name its routable address in

@@ -2,12 +2,12 @@
 
 ## Why it matters
 TF2's ParameterServerStrategy runs its coordinator on the chief: without one nobody creates the
-variables or schedules a step, and workers and parameter servers serve in silence for ever. Programs
-of TF1 that make worker 0 their chief are right without one.
+variables or schedules a step, and workers and parameter servers serve in silence for ever.
+Programs of TF1 that make worker 0 their chief are right without one.
 
 ## What to do
-Give the coordinator's process an entry `"chief": ["host:2222"]` in every member's TF_CONFIG. For a
-TF1 program: `allaboard check --ignore CFG011`.
+Give the coordinator's process an entry `"chief": ["host:2222"]` in every member's TF_CONFIG. For
+a TF1 program: `allaboard check --ignore CFG011`.
 """
 
 from __future__ import annotations

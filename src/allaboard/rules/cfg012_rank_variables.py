@@ -2,8 +2,8 @@
 
 ## Why it matters
 `init_process_group` without arguments needs all four. One that is missing fails this process at
-once, with the variable's name; its peers learn nothing and wait up to half an hour. Under Slurm, MPI
-or torchrun the numbers come from elsewhere, and nothing is said here.
+once, with the variable's name; its peers learn nothing and wait up to half an hour. Under Slurm,
+MPI or torchrun the numbers come from elsewhere, and nothing is said here.
 
 ## What to do
 Export what is missing, or start the script by `torchrun` or `allaboard run`, which set all four.
@@ -72,7 +72,7 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _environment(**values: str) -> ConfigFacts:
     fields = {name.lower(): text for name, text in values.items()}
-    return facts_of(source="torch_env", variables=values, **fields)
+    return facts_of(source="torch_env", variables=values, values=fields)
 
 
 RULE = Rule(

@@ -2,8 +2,8 @@
 
 ## Why it matters
 LOCAL_RANK picks the GPU. At or above the number of visible devices the process fails with
-`invalid device ordinal`; a LOCAL_RANK of 0 in every process, the other slip, puts all of them onto
-one GPU, where NCCL hangs.
+`invalid device ordinal`; a LOCAL_RANK of 0 in every process, the other slip, puts all of them
+onto one GPU, where NCCL hangs.
 
 ## What to do
 Start as many processes as there are devices, or make more of them visible.

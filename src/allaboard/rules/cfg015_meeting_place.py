@@ -1,8 +1,9 @@
 """The address where the ranks meet is malformed: MASTER_ADDR, MASTER_PORT, a rendezvous endpoint.
 
 ## Why it matters
-Every rank but the first does nothing else at start than connect there. With a scheme, a port inside
-MASTER_ADDR, a placeholder, or a port that is no number, all fail or wait; those that wait are silent.
+Every rank but the first does nothing else at start than connect there. With a scheme, a port
+inside MASTER_ADDR, a placeholder, or a port that is no number, all fail or wait; those that wait
+are silent.
 
 ## What to do
 MASTER_ADDR is a host name or an address alone, MASTER_PORT a number from 1 to 65535, the same on

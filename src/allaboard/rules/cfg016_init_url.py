@@ -5,7 +5,8 @@
 which then may not exist: PyTorch retries for ever, and ignores its timeout there.
 
 ## What to do
-`tcp://HOST-OF-RANK-0:29500`, `file:///absolute/path/on/a/shared/disk` (three slashes), or `env://`.
+`tcp://HOST-OF-RANK-0:29500`, `file:///absolute/path/on/a/shared/disk` (three slashes), or
+`env://`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Slurm's counts contradict each other, or what the job tells its framework.
 
 ## Why it matters
-The world size is usually computed from these numbers. If the task counts do not add up to the number
-of tasks, or a script exports a WORLD_SIZE of its own, some ranks exist that nobody awaits, or are
-awaited and never started.
+The world size is usually computed from these numbers. If the task counts do not add up to the
+number of tasks, or a script exports a WORLD_SIZE of its own, some ranks exist that nobody awaits,
+or are awaited and never started.
 
 ## What to do
 Let `#SBATCH --nodes` times `--ntasks-per-node` be `--ntasks`, or leave one of them out; take
@@ -48,10 +48,10 @@ def _sums(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     total, nodes = slurm.values.get("world_size"), slurm.values.get("nnodes")
     listed, each = slurm.values.get("node_list"), slurm.values.get("tasks_per_node")
     count = nodes.integer if nodes is not None else None
-    if nodes is not None and count and listed is not None and slurm.machines:
-        if len(slurm.machines) != count:
-            yield _claim(facts, nodes, listed, f"the node list has {len(slurm.machines)} nodes")
-            return
+    have = len(slurm.machines)
+    if nodes is not None and listed is not None and count and have and have != count:
+        yield _claim(facts, nodes, listed, f"the node list has {have} nodes")
+        return
     if total is None or total.integer is None or each is None:
         return
     told = sum(m.slots for m in slurm.machines)
@@ -97,7 +97,7 @@ def _claim(facts: ConfigFacts, one: Value, other: Value, said: str) -> Claim:
 
 
 def _slurm(machines: tuple[tuple[str, int], ...], **values: str) -> ConfigFacts:
-    return facts_of(source="slurm", machines=machines, **values)
+    return facts_of(source="slurm", machines=machines, values=values)
 
 
 _NODES = (("n1", 2), ("n2", 2))

@@ -6,7 +6,8 @@ MASTER_ADDR names another node, rank 0 listens where nobody knocks, and all the 
 nobody listens.
 
 ## What to do
-Take the first node: `export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`.
+Take the first node:
+`export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Under Slurm, the port where the ranks meet is taken, or the ports of the tasks run past 65535.
 
 ## Why it matters
-srun keeps ports of its own (SLURM_SRUN_COMM_PORT, SLURM_STEP_RESV_PORTS). A MASTER_PORT among them
-belongs to another program, which may answer, and then a rank waits for ever. Port bases that are
-computed from the job id are the other case: base plus local rank may be no port any more.
+srun keeps ports of its own (SLURM_SRUN_COMM_PORT, SLURM_STEP_RESV_PORTS). A MASTER_PORT among
+them belongs to another program, which may answer, and then a rank waits for ever. Port bases that
+are computed from the job id are the other case: base plus local rank may be no port any more.
 
 ## What to do
 Take another one: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))`.

@@ -2,8 +2,8 @@
 
 ## Why it matters
 A process follows one of them: an argument overrules the environment, and what a launcher sets
-overrules what a script exported. The member that follows the other one waits somewhere else, or as
-somebody else.
+overrules what a script exported. The member that follows the other one waits somewhere else, or
+as somebody else.
 
 ## What to do
 Remove one of the two, or make them say the same.
@@ -29,17 +29,15 @@ from allaboard.facts import (
 )
 from allaboard.spec import own
 
+_MOST = 10
+
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    if len(facts.spec.conflicts) > 10:
-        conflicts = facts.spec.conflicts[:10]
-    else:
-        conflicts = facts.spec.conflicts
-    for conflict in conflicts:
+    for conflict in facts.spec.conflicts[:_MOST]:
         used, other = conflict.used, conflict.other
         yield Claim(
-            summary=f"{conflict.field.replace('_', ' ')}: {_name(used)} says {used.text!r} and is in "
-            f"force, {_name(other)} says {other.text!r}",
+            summary=f"{conflict.field.replace('_', ' ')}: {_name(used)} says {used.text!r} "
+            f"and is in force, {_name(other)} says {other.text!r}",
             who=own(facts.spec),
             evidence=(used.evidence, other.evidence),
             fix=_fix(used, other),
