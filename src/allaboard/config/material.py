@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -148,7 +149,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
                 kind="unreadable",
                 said="has Windows line ends: in a shell every value would end in a carriage return",
                 observed="\\r\\n",
-                correction=f"sed -i 's/\\r$//' {source.name}",
+                correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
                 origin=Origin(file=source.name, line=1),
             )
         )

@@ -31,7 +31,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         if tasks is None or tasks == usual or sorted(tasks) != sorted(usual):
             continue
         at = next(i for i, (a, b) in enumerate(zip(tasks, usual, strict=True)) if a != b)
-        job, index, value = list(spec.tasks())[at]
+        job, index, value = sorted(spec.tasks(), key=lambda t: t[0])[at]
         right = {j: [v.text for v in t] for j, t in dict(facts.specs)[model].cluster.items()}
         yield Claim(
             summary=f"{name} lists the same tasks in another order: its {job} {index} is "

@@ -11,6 +11,7 @@ only where more than half of the members were given: fewer are a sample, not the
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -53,7 +54,8 @@ def check(facts: Pasted) -> Iterator[Claim]:
         f"{len(facts.specs)} given",
         who=tuple(Who(job=job if job != "rank" else "worker", index=i) for job, i in missing[:5]),
         evidence=(Evidence(f"{len(wanted)} members awaited", origin),),
-        fix=f"allaboard spec --as tf_config {origin}   # then set the index to {missing[0][1]}",
+        fix=f"allaboard spec --as tf_config {shlex.quote(origin)}   "
+        f"# then set the index to {missing[0][1]}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=where,
