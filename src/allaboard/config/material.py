@@ -112,7 +112,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 
 def _role(workload: Workload, role: Role, file: str) -> Material:
-    commands: list[tuple[Value | None, ...]] = [role.command] if role.command else []
+    commands: list[tuple[Value, ...]] = [role.command] if role.command else []
     variables, opaque = dict(role.env), set(role.computed)
     for word in role.command:
         if " " in word.text.strip():
@@ -132,10 +132,8 @@ def _role(workload: Workload, role: Role, file: str) -> Material:
     )
 
 
-def _moved(word: Value | None, line: int) -> Value | None:
+def _moved(word: Value, line: int) -> Value:
     """A word of a script inside a manifest, at the line where that script begins."""
-    if word is None:
-        return None
     origin = word.origin
     return Value(word.text, Origin(file=origin.file, line=line, flag=origin.flag))
 

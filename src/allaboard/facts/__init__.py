@@ -24,7 +24,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
-from allaboard.facts.material import Material
+from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
     Declared,
     Exit,
@@ -41,6 +41,7 @@ from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
     "FIELDS",
+    "OPAQUE",
     "SCHEMA_VERSION",
     "Certainty",
     "Claim",

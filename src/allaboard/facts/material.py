@@ -9,6 +9,9 @@ from allaboard.facts.cluster import Value
 from allaboard.facts.manifest import ManifestFacts
 from allaboard.facts.tree import Node
 
+OPAQUE = "\0"
+"""Stands in a command's word for the part that only a run could tell."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
@@ -19,7 +22,7 @@ class Material:
         file: the file's name, "" for this process's environment.
         variables: environment variables with literal values.
         opaque: variables that are set to something only a run could tell (``$(hostname)``).
-        commands: simple commands of a script, each as its literal words (None: not literal).
+        commands: simple commands of a script as words; OPAQUE stands for what is not literal.
         calls: keyword arguments with literal values of the framework's init calls in a script.
         tree: the parsed JSON.
         manifests: workloads and services of Kubernetes documents.
@@ -30,7 +33,7 @@ class Material:
     file: str = ""
     variables: Mapping[str, Value] = field(default_factory=dict)
     opaque: frozenset[str] = frozenset()
-    commands: tuple[tuple[Value | None, ...], ...] = ()
+    commands: tuple[tuple[Value, ...], ...] = ()
     calls: tuple[tuple[str, Mapping[str, Value]], ...] = ()
     tree: Node | None = None
     manifests: ManifestFacts | None = None

@@ -44,7 +44,7 @@ class _Reader:
     def document(self) -> Node:
         self._skip()
         if self.at >= len(self.text):
-            raise self._error("empty where JSON was expected")
+            raise FormatError("empty where JSON was expected", 1, 1)
         node = self._value()
         self._skip()
         if self.at < len(self.text):

@@ -1,7 +1,7 @@
 """Shell scripts as far as they are literal: assignments, exports and simple commands.
 
-Nothing is run. A word with a command substitution, or with a variable that the script does not set
-to a literal, is opaque: known to be there, value unknown.
+Nothing is run. A word with a command substitution, or with a variable that the script does not
+set to a literal, is opaque: known to be there, value unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Script:
 
     variables: dict[str, Value] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
-    commands: list[tuple[Value | None, ...]] = field(default_factory=list)
+    commands: list[tuple[Value, ...]] = field(default_factory=list)
 
 
 def read_shell(text: str, file: str) -> Script:
@@ -70,11 +70,9 @@ def _assign(script: Script, name: str, word: Word | None, file: str, whole: Word
     script.variables[name] = Value(text, origin)
 
 
-def _value(word: Word, script: Script, file: str) -> Value | None:
+def _value(word: Word, script: Script, file: str) -> Value:
     known = {n: v.text for n, v in script.variables.items()}
-    text = word.expand(known, script.opaque)
-    if text is None:
-        return None
+    text = word.shown(known, script.opaque)
     return Value(text, Origin(file=file, line=word.line, column=word.column))
 
 

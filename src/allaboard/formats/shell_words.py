@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from allaboard.facts import OPAQUE
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDS = ";&|\n()"
 _PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
@@ -42,6 +44,13 @@ class Word:
             else:
                 return None
         return "".join(texts)
+
+    def shown(self, known: Mapping[str, str], opaque: Set[str]) -> str:
+        """The text with OPAQUE in the place of every part that is not known."""
+        return "".join(
+            text if literal else (known[text] if text in known and text not in opaque else OPAQUE)
+            for literal, text in self.pieces
+        )
 
     def assignment(self) -> tuple[str, Word | None]:
         """The name and the value of ``NAME=value``; "" where the word is none."""

@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Resolver
-from allaboard.facts import ClusterSpec, Machine, Material, Origin, PartialSpec, Problem, Value
+from allaboard.facts import (
+    OPAQUE,
+    ClusterSpec,
+    Machine,
+    Material,
+    Origin,
+    PartialSpec,
+    Problem,
+    Value,
+)
 from allaboard.formats.address import parse
 from allaboard.spec import tasks
 
@@ -91,13 +100,13 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
     return Machine(Value(host, origin), slots), said, right
 
 
-def _listed(command: Sequence[Value | None]) -> Value | None:
+def _listed(command: Sequence[Value]) -> Value | None:
     """The word after ``-H`` of a launcher's command."""
     first = command[0] if command else None
     if first is None or first.text.rpartition("/")[2] not in _LAUNCHERS:
         return None
     for at, word in enumerate(command[:-1]):
-        if word is not None and word.text in _LIST_FLAGS:
+        if word.text in _LIST_FLAGS and OPAQUE not in command[at + 1].text:
             return command[at + 1]
     return None
 

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Resolver
-from allaboard.facts import ClusterSpec, Material, Origin, PartialSpec, Problem, Value
+from allaboard.facts import OPAQUE, ClusterSpec, Material, Origin, PartialSpec, Problem, Value
 from allaboard.formats import address
 from allaboard.spec import pick, place, tasks
 
@@ -41,9 +41,9 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         yield PartialSpec(source="torchrun", layer="launcher", framework="pytorch", values=preset)
 
 
-def _after(command: Sequence[Value | None]) -> Sequence[Value | None] | None:
+def _after(command: Sequence[Value]) -> Sequence[Value] | None:
     """The words after torchrun in a command; None where there is no torchrun in it."""
-    texts = [w.text if w is not None else "" for w in command]
+    texts = [w.text for w in command]
     for at, text in enumerate(texts):
         if text.rpartition("/")[2] == "torchrun":
             return command[at + 1 :]
@@ -52,14 +52,12 @@ def _after(command: Sequence[Value | None]) -> Sequence[Value | None] | None:
     return None
 
 
-def _spec(words: Sequence[Value | None], preset: dict[str, Value]) -> PartialSpec:
+def _spec(words: Sequence[Value], preset: dict[str, Value]) -> PartialSpec:
     values = dict(preset)
     problems: list[Problem] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        if word is None:
-            continue
         if not word.text.startswith("-"):
             break
         flag, equals, text = word.text.partition("=")
@@ -74,20 +72,19 @@ def _spec(words: Sequence[Value | None], preset: dict[str, Value]) -> PartialSpe
         field = _FLAGS.get(name)
         if field is None:
             continue
-        if value is None:
-            values.pop(field, None)
+        if value is None or OPAQUE in value.text:
+            # Given, but to what only a run can tell.
             values[field] = Value("", _origin(word.origin, flag))
             continue
         values[field] = Value(value.text, _origin(value.origin, flag))
         problem = _problem(field, values[field])
         if problem is not None:
             problems.append(problem)
-    known = {f: v for f, v in values.items() if v.text}
     return PartialSpec(
         source="torchrun",
         layer="launcher",
         framework="pytorch",
-        values={**known, **{f: v for f, v in values.items() if not v.text}},
+        values=values,
         problems=tuple(problems),
     )
 

@@ -59,7 +59,8 @@ def _processes(workload: Workload) -> tuple[int | None, int]:
     if workload.kind == "JobSet" and len(counts) > 1:
         return None, 1
     per = workload.per_node.integer if workload.per_node is not None else 1
-    return sum(c for c in counts if c is not None), per or 1
+    total = workload.completions.integer if workload.completions is not None else None
+    return total or sum(c for c in counts if c is not None), per or 1
 
 
 def _one(workload: Workload, role: Role) -> Iterator[Claim]:
