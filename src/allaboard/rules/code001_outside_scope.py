@@ -31,11 +31,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not script.strategies:
         return
     for name, call in script.calls:
-        made = name in _MODELS or name.startswith(
-            ("tensorflow.keras.applications.", "keras.applications.")
-        )
-        if name.count("preprocess") or name.endswith("decode_predictions"):
-            continue
+        ready_made = ".applications." in name and "keras" in name and "()" not in name
+        made = name in _MODELS or (ready_made and name.rpartition(".")[2][:1].isupper())
         if not made or _covered(script, call, 0):
             continue
         outer = script.function(call)

@@ -20,7 +20,7 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.script import Script, read_script
 
 _STEPS = ("backward", "all_reduce", "barrier", "experimental_run_v2", "apply_gradients")
-_ENDS = ("exit", "abort", "kill", "destroy", "shutdown", "terminate")
+_TELLS = ("print", "warn", "warning", "info", "error", "exception", "debug", "write", "print_exc")
 _BROAD = ("Exception", "BaseException", "RuntimeError")
 
 
@@ -63,16 +63,15 @@ def _broad(handler: ast.ExceptHandler) -> bool:
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether nothing in the handler ends the process or tells anybody."""
-    for node in ast.walk(handler):
-        if isinstance(node, (ast.Raise, ast.Return, ast.Break)):
+    """Whether the handler surely does nothing more than to tell of it and to count."""
+    for statement in handler.body:
+        if isinstance(statement, (ast.Pass, ast.Continue, ast.AugAssign)):
+            continue
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if any(
-                w in name for w in ("exit", "abort", "kill", "destroy", "shutdown", "terminate")
-            ):
-                return False
+        last = ast.unparse(statement.value.func).rpartition(".")[2]
+        if last not in _TELLS:
+            return False
     return True
 
 
