@@ -99,6 +99,20 @@ def test_secrets_and_control_characters_are_not_printed() -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("face", ["text", "json", "sarif", "github"])
+def test_bytes_that_are_no_text_can_be_printed(face: str) -> None:
+    """os.environ holds such bytes as lone surrogates, which no encoder takes."""
+    done = subprocess.run(
+        [sys.executable, "-m", "allaboard", "check", "--format", face],
+        capture_output=True,
+        env={b"RANK": b"\xff", b"WORLD_SIZE": b"2", b"MASTER_ADDR": b"\x80", b"MASTER_PORT": b"1"},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 def test_json_is_of_the_published_schema() -> None:
     paths = [str(p) for p in sorted(CORPUS.glob("*/*")) if p.name != "EXPECTED"]
     done = allaboard("check", *paths, "--format", "json")

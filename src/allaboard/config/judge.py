@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.catalogue import Entry, families
 from allaboard.config.gather import Gathered
 from allaboard.diagnose import diagnose, stamp
@@ -27,10 +29,27 @@ def judge(
     found: dict[tuple[object, ...], Finding] = {}
     for facts in gathered.facts():
         for entry, claim in diagnose(facts, entries):
-            finding = stamp(entry, claim)
+            finding = _text(stamp(entry, claim))
             where = str(claim.where) if claim.where is not None else ""
             found.setdefault((finding.rule, where, finding.summary), finding)
     return sorted(found.values(), key=_place)
+
+
+def _text(finding: Finding) -> Finding:
+    """The finding without lone surrogates, as which Python holds bytes that are no text."""
+    try:
+        msgspec.json.encode(finding)
+    except UnicodeEncodeError:
+        return msgspec.convert(_visible(msgspec.to_builtins(finding)), Finding)
+    return finding
+
+
+def _visible(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _entries(gathered: Gathered) -> Iterator[Entry]:

@@ -164,15 +164,11 @@ def _shell(source: Source, parsed: Parsed) -> None:
 
 
 def _python(source: Source, parsed: Parsed) -> None:
-    import ast
-    import warnings
-
+    from allaboard.formats.names import parse_quietly
     from allaboard.formats.python_literals import read_python
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source.text)
+        tree = parse_quietly(source.text)
     except SyntaxError as error:
         said = f"is no Python: {error.msg}"
         near = (error.text or "").strip()[:60]

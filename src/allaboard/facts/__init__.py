@@ -10,6 +10,7 @@ from allaboard.facts.cluster import (
     Pasted,
     Problem,
     Value,
+    whole,
 )
 from allaboard.facts.config import ConfigFacts, FilePlace, LocalHost, facts_of
 from allaboard.facts.finding import (
@@ -85,4 +86,5 @@ __all__ = [
     "WorkerReport",
     "Workload",
     "facts_of",
+    "whole",
 ]

@@ -45,6 +45,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(p for p in parts if p) or "configuration"
 
 
+def whole(text: str) -> int | None:
+    """The text as a whole number in ASCII decimals; None where it is not one, or absurdly long."""
+    text = text.strip()
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+
+
 class Value(msgspec.Struct, frozen=True):
     """One value as it was written, and where."""
 
@@ -54,9 +61,7 @@ class Value(msgspec.Struct, frozen=True):
     @property
     def integer(self) -> int | None:
         """The value as a whole number in decimal, None where it is not one."""
-        text = self.text.strip()
-        digits = text[1:] if text[:1] in ("-", "+") else text
-        return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+        return whole(self.text)
 
     @property
     def evidence(self) -> Evidence:

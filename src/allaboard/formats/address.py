@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from allaboard.facts import whole
+
 DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
 """Ports that the frameworks' own documents use in their examples."""
 
@@ -77,7 +79,7 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
     """
     seen = parse(text)
     host = re.sub(r"\s", "", seen.host) or "HOST"
-    number = int(seen.port) if seen.port.isascii() and seen.port.isdigit() else None
+    number = whole(seen.port)
     kept = number if number is not None and 0 < number < 65536 else port
     right = join(host, kept)
     odd = next((c for c in text if ord(c) > 127), "")
@@ -115,12 +117,13 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
 
 def _ipv4(host: str) -> bool:
     parts = host.split(".")
-    return len(parts) == 4 and all(p.isdigit() and int(p) < 256 for p in parts)
+    numbers = [whole(p) for p in parts]
+    return len(parts) == 4 and all(n is not None and 0 <= n < 256 for n in numbers)
 
 
 def _bare_ipv6(text: str, port: int) -> tuple[str, str] | None:
     head, _, tail = text.rpartition(":")
-    if tail.isdigit() and len(tail) in (4, 5) and int(tail) < 65536 and head.count(":") > 1:
+    if len(tail) in (4, 5) and 0 < (whole(tail) or 0) < 65536 and head.count(":") > 1:
         return "is an IPv6 address without brackets", f"[{head.rstrip(':') or '::'}]:{tail}"
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and re.match(r"[0-9A-Fa-f]*:", text):
         return "is an IPv6 address without brackets and without a port", f"[{text}]:{port}"

@@ -174,8 +174,11 @@ def _meant(text: str, closers: str) -> str:
             continue
     import ast
 
+    from allaboard.formats.names import parse_quietly
+
     try:
-        value = ast.literal_eval(plain)
+        body = parse_quietly(plain).body
+        value = ast.literal_eval(body[0].value) if isinstance(body[0], ast.Expr) else None
         return json.dumps(value) if isinstance(value, dict) else ""
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, TypeError, IndexError, RecursionError, MemoryError):
         return ""

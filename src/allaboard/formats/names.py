@@ -23,6 +23,19 @@ _MODULES = {
 """Older places of the same things."""
 
 
+def parse_quietly(source: str) -> ast.Module:
+    """The syntax tree of a script, without the warnings that the parser prints about it.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: the script cannot be parsed.
+    """
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
 def imports(tree: ast.Module) -> dict[str, str]:
     """Local name to full name, for imports anywhere in the script."""
     names: dict[str, str] = {}

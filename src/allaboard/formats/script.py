@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
-from allaboard.formats.names import dotted, imports
+from allaboard.formats.names import dotted, imports, parse_quietly
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -31,7 +31,7 @@ class Script:
     def __init__(self, facts: ScriptFacts) -> None:
         self.file = facts.file
         self.lines = facts.source.split("\n")
-        self.tree = ast.parse(facts.source)
+        self.tree = parse_quietly(facts.source)
         self.names = imports(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):

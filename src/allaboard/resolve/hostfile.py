@@ -19,6 +19,7 @@ from allaboard.facts import (
     PartialSpec,
     Problem,
     Value,
+    whole,
 )
 from allaboard.formats.address import parse
 from allaboard.spec import tasks
@@ -26,6 +27,7 @@ from allaboard.spec import tasks
 _LINE = re.compile(r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$")
 _LAUNCHERS = frozenset(["mpirun", "mpiexec", "horovodrun", "prterun", "orterun"])
 _LIST_FLAGS = frozenset(["-H", "--host", "-host", "--hosts", "-hosts"])
+_SLOTS = 65_536
 _LINES = 100_000
 """Lines that are read of one hostfile."""
 
@@ -77,23 +79,27 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
     host, rest = match["host"], (match["rest"] or "").split()
     if "=" in host or "," in host:
         return None, "is no host name", "one host a line: host slots=4"
-    slots = int(match["colon"][1:]) if match["colon"] else 0
+    slots = int(match["colon"][1:10]) if match["colon"] else 0
     said = right = ""
     most = 0
+    if slots > _SLOTS:
+        return None, f"has {slots} slots", f"{host} slots=8"
     for word in rest:
         name, equals, text = word.partition("=")
         name = name.replace("-", "_")
-        if name == "max_slots" and text.isdigit():
-            most = int(text)
+        if name == "max_slots":
+            most = whole(text) or 0
         elif name != "slots" and name in ("slot", "Slots", "SLOTS", "cpu", "gpus", "ngpus"):
             said, right = f"has {word!r}, which no launcher reads", f"{host} slots={text or 1}"
         elif name == "slots" and not (equals and text.isascii() and text.isdigit()):
             said, right = f"has a slot count that is no number: {word!r}", f"{host} slots=1"
         elif name == "slots":
-            slots = int(text)
+            slots = int(text[:9])
+            if slots > _SLOTS:
+                return None, f"has {text[:20]} slots", f"{host} slots=8"
             if not slots:
                 said, right = "has no slots: nothing will run there", f"{host} slots=1"
-        elif not equals and word.isdigit():
+        elif not equals and whole(word) is not None:
             said, right = f"has a bare number {word!r}", f"{host} slots={word}"
     if most and slots > most:
         said, right = f"has more slots ({slots}) than max_slots ({most})", f"{host} slots={most}"
@@ -116,7 +122,8 @@ def _inline(listed: Value) -> PartialSpec:
     for part in listed.text.split(",")[:_LINES]:
         host, slots = parse(part)[:2]
         if host:
-            count = int(slots) if slots.isascii() and slots.isdigit() else 0
+            known = slots.isascii() and slots.isdigit() and len(slots) < 6
+            count = int(slots) if known else 0
             machines.append(Machine(Value(host, listed.origin), count))
     return PartialSpec(source="hostfile", layer="allocation", machines=tuple(machines))
 

@@ -33,7 +33,7 @@ _OPTIONS = {
     "-w": "node_list",
 }
 _NODES = 100_000
-_COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?\Z")
+_COUNT = re.compile(r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z")
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:

@@ -8,10 +8,20 @@ flag's default; Kubeflow's operator sets these in its pods.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Resolver
-from allaboard.facts import OPAQUE, ClusterSpec, Material, Origin, PartialSpec, Problem, Value
+from allaboard.facts import (
+    OPAQUE,
+    ClusterSpec,
+    Material,
+    Origin,
+    PartialSpec,
+    Problem,
+    Value,
+    whole,
+)
 from allaboard.formats import address
 from allaboard.spec import pick, place, tasks
 
@@ -94,25 +104,25 @@ def _origin(origin: Origin, flag: str) -> Origin:
 
 
 def _problem(field: str, value: Value) -> Problem | None:
-    text = value.text.strip()
+    text, number = value.text.strip(), value.integer
     right = ""
     if field == "nnodes":
         low, colon, high = text.partition(":")
-        numbers = [p.isdigit() and int(p) > 0 for p in ((low, high) if colon else (low,))]
+        numbers = [(whole(p) or 0) > 0 for p in ((low, high) if colon else (low,))]
         if not all(numbers):
             right = "2 or 1:4 (fewest:most)"
-        elif colon and int(low) > int(high):
+        elif colon and (whole(low) or 0) > (whole(high) or 0):
             right = f"{high}:{low}"
     elif field == "nproc_per_node":
         words = ("auto", "cpu", "gpu", "xpu")
-        right = "" if text in words or (text.isdigit() and int(text)) else "4, auto, cpu or gpu"
+        right = "" if text in words or (whole(text) or 0) > 0 else "4, auto, cpu or gpu"
     elif field == "node_rank":
-        right = "" if text.isdigit() else "0 on the first node, 1 on the next"
+        right = "" if number is not None and number >= 0 else "0 on the first node, 1 on the next"
     elif field in ("rdzv_endpoint", "master_addr"):
         wrong = address.fault(text, port=29500, needs_port=False)
         if wrong is not None:
             right = wrong[1] if field == "rdzv_endpoint" else wrong[1].rpartition(":")[0]
-    elif field == "master_port" and not (text.isdigit() and 0 <= int(text) < 65536):
+    elif field == "master_port" and (number is None or not 0 <= number < 65536):
         right = "29500"
     if not right:
         return None
@@ -135,7 +145,7 @@ def write(spec: ClusterSpec) -> str:
         if host is None:
             raise ValueError("the spec has no MASTER_ADDR and no host list to take it from")
         parts = address.parse(host.text)
-        port = spec.number("master_port") or (int(parts.port) if parts.port.isdigit() else 29500)
+        port = spec.number("master_port") or whole(parts.port) or 29500
         node = spec.number("node_rank") or 0
         count = each.text if each else "1"
         return _line(nnodes.text, count, node, parts.host, port) + "\n"
@@ -144,11 +154,10 @@ def write(spec: ClusterSpec) -> str:
     if odd:
         raise ValueError(f"torchrun has no place for tasks of the job {odd[0]}")
     host_name, port = place(spec, known)
-    hosts = list(dict.fromkeys(t.host for t in known))
+    hosts = Counter(t.host for t in known)
     lines = []
-    for node, host_of_node in enumerate(hosts):
-        count = str(sum(t.host == host_of_node for t in known))
-        line = _line(str(len(hosts)), count, node, host_name, port)
+    for node, (host_of_node, count_there) in enumerate(hosts.items()):
+        line = _line(str(len(hosts)), str(count_there), node, host_name, port)
         lines.append(f"# on {host_of_node}\n{line}\n")
     return "".join(lines)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of
+from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of, whole
 from allaboard.formats.address import canonical, join, parse
 
 _MOST = 20
@@ -47,7 +47,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 def _free(text: str, taken: set[str]) -> str:
     """The next port up that no task of the cluster has."""
     seen = parse(text)
-    port = int(seen.port) if seen.port.isdigit() else 2222
+    port = whole(seen.port) or 2222
     while canonical(join(seen.host, port)) in taken and port < 65535:
         port += 1
     return join(seen.host, port)

@@ -14,7 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Severity,
+    Stage,
+    facts_of,
+    whole,
+)
 from allaboard.spec import own
 
 
@@ -50,7 +59,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 def _inside(number: int, ranges: str) -> bool:
     for part in ranges.split(","):
         low, _, high = part.partition("-")
-        if low.isdigit() and int(low) <= number <= int(high if high.isdigit() else low):
+        first, last = whole(low), whole(high or low)
+        if first is not None and last is not None and first <= number <= last:
             return True
     return False
 

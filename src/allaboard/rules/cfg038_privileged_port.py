@@ -22,6 +22,7 @@ from allaboard.facts import (
     Value,
     Who,
     facts_of,
+    whole,
 )
 from allaboard.formats.address import DEFAULT_PORT, join, parse
 from allaboard.spec import own
@@ -52,7 +53,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _low(port: str) -> bool:
-    return port.isascii() and port.isdigit() and 0 < int(port) < 1024
+    return 0 < (whole(port) or 0) < 1024
 
 
 def _claim(summary: str, who: tuple[Who, ...], value: Value, fix: str) -> Claim:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import PartialSpec
+from allaboard.facts import PartialSpec, whole
 from allaboard.formats import address
 
 PORT = 29500
 """PyTorch's default master port; used where a source names hosts without ports."""
+
+MOST = 200_000
+"""Tasks that are listed; the largest jobs of the field have a tenth of it."""
 
 _ORDER = {"chief": 0, "master": 0, "worker": 1, "ps": 2, "evaluator": 3}
 
@@ -31,7 +34,8 @@ def tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
     n-th process gets port ``port + n`` (default: MASTER_PORT, else 29500).
 
     Raises:
-        ValueError: the spec names neither tasks nor machines.
+        ValueError: the spec names neither tasks nor machines, or too many of them, or the ports
+            of a host's tasks run past 65535.
     """
     base = port or spec.number("master_port") or PORT
     if spec.cluster:
@@ -42,6 +46,11 @@ def tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
             "(TF_CONFIG, a hostfile, a Slurm node list or a manifest)"
         )
     each = spec.number("nproc_per_node") or 1
+    if sum(m.slots or each for m in spec.machines) > MOST:
+        raise ValueError(f"more than {MOST} processes: look at the slots")
+    most = max(m.slots or each for m in spec.machines)
+    if base + most > 65536:
+        raise ValueError(f"{most} processes on a host from port {base} on run past port 65535")
     found: list[Task] = []
     for machine in spec.machines:
         for slot in range(machine.slots or each):
@@ -57,7 +66,7 @@ def _listed(spec: PartialSpec, base: int) -> list[Task]:
     for job in jobs:
         for index, value in enumerate(spec.cluster[job]):
             host, text = address.parse(value.text)[:2]
-            number = int(text) if text.isascii() and text.isdigit() else base
+            number = whole(text) or base
             slot = seen[host] = seen.get(host, -1) + 1
             found.append(Task(job, index, len(found), host, number, slot))
     return found
