@@ -20,7 +20,7 @@ ROWS: list[tuple[str, ...]] = [
     ("config",),
     ("coordinator",),
     ("report",),
-    ("agent",),
+    ("agent", "lint"),
     ("cli",),
     ("__main__",),
 ]
