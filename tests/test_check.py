@@ -115,7 +115,7 @@ def test_bytes_that_are_no_text_can_be_printed(face: str) -> None:
 
 
 def test_json_is_of_the_published_schema() -> None:
-    paths = [str(p) for p in sorted(CORPUS.glob("*/*")) if p.name != "EXPECTED"]
+    paths = [str(p) for p in sorted(CORPUS.glob("*/*")) if p.suffix and p.is_file()]
     done = allaboard("check", *paths, "--format", "json")
     report = json.loads(done.stdout)
     jsonschema.validate(report, json.loads(schema()))
@@ -126,7 +126,7 @@ def test_json_is_of_the_published_schema() -> None:
 
 
 def test_sarif_has_rules_places_and_levels() -> None:
-    paths = [str(p) for p in sorted(CORPUS.glob("*/*")) if p.name != "EXPECTED"]
+    paths = [str(p) for p in sorted(CORPUS.glob("*/*")) if p.suffix and p.is_file()]
     log = json.loads(allaboard("check", *paths, "--format", "sarif").stdout)
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -196,3 +196,18 @@ def test_what_cannot_be_written_is_said(target: str) -> None:
     done = allaboard("spec", "--as", target, env={"RANK": "0"})
     assert done.returncode == 2
     assert "cannot be written" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_file_rendezvous_is_looked_at(tmp_path: Path) -> None:
+    four = {"RANK": "0", "WORLD_SIZE": "2"}
+    missing = allaboard("check", env={**four, "INIT_METHOD": f"file://{tmp_path}/no/such/file"})
+    assert missing.returncode == 1
+    assert "CFG017 error: the rendezvous file cannot be made" in missing.stdout
+    assert f"    do: mkdir -p {tmp_path}/no/such" in missing.stdout
+    left = tmp_path / "rendezvous"
+    left.write_text("an earlier run's store")
+    os.utime(left, (1e9, 1e9))
+    stale = allaboard("check", env={**four, "INIT_METHOD": f"file://{left}"})
+    assert "CFG018 error (likely)" in stale.stdout and f"    do: rm {left}" in stale.stdout
+    left.unlink()
+    assert allaboard("check", env={**four, "INIT_METHOD": f"file://{left}"}).returncode == 0

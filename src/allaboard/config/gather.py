@@ -81,7 +81,7 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     manifests = []
     for path in paths:
         parsed = parse(read(path))
-        gathered.configs += _configs(path, parsed, known)
+        gathered.configs += map(_left_here, _configs(path, parsed, known))
         gathered.scripts += parsed.scripts
         if parsed.manifests is not None:
             manifests.append(parsed.manifests)
@@ -139,6 +139,15 @@ def _each(config: ConfigFacts) -> ConfigFacts:
     spec = msgspec.structs.replace(config.spec, job=None, index=None)
     problems = tuple(p for p in config.problems if "no task" not in p.said)
     return msgspec.structs.replace(config, spec=spec, problems=problems, every=True)
+
+
+def _left_here(config: ConfigFacts) -> ConfigFacts:
+    """With the file of a file:// rendezvous where it is on this host; its absence says nothing,
+    since the configuration may be meant for others."""
+    place = _place(config)
+    if place is None or place.size <= 0:
+        return config
+    return msgspec.structs.replace(config, place=place)
 
 
 def _place(config: ConfigFacts) -> FilePlace | None:

@@ -14,10 +14,8 @@ from allaboard.facts import (
     Material,
     Origin,
     Problem,
-    Role,
     ScriptFacts,
     Value,
-    Workload,
 )
 
 SCRIPT_LIMIT = 2 * 2**20
@@ -80,7 +78,7 @@ def _problem(file: str, line: int, column: int, said: str, observed: str = "") -
 
 def _json(source: Source, parsed: Parsed) -> None:
     from allaboard.formats.json_nodes import read_json
-    from allaboard.spec.cluster_json import not_json
+    from allaboard.spec.inside import not_json
 
     try:
         tree = read_json(source.text)
@@ -96,6 +94,7 @@ def _json(source: Source, parsed: Parsed) -> None:
 
 
 def _manifest(source: Source, parsed: Parsed) -> None:
+    from allaboard.config.roles import role_material
     from allaboard.formats.manifests import manifests
     from allaboard.formats.yaml_nodes import read_yaml
 
@@ -108,34 +107,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
                 name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()
-                parsed.materials.append((name, _role(workload, role, source.name)))
-
-
-def _role(workload: Workload, role: Role, file: str) -> Material:
-    commands: list[tuple[Value, ...]] = [role.command] if role.command else []
-    variables, opaque = dict(role.env), set(role.computed)
-    for word in role.command:
-        if " " in word.text.strip():
-            from allaboard.formats.shell import read_shell
-
-            script = read_shell(word.text, file)
-            line = word.origin.line
-            commands += [tuple(_moved(w, line) for w in c) for c in script.commands]
-            opaque |= script.opaque | script.variables.keys()
-    return Material(
-        kind="manifest",
-        file=file,
-        variables=variables,
-        opaque=frozenset(opaque),
-        commands=tuple(commands),
-        manifests=ManifestFacts(workloads=(workload,)),
-    )
-
-
-def _moved(word: Value, line: int) -> Value:
-    """A word of a script inside a manifest, at the line where that script begins."""
-    origin = word.origin
-    return Value(word.text, Origin(file=origin.file, line=line, flag=origin.flag))
+                parsed.materials.append((name, role_material(workload, role, source.name)))
 
 
 def _shell(source: Source, parsed: Parsed) -> None:

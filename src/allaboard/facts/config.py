@@ -45,8 +45,9 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One subject of `check`: this environment or one file, with everything read from it.
 
     ``kind`` is environment, json, manifest, hostfile, shell, python or url. ``opaque`` are
-    variables that are set, but to a value that only a run could tell. ``host`` and ``place`` are
-    None where the subject is a file, which may be meant for another host. ``every`` is set when
+    variables that are set, but to a value that only a run could tell. ``host`` is None where
+    the subject is a file, which may be meant for another host; ``place`` is that of a file://
+    rendezvous, as seen from here. ``every`` is set when
     the subject is to be judged for all of its tasks, not for the one that it names.
     """
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from allaboard.facts import Origin, Value
-from allaboard.formats.shell_words import Word, commands
+from allaboard.formats.shell_word import Word
+from allaboard.formats.shell_words import commands
 
 _LEADING = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905

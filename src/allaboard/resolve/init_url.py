@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from allaboard.contracts import Resolver
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value
 from allaboard.formats import address
+
+_VARIABLES = ("INIT_METHOD", "DIST_URL", "DIST_INIT_METHOD")
+"""Names under which launch scripts hand the URL to their programs; torch itself reads none."""
 
 _FIELDS = {"rank": "rank", "world_size": "world_size", "backend": "backend"}
 
@@ -19,6 +24,10 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "url":
         url = Value(material.text.strip(), Origin(file=material.file, line=1, column=1))
         yield _spec(url, {})
+    for variable in _VARIABLES:
+        named = material.variables.get(variable)
+        if named is not None and "://" in named.text and not named.text.startswith("env://"):
+            yield msgspec.structs.replace(_spec(named, {}), layer="processes")
     for name, arguments in material.calls:
         if name != "torch.distributed.init_process_group":
             continue

@@ -17,6 +17,10 @@ _MOST = 10_000
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
+    index = material.variables.get("JOB_COMPLETION_INDEX")
+    if material.kind == "environment" and index is not None:
+        # What an indexed Job leaves in each of its pods.
+        yield PartialSpec(source="kubernetes", layer="allocation", values={"node_rank": index})
     if material.manifests is None:
         return
     for workload in material.manifests.workloads:

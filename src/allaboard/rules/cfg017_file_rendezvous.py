@@ -14,7 +14,16 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, FilePlace, Stage, facts_of
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    FilePlace,
+    Severity,
+    Stage,
+    facts_of,
+)
 from allaboard.spec import own
 
 
@@ -33,6 +42,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         who=own(facts.spec),
         evidence=(url.evidence, Evidence(said, "this host")),
         fix=fix,
+        # A file may be meant for hosts that have the folder.
+        certainty=Certainty.CERTAIN if facts.kind == "environment" else Certainty.LIKELY,
+        severity=Severity.ERROR if facts.kind == "environment" else Severity.WARNING,
         where=url.origin.place,
     )
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 
 from allaboard.facts import FormatError, Node, Origin, PartialSpec, Problem, Value
-
-_EXAMPLE = (
-    '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
-)
+from allaboard.spec.inside import EXAMPLE, inner, not_json
 
 
 def cluster_of(
@@ -35,34 +32,6 @@ def cluster_of(
     return _Reader(origin, source, layer).read(tree)
 
 
-def not_json(error: FormatError, text: str, origin: Origin) -> Problem:
-    """A text that is no JSON, with what may have been meant."""
-    inside = inner(origin, error.line, error.column, "")
-    return Problem(
-        kind="tf_config.json",
-        said=error.said,
-        observed=error.near or text[:24] or "(empty)",
-        correction=error.correction or _EXAMPLE,
-        origin=inside,
-    )
-
-
-def inner(origin: Origin, line: int, column: int, key: str) -> Origin:
-    """The origin of a place inside a value that begins at ``origin``."""
-    if not origin.file:
-        return Origin(variable=origin.variable, key=key, line=line, column=column)
-    if not origin.line:
-        return Origin(variable=origin.variable, key=key, file=origin.file, line=line, column=column)
-    across = origin.column + column - 1 if line == 1 and origin.column else column
-    return Origin(
-        variable=origin.variable,
-        key=key,
-        file=origin.file,
-        line=origin.line + line - 1,
-        column=across if origin.column else 0,
-    )
-
-
 class _Reader:
     def __init__(self, origin: Origin, source: str, layer: str) -> None:
         self.origin = origin
@@ -72,7 +41,7 @@ class _Reader:
 
     def read(self, tree: Node) -> PartialSpec:
         if tree.kind != "map":
-            self._problem(tree, f"is a {tree.kind}, not an object", tree.text, _EXAMPLE)
+            self._problem(tree, f"is a {tree.kind}, not an object", tree.text, EXAMPLE)
             return self._spec({}, None, None)
         self._twice(tree, "")
         cluster = tree.at("cluster")
