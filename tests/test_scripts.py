@@ -8,6 +8,7 @@ import pytest
 
 from allaboard.config.gather import from_files
 from allaboard.config.judge import judge
+from allaboard.config.notes import script_notes
 
 SCRIPTS = Path(__file__).parent / "scripts"
 GOOD = sorted((SCRIPTS / "good").glob("*.py"))
@@ -33,3 +34,11 @@ def test_a_bad_one_is_told_at_its_line(path: Path, expected: list[str]) -> None:
 def test_there_are_thirty() -> None:
     assert len(GOOD) + len(BAD) >= 30
     assert {p for p, _ in BAD} == set((SCRIPTS / "bad").glob("*.py"))
+
+
+def test_notes_for_a_run(tmp_path: Path) -> None:
+    (note,) = script_notes(str(SCRIPTS / "bad" / "torch_no_sampler.py"))
+    assert note.rule == "CODE004"
+    assert script_notes(str(tmp_path / "absent.py")) == []
+    (tmp_path / "broken.py").write_text("def (:\n")
+    assert script_notes(str(tmp_path / "broken.py")) == []

@@ -60,6 +60,9 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
         return
     backend = part.values.get("rdzv_backend")
     static = backend is None or backend.text in ("static", "")
+    # PET_* variables alone: the command, which may say more, is not known here.
+    if facts.kind == "environment":
+        return
     if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
         yield _claim(
             f"{fewest} nodes and no address to meet at: each node waits at its own 127.0.0.1",
@@ -67,7 +70,7 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
             f"torchrun --nnodes={nodes.text} {_C10D} …",
         )
         return
-    if static and "node_rank" not in part.values and facts.kind != "environment":
+    if static and "node_rank" not in part.values:
         yield _claim(
             f"{fewest} nodes by a static rendezvous and no --node-rank: every node is node 0",
             (nodes,),

@@ -13,7 +13,7 @@ launcher gave its workers overrules the allocation that the launcher runs in."""
 
 _ADDRESSES = ("master_addr", "coordinator", "init_url", "rdzv_endpoint")
 _COMPARED = {
-    "call": ("call", "processes", "framework"),
+    "call": ("processes", "framework"),
     "launcher": ("launcher",),
     "framework": ("framework",),
     "processes": ("processes",),
@@ -28,19 +28,24 @@ def merge(parts: Sequence[PartialSpec]) -> ClusterSpec:
     ordered = sorted(parts, key=lambda p: LAYERS.index(p.layer) if p.layer in LAYERS else 9)
     values: dict[str, Value] = {}
     layer_of: dict[str, str] = {}
+    source_of: dict[str, str] = {}
     conflicts: list[Conflict] = []
     for part in ordered:
         for field, value in part.values.items():
             if field not in values:
                 values[field], layer_of[field] = value, part.layer
+                source_of[field] = part.source
             elif part.layer in _COMPARED.get(layer_of[field], ()):
-                if _same(field, values[field], value):
+                # Two calls of one script may stand in branches that exclude each other.
+                if source_of[field] == part.source or _same(field, values[field], value):
                     continue
                 conflicts.append(Conflict(field, values[field], value))
     listed = [p for p in ordered if p.cluster]
     first = listed[0] if listed else None
     for other in listed[1:]:
-        if first is not None and other.layer in _COMPARED.get(first.layer, ()):
+        if first is None or first.source == other.source:
+            continue
+        if other.layer in _COMPARED.get(first.layer, ()):
             conflicts += _clusters(first, other)
     named = next((p for p in ordered if p.index is not None or p.job is not None), None)
     return ClusterSpec(
