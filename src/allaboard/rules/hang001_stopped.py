@@ -2,8 +2,8 @@
 
 ## Why it matters
 A stopped process does not fail, it stands. Its peers wait for it in their next collective:
-PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that the
-worker has crashed. Being stopped is certain as a state; who stopped it, and whether on purpose,
+PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that
+the worker has crashed. Being stopped is certain as a state; who stopped it, and whether on purpose,
 cannot be told from here. So this alone never ends a job.
 
 ## What to do
