@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from allaboard.facts import Claim, ClusterSpec, Material, PartialSpec, Stage
@@ -41,36 +41,42 @@ class Rule(Generic[Facts]):
 
 @dataclass(frozen=True, kw_only=True)
 class Drill:
-    """One fault, staged on a real framework.
+    """One fault, staged on a real framework. The file's name is the drill's.
 
     Attributes:
-        script: the job that runs, a path relative to ``drills/jobs``, or "" for none.
-        workers: how many of it.
-        guilty: the rank that carries the fault, -1 where no rank does.
-        expects: the rule that must name it.
-        outside: done by the drill to the guilty process once it trains: its pid in, nothing out.
-        heal: undoes ``outside``, so that nothing is left behind.
-        inside: whether the script itself fails, told by ``--fault NAME``.
+        script: the job that runs, a file of ``drills/jobs``.
+        expects: the rule that must name the fault.
+        workers: how many of the script are started.
+        guilty: the rank that carries the fault.
+        blames: the ranks that the finding must name, the guilty one where it is left out.
+        inside: the script itself fails, told by ``--fault``: ``fault``, or the drill's name.
+        outside: done to the guilty process (its pid) once it has trained some steps.
+        heal: undoes ``outside``, whatever happened in between.
         arguments: further arguments of the script.
         options: further options of ``allaboard run``.
+        command: the command before the script, where it is not plain Python; {python} stands for it.
         exit_codes: those that ``allaboard run`` may end with.
-        allowed: further rules that may speak too, such as those on the ranks that fell.
-        needs: what the machine must have ("root", "cgroup-memory").
+        ends: whether the run ends by itself; else it is ended once the fault is named.
+        allowed: further rules that may speak too.
+        needs: what the machine must have: "cgroup-memory".
     """
 
     script: str
     expects: str
     workers: int = 3
     guilty: int = 1
+    blames: tuple[int, ...] = ()
+    inside: bool = False
+    fault: str = ""
     outside: Callable[[int], None] | None = None
     heal: Callable[[int], None] | None = None
-    inside: bool = False
     arguments: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
     exit_codes: tuple[int, ...] = (1,)
+    ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

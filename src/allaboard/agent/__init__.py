@@ -1,1 +1,1 @@
-"""."""
+"""The parent of the workers of one host: thin shells around the pure parts."""

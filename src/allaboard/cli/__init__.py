@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "check", "spec", "diagnose", "explain", "rules")
+COMMANDS = ("run", "check", "spec", "explain", "rules", "drill", "diagnose")
 """One module each in this folder, with a function ``command``."""
 
 _HELP = (

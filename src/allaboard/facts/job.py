@@ -18,10 +18,12 @@ class LockWait(msgspec.Struct, frozen=True):
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is known of a job at ``now`` (s, CLOCK_MONOTONIC).
 
-    ``launched`` workers were started by us, 0 where another launcher starts them; ``rolled_at`` is
+    ``launched`` workers were started by us, 0 where another launcher starts them. ``rolled_at`` is
     when the roll call was complete; ``progress_at`` when any member last did anything new;
     ``stall_after`` the silence (s) after which the job counts as standing still, from its own
-    median step; ``timeout`` bounds the wait for a member that was never heard of.
+    median step. ``timeout`` bounds the wait for a member that was never heard of, ``timeout_hard``
+    that for one that is alive and does not come. ``gated``: members are held until all are here.
+    ``ending``: allaboard is ending the job.
     """
 
     now: float
@@ -29,11 +31,14 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[Member, ...]
     launched_at: float = 0.0
     timeout: float = 60.0
+    timeout_hard: float | None = None
+    gated: bool = True
     rolled_at: float | None = None
     progress_at: float = 0.0
     median_step: float | None = None
     stall_after: float = 5.0
     lock_waits: tuple[LockWait, ...] = ()
+    ending: bool = False
     ended: bool = False
 
     @property

@@ -1,1 +1,1 @@
-"""."""
+"""Measurements of this host: one file each. They read; they never change anything."""

@@ -1,1 +1,1 @@
-"""."""
+"""Who is here: pure decisions on what the members declared."""

@@ -71,5 +71,5 @@ RULE = Rule(
     },
     silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
     since="0.1",
-    drill=("stopped",),
+    drill=("stopped", "tf-stopped"),
 )

@@ -1,0 +1,160 @@
+"""Reads the black boxes of one folder. Whatever a box holds, reading it never fails."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from allaboard.coordinator.events import BoxReading
+from allaboard.facts import Declared, Frame, Op, Raised
+from allaboard.probe import blackbox as layout
+
+T = TypeVar("T")
+
+
+class _Identity(msgspec.Struct):
+    worker: int = 0
+    argv: list[str] = []
+    python: str = ""
+    host: str = ""
+    notes: dict[str, str] = {}
+
+
+class _Raised(msgspec.Struct):
+    type: str
+    message: str
+    at: float
+    frames: list[tuple[str, int, str]] = []
+
+
+class OpenBox:
+    """One mapped black box. Its texts are decoded anew only when they changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError or ValueError where the file is not a whole box of this version."""
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_size != layout.SIZE:
+                raise ValueError(f"{path}: not {layout.SIZE} bytes")
+            self.map = mmap.mmap(fd, layout.SIZE)
+        finally:
+            os.close(fd)
+        head = layout.HEADER.unpack_from(self.map, 0)
+        magic, version, self.pid, self.started, self.born, self.main_thread = head[:6]
+        self.signum, self.stack_fd = head[6:]
+        if magic != layout.MAGIC or version != layout.VERSION or path.stem != str(self.pid):
+            raise ValueError(f"{path}: not a black box of version {layout.VERSION}")
+        self.stacks = path.with_suffix(".stacks")
+        self._texts: dict[str, tuple[int, str]] = {}
+        self._declared: Declared | None = None
+        self._raised: Raised | None = None
+        self.identity = _Identity()
+
+    def read(self) -> BoxReading:
+        """One look."""
+        if self._changed("identity"):
+            self.identity = _decode(self._texts["identity"][1], _Identity) or self.identity
+        if self._changed("declared"):
+            self._declared = _decode(self._texts["declared"][1], Declared)
+        if self._changed("raised"):
+            self._raised = self._exception()
+        self._changed("detail")
+        phase, since, round_ = self._state()
+        step, step_at = self._step()
+        op, ops = self._operation()
+        return BoxReading(
+            phase=phase,
+            phase_since=since,
+            round=round_,
+            detail=self._texts.get("detail", (0, ""))[1],
+            step=step,
+            step_at=step_at,
+            intervals=self._intervals(step),
+            op=op,
+            ops=ops,
+            declared=self._declared,
+            raised=self._raised,
+            notes=self.identity.notes,
+        )
+
+    def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
+        """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
+        layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
+
+    def say(self, text: str) -> None:
+        """Leaves the verdict's text for the member's user."""
+        offset, room = layout.TEXTS["verdict"]
+        data = text.encode()[: room - layout.TEXT.size]
+        lock, _ = layout.TEXT.unpack_from(self.map, offset)
+        start = offset + layout.TEXT.size
+        layout.TEXT.pack_into(self.map, offset, lock + 1, len(data))
+        self.map[start : start + len(data)] = data
+        layout.TEXT.pack_into(self.map, offset, lock + 2, len(data))
+
+    def _state(self) -> tuple[int, float, int]:
+        for _ in range(4):
+            begin, phase, since, round_, end = layout.STATE.unpack_from(self.map, layout.STATE_AT)
+            if begin == end:
+                break
+        return min(max(phase, 0), 8), since, round_
+
+    def _step(self) -> tuple[int, float]:
+        for _ in range(4):
+            begin, step, at, end = layout.STEP.unpack_from(self.map, layout.STEP_AT)
+            if begin == end:
+                break
+        return step, at
+
+    def _intervals(self, step: int) -> tuple[float, ...]:
+        """The times between the last steps (s), from the ring."""
+        known = min(step, layout.RING - 1)
+        times = [
+            layout.TIME.unpack_from(self.map, layout.RING_AT + (n % layout.RING) * 8)[0]
+            for n in range(step - known + 1, step + 1)
+        ]
+        return tuple(b - a for a, b in pairwise(times) if b >= a)
+
+    def _operation(self) -> tuple[Op | None, int]:
+        """What the main thread is inside of, else any thread; and how many were entered in all."""
+        inside: Op | None = None
+        entered = 0
+        for slot in range(layout.SLOTS):
+            at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
+            begin, since, active, name, end = layout.OP.unpack_from(self.map, at)
+            if begin == 0:
+                continue
+            entered += begin
+            if active and begin == end and inside is None:
+                inside = Op(name.rstrip(b"\0").decode("utf-8", "replace"), begin, since)
+        return inside, entered
+
+    def _exception(self) -> Raised | None:
+        told = _decode(self._texts["raised"][1], _Raised)
+        if told is None:
+            return None
+        frames = [Frame(*f) for f in told.frames]
+        own = next((f for f in frames if f.is_user), None)
+        return Raised(type=told.type, message=told.message, at=told.at, where=own)
+
+    def _changed(self, name: str) -> bool:
+        offset, _ = layout.TEXTS[name]
+        lock, _ = layout.TEXT.unpack_from(self.map, offset)
+        if lock == self._texts.get(name, (0, ""))[0]:
+            return False
+        text = layout.read_text(self.map, name)
+        if text is None:
+            return False  # being written now; the next look will see it
+        self._texts[name] = (lock, text)
+        return True
+
+
+def _decode(text: str, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError):
+        return None

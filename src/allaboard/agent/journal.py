@@ -1,0 +1,55 @@
+"""The run folder: logs, a journal of what was found when, and the report."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from allaboard.facts import Finding, Report
+
+
+class Journal:
+    """Appends to ``journal.jsonl`` the moment that something is found. A disk that is full or gone
+    is told once and then left alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.trouble: str = ""
+        self._file = None
+        with self._careful():
+            self._file = (folder / "journal.jsonl").open("ab", buffering=0)
+
+    def finding(self, finding: Finding) -> None:
+        self._write({"kind": "finding", "finding": finding})
+
+    def event(self, at: str, text: str) -> None:
+        self._write({"kind": "event", "at": at, "text": text})
+
+    def worker(self, worker: int, pid: int, boxes: Path) -> None:
+        self._write({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
+
+    def report(self, report: Report, also: Path | None) -> None:
+        """Writes ``report.json`` here, and to the file that the user named."""
+        text = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+        for file in [self.folder / "report.json"] + ([also] if also is not None else []):
+            with self._careful():
+                file.write_bytes(text)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, entry: dict[str, object]) -> None:
+        if self._file is not None:
+            with self._careful():
+                self._file.write(msgspec.json.encode(entry) + b"\n")
+
+    @contextlib.contextmanager
+    def _careful(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.trouble = self.trouble or f"{error.strerror}: {error.filename or self.folder}"

@@ -1,0 +1,153 @@
+"""Logs: every worker's lines with its rank in front, and whole in one file a rank.
+
+Bytes are kept as they come in the files. For the terminal they are split into lines (or pieces of
+``PIECE`` bytes), and a thread of its own writes them: a terminal that stands still (Ctrl-S, a slow
+pager) stops neither the agent nor the workers. What it cannot take is counted, and is in the file.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+PIECE = 8192
+BACKLOG = 20_000
+"""Lines that wait for the terminal before further ones are only counted."""
+COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
+_CONTROL = re.compile(
+    rb"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b[^\[]|[\x00-\x08\x0b-\x0c\x0e-\x1a\x1c-\x1f]"
+)
+
+
+class Terminal:
+    """The only writer of stdout and stderr; ``status`` keeps one line at the bottom."""
+
+    def __init__(self) -> None:
+        self.live = sys.stderr.isatty()
+        self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._queue: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        self._status = b""
+        self._shown = False
+        self._dropped = 0
+        self._closed: set[int] = set()
+        self._thread = threading.Thread(target=self._write_all, daemon=True)
+        self._thread.start()
+
+    def line(self, fd: int, text: bytes) -> None:
+        """Queues one line for 1 (stdout) or 2 (stderr)."""
+        if self._queue.qsize() > BACKLOG:
+            self._dropped += 1
+            return
+        self._queue.put((fd, text))
+
+    def say(self, text: str) -> None:
+        """A line of allaboard's own, on stderr."""
+        self._queue.put((2, text.encode() + b"\n"))
+
+    def status(self, text: str) -> None:
+        """Replaces the bottom line; "" takes it away. Nothing happens where there is no terminal."""
+        if self.live:
+            self._queue.put((0, text.encode()))
+
+    def close(self, patience: float = 2.0) -> None:
+        """Writes what is queued, for at most ``patience`` s."""
+        self.status("")
+        if self._dropped:
+            self.say(
+                f"allaboard: {self._dropped} lines were not shown here; the log files have them"
+            )
+        self._queue.put(None)
+        self._thread.join(patience)
+
+    def _write_all(self) -> None:
+        while (item := self._queue.get()) is not None:
+            fd, text = item
+            if fd == 0:
+                self._status = text
+            elif self._shown:
+                self._put(2, b"\r\x1b[K")
+                self._shown = False
+            if fd:
+                self._put(fd, text)
+            if self.live and (fd == 0 or self._queue.empty()):
+                self._put(2, b"\r\x1b[K" + self._status[: self._width()])
+                self._shown = bool(self._status)
+
+    @staticmethod
+    def _width() -> int:
+        try:
+            return max(20, os.get_terminal_size(2).columns - 1)
+        except OSError:
+            return 79
+
+    def _put(self, fd: int, data: bytes) -> None:
+        if fd in self._closed:
+            return
+        while data:
+            try:
+                data = data[os.write(fd, data) :]
+            except OSError:  # a closed pipe: `allaboard run … | head`
+                self._closed.add(fd)
+                return
+
+
+class WorkerLog:
+    """One worker's two streams: into its file, and by the line to the terminal."""
+
+    def __init__(self, label: str, colour: int, path: Path, terminal: Terminal) -> None:
+        self._terminal = terminal
+        mark = f"[{label}] "
+        if terminal.colour:
+            mark = f"\x1b[{COLOURS[colour % len(COLOURS)]}m{mark}\x1b[0m"
+        self._mark = mark.encode()
+        self._rest = {1: b"", 2: b""}
+        self.last_line = ""
+        self._file: int | None = None
+        self.trouble: Callable[[str], None] = lambda _: None
+        try:
+            flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            self._failed(error)
+
+    def feed(self, fd: int, data: bytes) -> None:
+        """Takes what the worker wrote to ``fd``; b"" ends the stream."""
+        self._keep(data)
+        lines = (self._rest[fd] + data).replace(b"\r\n", b"\n").split(b"\n")
+        self._rest[fd] = lines.pop()
+        for line in lines:
+            self._show(fd, line)
+        while len(self._rest[fd]) >= PIECE:
+            self._show(fd, self._rest[fd][:PIECE])
+            self._rest[fd] = self._rest[fd][PIECE:]
+        if not data and self._rest[fd]:
+            self._show(fd, self._rest[fd])
+            self._rest[fd] = b""
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _show(self, fd: int, line: bytes) -> None:
+        # A progress bar rewrites its line with \r: its last state is what a log wants.
+        shown = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
+        if shown.strip():
+            self.last_line = shown.strip().decode("utf-8", "replace")[:300]
+        self._terminal.line(fd, self._mark + shown + b"\n")
+
+    def _keep(self, data: bytes) -> None:
+        while data and self._file is not None:
+            try:
+                data = data[os.write(self._file, data) :]
+            except OSError as error:
+                self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        self.close()
+        self.trouble(f"{error.strerror}: logs are from now on only shown here")

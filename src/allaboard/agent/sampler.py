@@ -1,0 +1,117 @@
+"""Takes the stacks of processes: by their own faulthandler where it can answer, else by py-spy."""
+
+from __future__ import annotations
+
+import asyncio
+import linecache
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from allaboard.agent.boxes import OpenBox
+from allaboard.coordinator.events import Looked
+from allaboard.evidence.parse import parse_faulthandler, parse_pyspy
+from allaboard.facts import Frame
+from allaboard.hosts import proc
+
+ANSWER = 0.5
+"""Seconds that a process gets to write its stacks."""
+SPY = 5.0
+"""Seconds that py-spy gets."""
+
+
+async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
+    """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
+    be had. ``cpu`` and ``io`` count the process and all below it."""
+    frames: tuple[Frame, ...] = ()
+    by = "faulthandler"
+    if box is not None:
+        frames = await _ask(box)
+    if not frames:
+        (frames, _), by = await spy(pid), "py-spy"
+    below = proc.descendants(pid)
+    own = proc.stat(pid)
+    return Looked(
+        pid=pid,
+        at=now,
+        frames=with_source(frames),
+        by=by,
+        cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
+        io=sum(proc.io_bytes(p) for p in (pid, *below)),
+    )
+
+
+async def _ask(box: OpenBox) -> tuple[Frame, ...]:
+    """Asks the process by its private signal. Empty where the handler or the file is not ours any
+    more (an exec, a program that closes all its files), or where no answer comes."""
+    seen = proc.stat(box.pid)
+    if box.signum == 0 or seen is None or seen.started != box.started or seen.state in "TtZX":
+        return ()
+    if not proc.catches(box.pid, box.signum):
+        return ()
+    if not proc.points_to(box.pid, box.stack_fd, box.stacks):
+        return ()
+    try:
+        os.truncate(box.stacks, 0)
+        pidfd = os.pidfd_open(box.pid)
+        try:
+            signal.pidfd_send_signal(pidfd, box.signum)
+        finally:
+            os.close(pidfd)
+    except OSError:
+        return ()
+    return parse_faulthandler(await _answer(box.stacks), box.main_thread)
+
+
+async def _answer(file: Path) -> str:
+    """The dump, once it has stopped growing."""
+    size = 0
+    for _ in range(int(ANSWER / 0.02)):
+        await asyncio.sleep(0.02)
+        grown = file.stat().st_size
+        if grown and grown == size:
+            break
+        size = grown
+    return file.read_text(errors="replace")
+
+
+async def spy(pid: int) -> tuple[tuple[Frame, ...], str]:
+    """The main thread's frames by py-spy, without pausing the process; or none, and why."""
+    program = spy_program()
+    if program is None:
+        return (), "py-spy is not installed"
+    command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        )
+    except OSError as error:
+        return (), f"py-spy: {error.strerror}"
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), SPY)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return (), f"py-spy gave no answer in {SPY:g} s"
+    frames = parse_pyspy(output, pid)
+    said = errors.decode("utf-8", "replace").strip().splitlines()
+    return frames, "" if frames else f"py-spy: {said[0] if said else 'no Python frames'}"
+
+
+def spy_program() -> str | None:
+    """The py-spy that was installed beside allaboard, else the one of PATH."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Adds the source line to the user's own frames."""
+    return tuple(
+        Frame(f.file, f.line, f.function, linecache.getline(f.file, f.line).strip()[:200])
+        if f.is_user
+        else f
+        for f in frames
+    )

@@ -1,0 +1,105 @@
+"""One look at all processes of the job: boxes, /proc, children that may be members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allaboard.agent.boxes import OpenBox
+from allaboard.coordinator.events import Event, Exited, Seen
+from allaboard.hosts import proc
+
+_TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
+
+
+class Watch:
+    """Keeps the open boxes and what belongs to which worker."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.boxes: dict[int, OpenBox] = {}
+        self.workers: dict[int, int] = {}
+        self.gone: set[int] = set()
+        self._known: dict[int, int] = {}
+        self._broken: set[str] = set()
+
+    def launched(self, worker: int, pid: int) -> None:
+        self.workers[pid] = worker
+
+    def exited(self, pid: int) -> None:
+        self.gone.add(pid)
+
+    def look(self, now: float, candidates: bool = False) -> list[Event]:
+        """What every process of the job does now; ends of processes that are not our children.
+        ``candidates``: also look for children that have not declared themselves."""
+        self._open_new()
+        if candidates:
+            self._find_candidates()
+        events: list[Event] = []
+        for pid, worker in {**self.workers, **self._known}.items():
+            if pid in self.gone:
+                continue
+            box = self.boxes.get(pid)
+            seen = proc.stat(pid)
+            own = pid in self.workers
+            if seen is None or (seen.state in "ZX" and not own):
+                if not own:
+                    self.gone.add(pid)
+                    if box is not None:
+                        events.append(self._seen(pid, worker, now, "S", 0.0))
+                    events.append(Exited(pid=pid, at=now))
+                continue
+            if seen.state not in "ZX":
+                events.append(self._seen(pid, worker, now, seen.state, seen.cpu))
+        return events
+
+    def last(self, pid: int, now: float) -> list[Event]:
+        """The last words of a worker that has ended: its box outlives it."""
+        self._open_new()
+        return [self._seen(pid, self.workers[pid], now, "X", 0.0)] if pid in self.boxes else []
+
+    def _seen(self, pid: int, worker: int, now: float, state: str, cpu: float) -> Seen:
+        box = self.boxes.get(pid)
+        rank = -1
+        if box is None and pid not in self.workers:
+            text = proc.variable(pid, "RANK")
+            rank = int(text) if text is not None and text.isdigit() else -1
+        return Seen(
+            pid=pid,
+            worker=worker,
+            at=now,
+            state=state,
+            cpu=cpu,
+            box=box.read() if box is not None else None,
+            candidate=box is None and pid not in self.workers,
+            rank=rank,
+        )
+
+    def _open_new(self) -> None:
+        for path in self.folder.glob("*.box"):
+            if path.stem in self._broken or not path.stem.isdigit() or int(path.stem) in self.boxes:
+                continue
+            try:
+                box = OpenBox(path)
+                box.read()
+            except (OSError, ValueError):
+                self._broken.add(path.stem)
+                continue
+            self.boxes[box.pid] = box
+            if box.pid not in self.workers:
+                self._known[box.pid] = box.identity.worker
+
+    def _find_candidates(self) -> None:
+        """Python children of the workers that have not declared themselves."""
+        for pid, worker in self.workers.items():
+            if pid in self.gone:
+                continue
+            for child in proc.descendants(pid):
+                if child not in self._known and child not in self.gone and _may_be_member(child):
+                    self._known[child] = worker
+
+
+def _may_be_member(pid: int) -> bool:
+    command = proc.command_line(pid)
+    if not command or not any("python" in part for part in command[:1]):
+        return False
+    return not any(t in part for t in _TRACKERS for part in command)

@@ -1,0 +1,59 @@
+"""When a job counts as standing still, and when to look at its stacks. Pure but for its counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allaboard.coordinator.record import Record
+from allaboard.facts import JobView, Phase
+
+QUICK = 3.0
+"""Seconds of silence after which a job with short steps counts as standing still."""
+RHYTHM = 6.0
+"""... and how many of its own median steps."""
+FIRST = 10.0
+"""... and while its first step lasts, when compilers run."""
+BLIND = 30.0
+"""... and where neither steps nor collectives can be seen."""
+LOOK_EVERY = 0.4
+LOOKS = 12
+LOOK_AGAIN = 10.0
+"""After this many looks at a job that stands still, one every so many seconds is enough."""
+WAITED = 2.0
+"""While somebody is awaited at the start, where the others are is looked at this often (s)."""
+
+
+def stall_after(records: Iterable[Record], median_step: float | None) -> float:
+    """The silence (s) after which a job counts as standing still."""
+    if median_step is not None:
+        return max(QUICK, RHYTHM * median_step)
+    boxes = [r.box for r in records if r.box is not None]
+    return FIRST if any(b.ops or b.step for b in boxes) else BLIND
+
+
+class Lookout:
+    """Says when stacks are due: only while nothing moves, or somebody is awaited."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.last = float("-inf")
+
+    def moved(self) -> None:
+        """Something new happened: a later silence is looked at afresh."""
+        self.looks = 0
+
+    def due(self, view: JobView) -> tuple[int, ...]:
+        """The processes to look at now; none most of the time."""
+        alive = [m for m in view.alive if not m.launcher]
+        silent = view.now - view.progress_at
+        held = any(m.phase is Phase.ARRIVED for m in alive)
+        if held:
+            due, every = silent >= WAITED / 2, WAITED
+        else:
+            due = silent >= view.stall_after / 2
+            every = LOOK_EVERY if self.looks < LOOKS else LOOK_AGAIN
+        if not due or view.now - self.last < every:
+            return ()
+        self.last = view.now
+        self.looks += 1
+        return tuple(m.who.pid for m in alive)

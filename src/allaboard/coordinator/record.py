@@ -1,0 +1,159 @@
+"""What is remembered of one process between two looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+from allaboard.coordinator.events import BoxReading, Looked, Seen
+from allaboard.evidence.spot import same_place
+from allaboard.facts import Exit, Frame, Member, Phase, Stack, Who
+
+WINDOW = 2.0
+"""Seconds over which CPU use is measured."""
+
+
+class Record:
+    """One process; `member` is its frozen picture."""
+
+    def __init__(self, pid: int, worker: int, host: str, at: float, rank: int = -1) -> None:
+        self.pid = pid
+        self.worker = worker
+        self.host = host
+        self.rank = rank
+        self.box: BoxReading | None = None
+        self.candidate = False
+        self.state = "S"
+        self.state_since = at
+        self.moved_at = at
+        self.cpu_marks: list[tuple[float, float]] = []
+        self.looks: list[Looked] = []
+        self.exit: Exit | None = None
+
+    def see(self, seen: Seen) -> bool:
+        """Takes in one look; True when the process did anything new."""
+        if seen.state != self.state:
+            self.state, self.state_since = seen.state, seen.at
+        self.cpu_marks.append((seen.at, seen.cpu))
+        while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < seen.at - WINDOW:
+            self.cpu_marks.pop(0)
+        before, self.box = self.box, seen.box or self.box
+        moved = _marker(before) != _marker(self.box)
+        if moved:
+            self.moved_at = seen.at
+            self.looks.clear()
+        self.candidate = seen.candidate
+        if seen.rank >= 0:
+            self.rank = seen.rank
+        return moved
+
+    def look(self, looked: Looked) -> None:
+        """Takes in one look at its stack; only those at one place are kept together."""
+        if looked.frames:
+            self.looks.append(looked)
+            del self.looks[:-12]
+
+    def restart_windows(self, at: float) -> None:
+        """Forgets what was measured while the observer was not scheduled."""
+        self.cpu_marks.clear()
+        self.looks.clear()
+        self.state_since = max(self.state_since, at)
+
+    @property
+    def declared(self) -> bool:
+        """Whether it told a framework's init who it is."""
+        return self.box is not None and self.box.declared is not None
+
+    @property
+    def interval(self) -> float | None:
+        """The median of its last step times (s)."""
+        seen = self.box.intervals if self.box is not None else ()
+        return median(seen) if len(seen) >= 3 else None
+
+    def member(self, launcher: bool) -> Member:
+        """The frozen picture of this process."""
+        box = self.box
+        declared = box.declared if box is not None else None
+        rank = declared.rank if declared is not None else self.rank
+        if declared is not None and declared.world_size == 1 and self.rank >= 0:
+            rank = self.rank  # who believes to be alone is known by the place it was started in
+        who = Who(
+            job=declared.job if declared is not None else "worker",
+            index=_index(
+                declared.index if declared is not None and declared.world_size > 1 else -1,
+                rank,
+                self.worker,
+            ),
+            rank=rank,
+            host=self.host,
+            pid=self.pid,
+        )
+        return Member(
+            who=who,
+            worker=self.worker,
+            phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
+            phase_since=box.phase_since if box is not None else self.state_since,
+            detail=box.detail if box is not None else "",
+            framework=declared.framework if declared is not None else "",
+            probed=box is not None,
+            candidate=self.candidate,
+            launcher=launcher,
+            round=box.round if box is not None else 0,
+            declared=declared,
+            step=box.step if box is not None else 0,
+            step_at=box.step_at if box is not None else 0.0,
+            op=box.op if box is not None else None,
+            ops=box.ops if box is not None else 0,
+            os_state=self.state,
+            os_state_since=self.state_since,
+            cpu=self._cpu(),
+            io=self._rate(lambda k: float(k.io)),
+            stack=self._stack(),
+            raised=box.raised if box is not None else None,
+            exit=self.exit,
+        )
+
+    def _cpu(self) -> float:
+        if len(self.looks) > 1:
+            return self._rate(lambda k: k.cpu)
+        if len(self.cpu_marks) < 2:
+            return 0.0
+        (start, before), (end, after) = self.cpu_marks[0], self.cpu_marks[-1]
+        return (after - before) / (end - start) if end > start else 0.0
+
+    def _rate(self, total: Callable[[Looked], float]) -> float:
+        if len(self.looks) < 2:
+            return 0.0
+        first, last = self.looks[0], self.looks[-1]
+        span = last.at - first.at
+        return max(0.0, total(last) - total(first)) / span if span > 0 else 0.0
+
+    def _stack(self) -> Stack | None:
+        if not self.looks:
+            return None
+        last = self.looks[-1]
+        lines = {_leaf(k.frames) for k in self.looks}
+        moving = len(lines) > 3 or any(not same_place(last.frames, k.frames) for k in self.looks)
+        return Stack(
+            frames=last.frames,
+            taken_at=last.at,
+            samples=len(self.looks),
+            span=last.at - self.looks[0].at,
+            moving=moving,
+            by=last.by,
+        )
+
+
+def _leaf(frames: tuple[Frame, ...]) -> tuple[str, int]:
+    return frames[0].file, frames[0].line
+
+
+def _marker(box: BoxReading | None) -> tuple[object, ...]:
+    if box is None:
+        return ()
+    inside = box.op is not None
+    return box.phase, box.round, box.step, box.ops, inside, box.raised is not None
+
+
+def _index(declared: int, rank: int, worker: int) -> int:
+    return next(n for n in (declared, rank, worker) if n >= 0)

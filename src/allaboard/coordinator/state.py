@@ -1,0 +1,210 @@
+"""The state of one job: ``handle(now, *events) -> commands``. Pure but for what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import msgspec
+
+from allaboard.catalogue import Entry
+from allaboard.coordinator.events import (
+    Announce,
+    Command,
+    End,
+    Event,
+    Exited,
+    Interrupted,
+    Launched,
+    LetThrough,
+    Locks,
+    Look,
+    Looked,
+    Note,
+    Overslept,
+    Seen,
+)
+from allaboard.coordinator.ledger import Ledger
+from allaboard.coordinator.lookout import Lookout, stall_after
+from allaboard.coordinator.record import Record
+from allaboard.decide import Policy, proven, verdict
+from allaboard.diagnose import diagnose
+from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Stage
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
+    Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive."""
+
+    launched: int
+    host: str
+    policy: Policy = Policy()
+    timeout: float = 60.0
+    timeout_hard: float | None = None
+    wrapped: bool = False
+
+
+class Job:
+    """Everything that is remembered of one job."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        at: float,
+        entries: tuple[Entry, ...],
+        utc: Callable[[float], str],
+    ) -> None:
+        self.settings = settings
+        self.at = at
+        self.entries = entries
+        self.ledger = Ledger(utc)
+        self.lookout = Lookout()
+        self.records: dict[int, Record] = {}
+        self.workers: set[int] = set()
+        self.rolled_at: float | None = None
+        self.progress_at = at
+        self.lock_waits: tuple[LockWait, ...] = ()
+        self.interrupted = 0
+        self.ending: End | None = None
+
+    def handle(self, now: float, *events: Event) -> list[Command]:
+        """Takes in what happened until ``now``; says what to do."""
+        for event in events:
+            self._take(now, event)
+        view = self.view(now)
+        rolls = roll_calls(view)
+        claims = list(diagnose(view, self.entries))
+        staged = [(entry.rule.stage, claim) for entry, claim in claims]
+        commands: list[Command] = []
+        if not self.interrupted:
+            commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
+        commands += self._gate(now, rolls, [c for s, c in staged if s is Stage.STARTUP])
+        pids = self.lookout.due(view)
+        if pids and not self.settings.policy.observe:
+            commands.append(Look(pids=pids))
+        if self.ending is None and not self.interrupted:
+            found = verdict(view, rolls, staged, self.settings.policy)
+            if found is not None:
+                self.ending = End(outcome=found.outcome, reason=found.reason)
+                commands.append(self.ending)
+        return commands
+
+    def _take(self, now: float, event: Event) -> None:
+        match event:
+            case Launched():
+                many = self.settings.launched > 1
+                self.records[event.pid] = self._record(
+                    event.pid, event.worker, event.at, event.worker if many else -1
+                )
+                self.workers.add(event.pid)
+            case Seen():
+                record = self.records.get(event.pid)
+                if record is None:
+                    record = self._record(event.pid, event.worker, event.at, event.rank)
+                    self.records[event.pid] = record
+                if record.see(event):
+                    self._progress(event.at)
+            case Exited():
+                self._exited(event)
+            case Looked():
+                if event.pid in self.records:
+                    self.records[event.pid].look(event)
+            case Locks():
+                self.lock_waits = event.waits
+            case Interrupted():
+                self.interrupted = self.interrupted or event.signal
+            case Overslept():
+                self.progress_at = now
+                for record in self.records.values():
+                    record.restart_windows(now)
+
+    def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
+        self._progress(at)
+        return Record(pid, worker, self.settings.host, at, rank)
+
+    def _progress(self, at: float) -> None:
+        self.progress_at = max(self.progress_at, at)
+        self.lookout.moved()
+
+    def _exited(self, event: Exited) -> None:
+        record = self.records.get(event.pid)
+        if record is None or record.exit is not None:
+            return
+        record.exit = Exit(
+            at=event.at,
+            code=event.code,
+            signal=event.signal,
+            oom=event.oom,
+            ours=self.ending is not None or bool(self.interrupted),
+            last_line=event.last_line,
+        )
+        self._progress(event.at)
+
+    def view(self, now: float) -> JobView:
+        """The frozen picture of the job that rules and faces read."""
+        ordered = sorted(self.records.values(), key=lambda r: (r.worker, r.rank, r.pid))
+        members = tuple(r.member(self._is_launcher(r)) for r in ordered)
+        step = self.median_step
+        return JobView(
+            now=now,
+            launched=0 if self.settings.wrapped else self.settings.launched,
+            members=members,
+            launched_at=self.at,
+            timeout=self.settings.timeout,
+            timeout_hard=self.settings.timeout_hard,
+            gated=not self.settings.policy.observe,
+            rolled_at=self.rolled_at,
+            progress_at=self.progress_at,
+            median_step=step,
+            stall_after=stall_after(self.records.values(), step),
+            lock_waits=self.lock_waits,
+            ending=self.ending is not None,
+            ended=bool(members) and not any(m.alive for m in members),
+        )
+
+    def _is_launcher(self, record: Record) -> bool:
+        """A worker that declared nothing itself and whose children are the members."""
+        if record.pid not in self.workers or record.declared:
+            return False
+        return self.settings.wrapped or any(
+            r.declared and r.worker == record.worker for r in self.records.values()
+        )
+
+    @property
+    def median_step(self) -> float | None:
+        """The job's median step (s): the median of its members' own; None before three steps."""
+        intervals = [i for r in self.records.values() if (i := r.interval) is not None]
+        return median(intervals) if intervals else None
+
+    def _gate(self, now: float, rolls: tuple[Roll, ...], startup: list[Claim]) -> Iterator[Command]:
+        """Lets a complete roll call through; what a startup rule proved wrong stays held."""
+        if self.ending is not None or any(proven(claim) for claim in startup):
+            return
+        for roll in rolls:
+            if not roll.complete:
+                continue
+            for member in roll.held:
+                yield LetThrough(pid=member.who.pid, round=roll.round)
+            if self.rolled_at is None:
+                self.rolled_at = now
+                yield Note(text=_all_aboard(roll, now - self.at))
+
+    def outcome(self) -> tuple[Outcome, str]:
+        """How the job ended, once no process of it is left."""
+        if self.interrupted:
+            return Outcome.INTERRUPTED, "interrupted"
+        if self.ending is not None:
+            return self.ending.outcome, self.ending.reason
+        ends = [r.exit for r in self.records.values() if r.pid in self.workers and r.exit]
+        bad = [e for e in ends if e.signal is not None or e.code != 0]
+        if bad:
+            return Outcome.FAILED, f"{len(bad)} of {len(ends)} workers failed"
+        return Outcome.COMPLETED, "every worker ended with exit code 0"
+
+
+def _all_aboard(roll: Roll, seconds: float) -> str:
+    first = roll.here[0].declared
+    assert first is not None
+    where = f", {first.place}" if first.place else ""
+    return f"all {roll.size} aboard after {seconds:.1f} s ({first.call}{where})"

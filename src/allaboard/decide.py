@@ -1,0 +1,92 @@
+"""From what is known and the user's policy to what is done, each with its reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from allaboard.evidence.failures import failures
+from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Severity, Stage
+from allaboard.rollcall.roll import Roll
+
+SETTLE = 5.0
+"""Seconds that the members left after one failed get to end by themselves and say what they met."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
+    finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
+    launcher decides what becomes of the others."""
+
+    observe: bool = False
+    stop_on_hang: bool = False
+    hang_after: float = 600.0
+    ends_survivors: bool = True
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """End the job so, for this reason."""
+
+    outcome: Outcome
+    reason: str
+
+
+def verdict(
+    view: JobView,
+    rolls: Iterable[Roll],
+    claims: Iterable[tuple[Stage, Claim]],
+    policy: Policy,
+) -> Verdict | None:
+    """Whether the job is to be ended now, and why; None to let it be."""
+    if policy.observe or not view.alive:
+        return None
+    claims = list(claims)
+    return (
+        _roll_call(rolls, claims) or _failure(view, policy) or _hang(view, claims, policy)
+    )  # the earliest stage decides
+
+
+def _roll_call(rolls: Iterable[Roll], claims: list[tuple[Stage, Claim]]) -> Verdict | None:
+    """Somebody stands at the door, and it is proven that the others cannot come."""
+    if not any(roll.held for roll in rolls):
+        return None
+    wrong = [c for stage, c in claims if stage is Stage.STARTUP and proven(c)]
+    if not wrong:
+        return None
+    return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")
+
+
+def _failure(view: JobView, policy: Policy) -> Verdict | None:
+    """A member failed after the start; the others had their time to end by themselves."""
+    if not policy.ends_survivors or view.rolled_at is None:
+        return None
+    ended = [m for m in failures(view).began + failures(view).fell if m.exit is not None]
+    if not ended or view.now - min(_ended_at(m) for m in ended) < SETTLE:
+        return None
+    first = min(ended, key=_ended_at)
+    return Verdict(Outcome.FAILED, f"{first.who.job} {first.who.index} failed; ending the others")
+
+
+def _ended_at(member: Member) -> float:
+    return member.exit.at if member.exit is not None else float("inf")
+
+
+def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+    if not policy.stop_on_hang or not view.stalled:
+        return None
+    wrong = [c for stage, c in claims if stage is Stage.RUNTIME and proven(c)]
+    if wrong:
+        return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
+    silent = view.now - view.progress_at
+    if silent >= policy.hang_after:
+        return Verdict(
+            Outcome.HANG,
+            f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})",
+        )
+    return None
+
+
+def proven(claim: Claim) -> bool:
+    """An error that the evidence leaves no doubt of."""
+    return claim.severity is Severity.ERROR and claim.certainty is Certainty.CERTAIN

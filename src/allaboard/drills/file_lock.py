@@ -1,0 +1,11 @@
+"""A rank waits for a file lock that another process holds."""
+
+from allaboard.contracts import Drill
+
+DRILL = Drill(
+    script="torch_ddp.py",
+    expects="HANG004",
+    inside=True,
+    options=("--on-hang", "stop"),
+    exit_codes=(4,),
+)

@@ -1,0 +1,178 @@
+"""A small DDP job that trains for real, and fails in the way that --fault names on rank --guilty.
+
+The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+"""
+
+import argparse
+import atexit
+import fcntl
+import os
+import signal
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.nn  # before init, or its defaults keep the group alive past destroy
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+
+class Digits(Dataset):
+    """Random images with a rule to learn; one item may never come."""
+
+    def __init__(self, size, silent_at=-1, marked=None):
+        self.marked = marked
+        generator = torch.Generator().manual_seed(7)
+        self.images = torch.randn(size, 64, generator=generator)
+        self.labels = (self.images.sum(1) > 0).long()
+        self.silent_at = silent_at
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        if index == self.silent_at:
+            mark(self.marked)
+            read_from_a_dead_mount()
+        return self.images[index], self.labels[index]
+
+
+def read_from_a_dead_mount():
+    time.sleep(3600)
+
+
+def wait_for_flag(flag):
+    while not flag:
+        pass
+
+
+def retry_later():
+    time.sleep(3600)
+
+
+def cached(path):
+    with Path(path).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def hold_lock(path):
+    """Another process holds the lock, as a crashed job's cache builder would."""
+    if os.fork() == 0:
+        file = Path(path).open("w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        time.sleep(600)
+        os._exit(0)
+    time.sleep(0.3)
+
+
+def eat_memory():
+    eaten = []
+    while True:
+        eaten.append(bytearray(os.urandom(1 << 20)) * 16)
+
+
+def fail(name, rank):
+    """The fault, in the middle of training."""
+    if name == "stuck-in-python":
+        wait_for_flag([])
+    elif name == "asleep":
+        retry_later()
+    elif name == "file-lock":
+        path = Path(tempfile.gettempdir()) / f"cache-{os.getppid()}-{rank}.lock"
+        hold_lock(path)
+        cached(path)
+    elif name == "exception":
+        raise ValueError("label 11 is out of range")
+    elif name == "exits-3":
+        print("licence server says no", flush=True)
+        os._exit(3)
+    elif name == "leaves-early":
+        sys.exit(0)
+    elif name == "out-of-memory":
+        eat_memory()
+    elif name == "other-order":
+        dist.broadcast(torch.ones(3), src=0)
+    elif name == "killed-by-itself":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif name == "aborts-at-exit":
+        # What gloo's threads do now and then: native code aborts while Python goes down.
+        atexit.register(os.abort)
+    elif name == "pause":
+        time.sleep(1.5)
+
+
+def before_init(name, guilty):
+    if not guilty:
+        return
+    if name == "asleep-before-init":
+        retry_later()
+    elif name == "dies-before-init":
+        raise FileNotFoundError("/data/train-00001.tfrecord")
+    elif name == "leaves-before-init":
+        sys.exit(0)
+    elif name == "wrong-rank":
+        os.environ["RANK"] = "0" if os.environ["RANK"] != "0" else "1"
+    elif name == "sizes-disagree":
+        os.environ["WORLD_SIZE"] = "2"
+    elif name == "other-port":
+        os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
+
+
+def mark(path):
+    """When the fault began, for those who measure how long it takes to be found."""
+    if path:
+        Path(path).write_text(str(time.time()))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--guilty", type=int, default=-1)
+    parser.add_argument("--at-step", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--timeout", type=float, default=1800)
+    parser.add_argument("--mark")
+    parser.add_argument("--loader-workers", type=int, default=0)
+    options = parser.parse_args()
+    rank = int(os.environ["RANK"])
+    guilty = rank == options.guilty
+    if guilty:
+        mark(options.mark)
+    if options.fault == "never-comes":
+        os.environ["WORLD_SIZE"] = str(int(os.environ["WORLD_SIZE"]) + 1)
+    before_init(options.fault, guilty)
+    dist.init_process_group("gloo", timeout=timedelta(seconds=options.timeout))
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    silent = options.fault == "stuck-in-data-loader" and guilty
+    data = Digits(options.at_step * 8 + 64, options.at_step * 8 if silent else -1, options.mark)
+    step = 0
+    while step < options.steps:
+        for images, labels in DataLoader(data, batch_size=8, num_workers=options.loader_workers):
+            step += 1
+            if guilty and step == options.at_step:
+                mark(options.mark)
+                fail(options.fault, rank)
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+            if step % 10 == 0:
+                mean = loss.detach().clone()
+                dist.all_reduce(mean)
+            if step >= options.steps:
+                break
+            time.sleep(0.005)
+    if rank == 0:
+        print(f"trained {step} steps, loss {mean.item() / dist.get_world_size():.4f}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

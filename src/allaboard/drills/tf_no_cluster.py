@@ -1,0 +1,12 @@
+"""One worker has a TF_CONFIG without a cluster and would train alone."""
+
+from allaboard.contracts import Drill
+
+DRILL = Drill(
+    script="tf_mwms.py",
+    expects="JOIN006",
+    fault="no-cluster",
+    guilty=2,
+    inside=True,
+    exit_codes=(3,),
+)

@@ -1,0 +1,5 @@
+"""One worker's TF_CONFIG lists the workers in another order."""
+
+from allaboard.contracts import Drill
+
+DRILL = Drill(script="tf_mwms.py", expects="JOIN007", fault="order", inside=True, exit_codes=(3,))

@@ -1,0 +1,1 @@
+"""What facts mean before any rule speaks: stacks, lost peers, who fell and who began it."""

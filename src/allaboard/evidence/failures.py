@@ -1,0 +1,90 @@
+"""Among the members that failed: who began it, and who fell because of it."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.facts import JobView, Member, Phase
+
+_OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """``began``: those whose failure has no earlier cause here, oldest first; ``fell``: the others."""
+
+    began: tuple[Member, ...]
+    fell: tuple[Member, ...]
+
+
+def failed(member: Member) -> bool:
+    """Whether it raised at the top, was killed, or ended with another code than 0. What allaboard
+    itself ended did not fail."""
+    end = member.exit
+    if end is not None and end.ours and member.raised is None:
+        return False
+    if member.raised is not None:
+        return member.raised.type not in ("SystemExit", "KeyboardInterrupt") or _bad(member)
+    return _bad(member)
+
+
+def failed_at(member: Member) -> float:
+    """When it failed (s, monotonic): when it raised, else when it ended."""
+    return member.raised.at if member.raised is not None else ended_at(member)
+
+
+def ended_at(member: Member) -> float:
+    """When a member that has ended began to end: the interpreter's shutdown closes its connections,
+    and its peers fall, seconds before the process is gone."""
+    assert member.exit is not None
+    if member.phase is Phase.LEAVING:
+        return min(member.phase_since, member.exit.at)
+    return member.exit.at
+
+
+def crashed_at_exit(member: Member) -> bool:
+    """Whether native code crashed while the interpreter shut down after a training without error."""
+    end = member.exit
+    crashed = end is not None and end.signal in (signal.SIGABRT, signal.SIGSEGV) and not end.ours
+    return crashed and member.phase is Phase.LEAVING and member.raised is None and member.step > 0
+
+
+def failures(view: JobView) -> Failures:
+    """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
+    unless it is all that failed."""
+    bad = [m for m in view.members if failed(m) and not crashed_at_exit(m)]
+    ordered = sorted([m for m in bad if not m.launcher] or bad, key=failed_at)
+    # Peers notice a closed connection before the kernel tells us of the end: the first failure that
+    # does not speak of a peer is the beginning, whichever was seen first.
+    own = [m for m in ordered if not lost_peer(m)]
+    began = [m for i, m in enumerate(own) if _own(m, first=i == 0)]
+    return Failures(tuple(began), tuple(m for m in ordered if m not in began))
+
+
+def before_init(view: JobView, one: Member) -> bool:
+    """Whether this failure before init is still JOIN003's to tell: others are alive and may yet come
+    to init and wait there. After ``UNDECIDED`` s it is told anyway."""
+    if (one.round > 0 and one.phase is not Phase.ARRIVED) or view.launched == 1:
+        return False
+    held = view.ending or any(m.phase is Phase.ARRIVED for m in view.alive)
+    coming = any(m.in_user_code and not m.launcher for m in view.alive)
+    return held or (coming and view.now - failed_at(one) < UNDECIDED)
+
+
+UNDECIDED = 4.0
+"""Seconds."""
+
+
+def _own(member: Member, first: bool) -> bool:
+    """A failure of its own: the first that does not speak of a peer, every exception that does not,
+    and every kill that nobody sends to the survivors of another's failure."""
+    if first or member.raised is not None:
+        return True
+    return member.exit is not None and (member.exit.signal in _OWN_SIGNALS or member.exit.oom)
+
+
+def _bad(member: Member) -> bool:
+    end = member.exit
+    return end is not None and (end.signal is not None or end.code not in (0, None))

@@ -1,0 +1,40 @@
+"""Whether an exception says that another member went away, and not that this one failed.
+
+The phrases are those of gloo, NCCL, torch's stores, TensorFlow's gRPC and coordination service, and
+JAX, as their current releases print them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Member
+
+_TYPES = {
+    "DistNetworkError",
+    "DistStoreError",
+    "DistBackendError",
+    "UnavailableError",
+    "AbortedError",
+    "DeadlineExceededError",
+    "CancelledError",
+    "BrokenPipeError",
+    "ConnectionResetError",
+}
+_PHRASES = re.compile(
+    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
+    r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
+    r"|connectFullMesh failed|wait timeout after|clients? (has )?joined|Wait timeout"
+    r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|remote process exited"
+    r"|UNAVAILABLE|DEADLINE_EXCEEDED|task .* (unavailable|crashed|is unhealthy|has been)"
+    r"|heartbeat|Collective ops is aborted|preempted|barrier .* (failed|timed out)"
+    r"|Application timeout caused pair closure|CoordinationService",
+    re.IGNORECASE,
+)
+
+
+def lost_peer(member: Member) -> bool:
+    """Whether what ended this member speaks of a peer."""
+    if member.raised is not None:
+        return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
+    return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))

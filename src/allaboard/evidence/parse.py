@@ -1,0 +1,60 @@
+"""Text of faulthandler and JSON of py-spy into frames. Pure; source lines are added elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from allaboard.facts import Frame
+
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")
+_FRAME = re.compile(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
+
+
+def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
+    """The frames of the thread ``main_thread`` (its pthread id), innermost first.
+
+    Falls back to the last thread of the dump: CPython lists threads newest first. The format is
+    that of CPython's ``_Py_DumpTracebackThreads``. Empty when the text holds no frame.
+    """
+    threads: dict[int, list[Frame]] = {}
+    current: list[Frame] | None = None
+    for line in text.splitlines():
+        if head := _THREAD.match(line):
+            current = threads.setdefault(int(head[1], 16), [])
+        elif current is not None and (found := _FRAME.match(line)):
+            number = int(found[2]) if found[2].isdigit() else 0
+            current.append(Frame(found[1], number, found[3]))
+    if main_thread in threads:
+        return tuple(threads[main_thread])
+    return tuple(list(threads.values())[-1]) if threads else ()
+
+
+class _SpyFrame(msgspec.Struct):
+    name: str
+    filename: str
+    line: int = 0
+
+
+class _SpyThread(msgspec.Struct):
+    frames: list[_SpyFrame]
+    thread_name: str | None = None
+    thread_id: int = 0
+    os_thread_id: int | None = None
+    pid: int = 0
+
+
+def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
+    """The main thread's frames in the output of ``py-spy dump --json``, innermost first.
+
+    The main thread is the one whose kernel thread id is the process id; else the last one.
+    Empty when the text is not what py-spy 0.4 prints.
+    """
+    try:
+        threads = msgspec.json.decode(text, type=list[_SpyThread])
+    except msgspec.DecodeError:
+        return ()
+    main = [t for t in threads if t.os_thread_id == pid or t.thread_name == "MainThread"]
+    chosen = (main or threads[-1:])[:1]
+    return tuple(Frame(f.filename, f.line, f.name) for t in chosen for f in t.frames)

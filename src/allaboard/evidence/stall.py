@@ -1,0 +1,68 @@
+"""In a job that stands still: who waits for the others, and who is somewhere else."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.evidence.spot import Spot, spot, waits_for_peers
+from allaboard.facts import Evidence, JobView, Member, Phase
+
+IDLE = 0.2
+"""Cores below which a process counts as not computing."""
+LOOKS = 4
+"""Looks at a stack before it may be called still."""
+
+
+class Stall(msgspec.Struct, frozen=True):
+    """``waiting``: in a collective or a step, without computing; ``elsewhere``: alive and not there."""
+
+    waiting: tuple[Member, ...]
+    elsewhere: tuple[Member, ...]
+
+
+def stall(view: JobView) -> Stall | None:
+    """None while the job moves, or has not joined, or nobody has been looked at yet."""
+    if not view.stalled:
+        return None
+    joined = [m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED]
+    if not any(m.stack is not None for m in joined):
+        return None
+    waiting = tuple(m for m in joined if waits(m))
+    return Stall(waiting, tuple(m for m in joined if m not in waiting))
+
+
+def waits(member: Member) -> bool:
+    """Whether this member waits for its peers: its black box or its stack is in a collective, and
+    where that may as well be its own computing (a training step), it uses no CPU."""
+    if member.stopped:
+        return False
+    if member.op is not None and not member.op.name.startswith("tf.function"):
+        return True
+    if member.op is None and not waits_for_peers(member.stack):
+        return False
+    return member.cpu < IDLE and (member.stack is None or waits_for_peers(member.stack))
+
+
+def still(member: Member) -> bool:
+    """Whether repeated looks found it at one place, doing no I/O."""
+    seen = member.stack
+    return seen is not None and seen.samples >= LOOKS and not seen.moving and member.io < IO_MOVING
+
+
+IO_MOVING = 4096.0
+"""Bytes per second of reads and writes above which a process counts as moving."""
+
+
+def waiting_where(found: Stall) -> Evidence:
+    """Who waits, and in what: the sentence that every hang finding carries."""
+    ranks = ", ".join(str(m.who.rank) for m in found.waiting)
+    first = found.waiting[0]
+    place = first.stack.user if first.stack is not None else None
+    what = first.op.name if first.op is not None else str(spot(first.stack))
+    if spot(first.stack) is Spot.STEP and first.op is None:
+        what = "a training step (gradients)"
+    many = "ranks" if len(found.waiting) > 1 else "rank"
+    verb = "wait" if len(found.waiting) > 1 else "waits"
+    return Evidence(
+        f"{many} {ranks} {verb} in {what}" + (f" at {place}" if place else ""), "stacks"
+    )

@@ -1,0 +1,121 @@
+"""Small members and jobs, for the examples that every rule brings along and for tests.
+
+Ranks train on host ``a`` with pid 100 + rank; times are seconds, and "now" is 100.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allaboard.facts.finding import Who
+from allaboard.facts.job import JobView
+from allaboard.facts.member import Declared, Exit, Frame, Member, Op, Phase, Raised, Stack
+
+NOW = 100.0
+USER = Frame("/home/u/train.py", 41, "train", "loss = step(batch)")
+REDUCE = Frame(
+    "/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 2800, "all_reduce"
+)
+
+
+def member(rank: int, **changes: Any) -> Member:
+    """A member that trains; ``changes`` are fields of `Member`."""
+    fields: dict[str, Any] = {
+        "who": Who(index=rank, rank=rank, host="a", pid=100 + rank),
+        "worker": rank,
+        "phase": Phase.TRAINING,
+        "phase_since": 50.0,
+        "framework": "torch",
+        "round": 1,
+        "declared": declared(rank),
+        "step": 40,
+        "step_at": 90.0,
+        "ops": 40,
+    }
+    return Member(**(fields | changes))
+
+
+def declared(rank: int, size: int = 3, **changes: Any) -> Declared:
+    """What torch's init was told."""
+    fields: dict[str, Any] = {
+        "framework": "torch",
+        "call": "init_process_group",
+        "rank": rank,
+        "world_size": size,
+        "place": "tcp://127.0.0.1:20000",
+        "origin": "RANK, MASTER_ADDR, MASTER_PORT",
+    }
+    return Declared(**(fields | changes))
+
+
+def waiting(rank: int, **changes: Any) -> Member:
+    """A member inside an all_reduce."""
+    fields: dict[str, Any] = {
+        "op": Op("all_reduce", 41, 90.0),
+        "stack": stack(REDUCE, USER),
+    }
+    return member(rank, **(fields | changes))
+
+
+def stack(*frames: Frame, samples: int = 6, moving: bool = False) -> Stack:
+    """Looked at ``samples`` times over two seconds."""
+    return Stack(frames=frames, taken_at=99.0, samples=samples, span=2.0, moving=moving)
+
+
+def held(rank: int, size: int = 3, **changes: Any) -> Member:
+    """A member that stands at the door of init since 60."""
+    fields: dict[str, Any] = {
+        "phase": Phase.ARRIVED,
+        "phase_since": 60.0,
+        "declared": declared(rank, size),
+        "step": 0,
+        "ops": 0,
+    }
+    return member(rank, **(fields | changes))
+
+
+def coming(rank: int, **changes: Any) -> Member:
+    """A member that is alive in its own code, before init."""
+    fields: dict[str, Any] = {
+        "phase": Phase.IMPORTED,
+        "declared": None,
+        "round": 0,
+        "step": 0,
+        "ops": 0,
+    }
+    return member(rank, **(fields | changes))
+
+
+def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
+    """A member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message)."""
+    raised = how.pop("raised", None)
+    changes: dict[str, Any] = dict(how.pop("member", {}))
+    if raised is not None:
+        changes["raised"] = Raised(type=raised[0], message=raised[1], at=at, where=USER)
+        how.setdefault("code", 1)
+    return member(rank, exit=Exit(at=at, **how), **changes)
+
+
+def job(*members: Member, **changes: Any) -> JobView:
+    """A job of these members that is fine, at `NOW`."""
+    fields: dict[str, Any] = {
+        "now": NOW,
+        "launched": 3,
+        "members": members,
+        "launched_at": 0.0,
+        "rolled_at": 50.0,
+        "progress_at": 99.5,
+        "median_step": 0.1,
+        "stall_after": 3.0,
+    }
+    return JobView(**(fields | changes))
+
+
+def stalled(*members: Member, **changes: Any) -> JobView:
+    """A job of these members in which nothing has moved for 10 s."""
+    return job(*members, **({"progress_at": 90.0} | changes))
+
+
+def gathering(*members: Member, **changes: Any) -> JobView:
+    """A job of these members before its roll call is complete."""
+    return job(*members, **({"rolled_at": None} | changes))

@@ -1,0 +1,29 @@
+"""Which GPUs this host shows, told without any framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def devices(environment: Mapping[str, str], root: Path = Path("/proc/driver/nvidia/gpus")) -> int:
+    """How many GPUs a worker started here would see: CUDA_VISIBLE_DEVICES, else the driver's list."""
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([d for d in visible.split(",") if d.strip() not in ("", "-1")])
+    return len(list(root.iterdir())) if root.is_dir() else 0
+
+
+def share(environment: Mapping[str, str], local_rank: int, workers: int) -> str | None:
+    """The devices of one worker among ``workers`` of this host, as CUDA_VISIBLE_DEVICES takes them.
+
+    None where there is no GPU, or one worker alone.
+    """
+    count = devices(environment)
+    if count == 0 or workers < 2:
+        return None
+    listed = environment.get("CUDA_VISIBLE_DEVICES")
+    names = listed.split(",") if listed is not None else [str(i) for i in range(count)]
+    each = max(1, count // workers)
+    mine = [names[(local_rank * each + i) % count] for i in range(each)]
+    return ",".join(mine)

@@ -1,0 +1,42 @@
+"""How often the kernel's out-of-memory killer struck in a process's control group.
+
+cgroup v2 counts it in memory.events (``oom_kill``), v1 in memory.oom_control; both documented with
+the kernel (admin-guide/cgroup-v2, cgroup-v1/memory).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+def counter_file(pid: int) -> Path | None:
+    """The file that holds the count for the group of ``pid``; None where there is none."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        inside = path.lstrip("/")
+        if controllers == "":
+            candidates = [_ROOT / inside / "memory.events.local", _ROOT / inside / "memory.events"]
+        elif "memory" in controllers.split(","):
+            candidates = [_ROOT / "memory" / inside / "memory.oom_control"]
+        else:
+            continue
+        for file in candidates:
+            if os.access(file, os.R_OK):
+                return file
+    return None
+
+
+def count(file: Path | None) -> int:
+    """Kills counted so far; 0 where it cannot be read."""
+    try:
+        lines = file.read_text().splitlines() if file else []
+    except OSError:
+        return 0
+    return next((int(v) for k, _, v in (x.partition(" ") for x in lines) if k == "oom_kill"), 0)

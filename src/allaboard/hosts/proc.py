@@ -1,0 +1,98 @@
+"""What the kernel says of one process, from /proc; formats are those of proc(5)."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+class ProcStat(msgspec.Struct, frozen=True):
+    """One look at a process: its state letter, parent, start (ticks since boot), CPU time (s)."""
+
+    state: str
+    ppid: int
+    started: int
+    cpu: float
+
+
+def stat(pid: int) -> ProcStat | None:
+    """One look at ``pid``; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - the hot path of every tick
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    ticks = int(fields[11]) + int(fields[12])
+    return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
+
+
+def io_bytes(pid: int) -> int:
+    """Bytes that went through read and write calls so far; 0 where it may not be read."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().split("\n", 2)
+    except OSError:
+        return 0
+    return sum(int(line.partition(":")[2]) for line in lines[:2])
+
+
+def catches(pid: int, signum: int) -> bool:
+    """Whether the process has a handler for this signal now (SigCgt)."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (signum - 1) & 1)
+    except OSError:
+        pass
+    return False
+
+
+def points_to(pid: int, fd: int, path: Path) -> bool:
+    """Whether this file descriptor of the process still is that file."""
+    try:
+        there = Path(f"/proc/{pid}/fd/{fd}").stat()
+        here = path.stat()
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def descendants(root: int) -> dict[int, ProcStat]:
+    """All living processes below ``root``, by pid, parents before children."""
+    children: dict[int, list[int]] = defaultdict(list)
+    stats: dict[int, ProcStat] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
+        if name.isdigit() and (seen := stat(int(name))) is not None:
+            stats[int(name)] = seen
+            children[seen.ppid].append(int(name))
+    found: dict[int, ProcStat] = {}
+    queue = list(children[root])
+    while queue:
+        pid = queue.pop(0)
+        found[pid] = stats[pid]
+        queue += children[pid]
+    return found
+
+
+def command_line(pid: int) -> list[str]:
+    """Its arguments; empty when it is gone or has none."""
+    try:
+        data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return [part.decode("utf-8", "replace") for part in data.split(b"\0")[:-1]]
+
+
+def variable(pid: int, name: str) -> str | None:
+    """One variable of the environment that it was started with; None where there is none."""
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    wanted = name.encode() + b"="
+    found = next((v for v in data.split(b"\0") if v.startswith(wanted)), None)
+    return None if found is None else found[len(wanted) :].decode("utf-8", "replace")

@@ -1,0 +1,181 @@
+"""Starts workers on this host. Imports next to nothing, so that they start before the agent is up.
+
+Order matters here: the reaper is forked first, the workers next, and only then does the agent load
+what it needs to watch them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from allaboard.hosts.devices import share
+from allaboard.hosts.ports import NoFreePort, reserve
+from allaboard.probe import adapters
+
+PROBE = Path(adapters.__file__).parents[1]
+
+
+class CannotStart(Exception):
+    """The job cannot be started; the message says why and what to type."""
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """What to start: ``size`` workers of ``command``; ``given`` when the user asked for -n.
+
+    ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
+    "" to hold nobody. ``extra`` are the user's own variables.
+    """
+
+    command: list[str]
+    size: int
+    given: bool
+    gate: str
+    run_dir: Path
+    job: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Worker:
+    """A worker that was asked for, with the read ends of its output."""
+
+    index: int
+    out: int
+    err: int
+
+
+@dataclass(kw_only=True)
+class Launch:
+    """What was started, and what to let go of."""
+
+    plan: Plan
+    reaper: socket.socket
+    reaper_pid: int
+    boxes: Path
+    workers: list[Worker]
+    ports: list[socket.socket]
+    at: float
+
+    def release_ports(self) -> None:
+        while self.ports:
+            self.ports.pop().close()
+
+    def clean(self) -> None:
+        """Removes the black boxes."""
+        shutil.rmtree(self.boxes, ignore_errors=True)
+
+
+def new_job_id() -> str:
+    """Short, sortable by time, and different for two jobs of one second."""
+    return time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
+
+
+def launch(plan: Plan) -> Launch:
+    """Starts every worker; their ``spawned`` messages are on their way when it returns.
+
+    Raises CannotStart where there are no ports or no place for the black boxes.
+    """
+    from allaboard import reaper
+
+    at = time.monotonic()
+    boxes = _boxes(plan.job)
+    try:
+        environments, held = _environments(plan, boxes)
+    except NoFreePort as error:
+        shutil.rmtree(boxes, ignore_errors=True)
+        raise CannotStart(str(error)) from None
+    end, pid = reaper.start(str(boxes))
+    workers = []
+    for index, environment in enumerate(environments):
+        out, out_end = os.pipe()
+        err, err_end = os.pipe()
+        environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
+        message = {
+            "do": "spawn",
+            "worker": index,
+            "command": plan.command,
+            "folder": str(Path.cwd()),
+            "environment": environment,
+        }
+        socket.send_fds(end, [json.dumps(message).encode()], [out_end, err_end])
+        os.close(out_end)
+        os.close(err_end)
+        workers.append(Worker(index=index, out=out, err=err))
+    return Launch(
+        plan=plan, reaper=end, reaper_pid=pid, boxes=boxes, workers=workers, ports=held, at=at
+    )
+
+
+def _boxes(job: str) -> Path:
+    """A folder in memory for the black boxes; in the temporary folder where /dev/shm is not there."""
+    for base in (Path("/dev/shm"), Path(tempfile.gettempdir())):
+        folder = base / f"allaboard-{os.getuid()}-{job}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700)
+            return folder
+    raise CannotStart("no room for the black boxes in /dev/shm or the temporary folder; free some")
+
+
+def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[socket.socket]]:
+    """What each worker's environment gets beyond ours, and the ports that are held for them."""
+    held: list[socket.socket] = []
+    environments: list[dict[str, str]] = [{} for _ in range(plan.size)]
+    if plan.given:
+        for framework in _frameworks():
+            mine = reserve(framework.ports(plan.size))
+            held += mine
+            numbers = [s.getsockname()[1] for s in mine]
+            for index, environment in enumerate(environments):
+                environment.update(framework.environment(index, plan.size, numbers))
+                devices = share(os.environ, index, plan.size)
+                if devices is not None:
+                    environment["ALLABOARD_DEVICES"] = devices
+        if plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
+            for environment in environments:
+                environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
+    path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
+    for index, environment in enumerate(environments):
+        environment.update(plan.extra)
+        if "PYTHONPATH" in plan.extra:
+            path = os.pathsep.join((str(PROBE / "start"), plan.extra["PYTHONPATH"]))
+        environment.update(
+            ALLABOARD_JOB=plan.job,
+            ALLABOARD_BOX=str(boxes),
+            ALLABOARD_WORKER=str(index),
+            ALLABOARD_GATE=plan.gate,
+            PYTHONPATH=path,
+        )
+    return environments, held
+
+
+def _frameworks() -> list[Any]:
+    names = sorted(p.stem for p in (PROBE / "adapters").glob("*.py") if not p.stem.startswith("_"))
+    return [importlib.import_module(f"{adapters.__name__}.{name}") for name in names]
+
+
+def python() -> str:
+    """The interpreter for a script: the activated environment's; else ours, when a framework is
+    installed beside allaboard; else the one of PATH."""
+    found = shutil.which("python") or shutil.which("python3")
+    if os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"):
+        return found or sys.executable
+    ours = any(_installed(name) for name in ("torch", "tensorflow", "jax"))
+    return sys.executable if ours or found is None else found
+
+
+def _installed(name: str) -> bool:
+    return any((Path(p) / name).is_dir() for p in sys.path if p.endswith("site-packages"))

@@ -1,0 +1,63 @@
+"""JAX: `jax.distributed.initialize`. Hooked and tried on jax 0.10.
+
+JAX reads JAX_COORDINATOR_ADDRESS from the environment and nothing else of it; under
+`allaboard run -n N` the number of processes and this one's id are filled in when the call leaves
+them out, so that `jax.distributed.initialize()` works unchanged.
+"""
+
+import functools
+import os
+
+from .. import member
+
+
+def ports(size):
+    return 1
+
+
+def environment(index, size, ports):
+    """The coordinator's address, which jax reads itself, and the two numbers, which we fill in."""
+    return {
+        "JAX_COORDINATOR_ADDRESS": "127.0.0.1:%d" % ports[0],
+        "JAX_NUM_PROCESSES": str(size),
+        "JAX_PROCESS_ID": str(index),
+    }
+
+
+def _distributed(module):
+    call = member.joining(module.State.initialize, _declared)
+
+    @functools.wraps(call)
+    def initialize(
+        self, coordinator_address=None, num_processes=None, process_id=None, *args, **kwargs
+    ):
+        if num_processes is None and process_id is None and member.here.box is not None:
+            num_processes = _integer("JAX_NUM_PROCESSES")
+            process_id = _integer("JAX_PROCESS_ID")
+        return call(self, coordinator_address, num_processes, process_id, *args, **kwargs)
+
+    module.State.initialize = initialize
+
+
+def _integer(name):
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else None
+
+
+def _declared(args, kwargs):
+    address, size, rank = args[1:4]
+    address = address or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    if address is None or size is None or rank is None:
+        return None
+    return {
+        "framework": "jax",
+        "call": "jax.distributed.initialize",
+        "rank": rank,
+        "world_size": size,
+        "place": "tcp://%s" % address,
+        "origin": "arguments of jax.distributed.initialize, JAX_*",
+        "local": address.startswith(("127.", "localhost:", "[::1]:")),
+    }
+
+
+MODULES = {"jax._src.distributed": _distributed}

@@ -1,0 +1,103 @@
+"""TensorFlow: MultiWorkerMirroredStrategy's start, and every outermost call of a tf.function.
+
+Hooked and tried on TensorFlow 2.21. TensorFlow holds the GIL through the whole of its collective
+start, so nothing in here may count on running while it lasts.
+"""
+
+import functools
+import json
+import os
+
+from .. import member
+
+
+def ports(size):
+    return size
+
+
+def environment(index, size, ports):
+    """TF_CONFIG, as tf.distribute.cluster_resolver.TFConfigClusterResolver reads it."""
+    cluster = {"worker": ["127.0.0.1:%d" % port for port in ports]}
+    return {
+        "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
+    }
+
+
+def _strategy(module):
+    cls = module.CollectiveAllReduceStrategy
+    cls.__init__ = member.joining(cls.__init__, _declared)
+
+
+def _declared(args, kwargs):
+    """The cluster that the strategy was given, else the one that TF_CONFIG describes."""
+    resolver = kwargs.get("cluster_resolver") or (args[1] if len(args) > 1 else None)
+    origin = "cluster_resolver argument" if resolver is not None else "TF_CONFIG"
+    if resolver is None:
+        from tensorflow.python.distribute.cluster_resolver.tfconfig_cluster_resolver import (
+            TFConfigClusterResolver,
+        )
+
+        resolver = TFConfigClusterResolver()
+    jobs = resolver.cluster_spec().as_dict()
+    job, index = resolver.task_type or "worker", int(resolver.task_id or 0)
+    # TensorFlow orders the members chief first; an evaluator takes no part, multi_worker_util.
+    order = [(j, i) for j in ("chief", "worker") for i in range(len(jobs.get(j, ())))]
+    if (job, index) not in order and order:
+        return None
+    addresses = [a for j in jobs for a in _list(jobs[j])]
+    return {
+        "framework": "tensorflow",
+        "call": "MultiWorkerMirroredStrategy",
+        "rank": order.index((job, index)) if order else 0,
+        "world_size": max(1, len(order)),
+        "job": job,
+        "index": index,
+        "cluster": {
+            "%s:%d" % (j, i): address for j in jobs for i, address in enumerate(_list(jobs[j]))
+        },
+        "origin": origin,
+        "local": all(a.startswith(("127.", "localhost:", "[::1]:")) for a in addresses),
+    }
+
+
+def _list(tasks):
+    return list(tasks.values()) if isinstance(tasks, dict) else list(tasks)
+
+
+def _function(module):
+    call = module.Function.__call__
+    labels = {}
+
+    @functools.wraps(call)
+    def inside(self, *args, **kwargs):
+        box = member.here.box
+        slot = box.slot() if box is not None else None
+        if slot is None:
+            return call(self, *args, **kwargs)
+        name = getattr(self, "_name", "")
+        label = labels.get(name)
+        if label is None:
+            label = labels[name] = ("tf.function %s" % name).encode()[:60]
+        slot.enter(label)
+        try:
+            result = call(self, *args, **kwargs)
+        finally:
+            slot.leave(label)
+        if slot.depth == 0:
+            member.step()
+        return result
+
+    module.Function.__call__ = inside
+
+
+def before_import():
+    """One GPU a worker, where several workers share a host: TensorFlow takes every GPU it sees."""
+    devices = os.environ.get("ALLABOARD_DEVICES")
+    if devices is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = devices
+
+
+MODULES = {
+    "tensorflow.python.distribute.collective_all_reduce_strategy": _strategy,
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": _function,
+}

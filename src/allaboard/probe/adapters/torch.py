@@ -1,0 +1,107 @@
+"""PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps.
+
+Hooked and tried on torch 2.13. Functions are replaced in ``distributed_c10d`` right after it has
+executed, before anything can take a reference to them. DDP's own all-reduces run in C++ inside
+backward and are not seen here; a rank that waits there is told by its stack.
+"""
+
+import os
+
+from .. import member
+
+COLLECTIVES = (
+    "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object",
+    "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier",
+    "broadcast", "broadcast_object_list", "gather", "gather_object", "monitored_barrier",
+    "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+    "scatter_object_list", "send", "new_group", "destroy_process_group",
+)  # fmt: skip
+
+
+def ports(size):
+    return 1
+
+
+def environment(index, size, ports):
+    """What torch's env:// rendezvous reads, as torchrun sets it for one host."""
+    return {
+        "RANK": str(index),
+        "LOCAL_RANK": str(index),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+        "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(ports[0]),
+    }
+
+
+def _distributed(module):
+    names = set(getattr(module, "__all__", ()))
+    for name in COLLECTIVES:
+        call = getattr(module, name, None)
+        if callable(call) and (name in names or not names):
+            setattr(module, name, member.operation(name, call))
+    module.init_process_group = member.joining(module.init_process_group, _declared)
+
+
+def _declared(args, kwargs):
+    """What init_process_group was told: its arguments first, the environment second."""
+    names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
+    given = dict(zip(names, args), **kwargs)
+    method = given.get("init_method") or "env://"
+    rank, size = given.get("rank", -1), given.get("world_size", -1)
+    origin = "arguments of init_process_group" if rank is not None and rank >= 0 else "RANK"
+    if method.startswith("env://") and given.get("store") is None:
+        rank = rank if rank is not None and rank >= 0 else int(os.environ["RANK"])
+        size = size if size is not None and size >= 0 else int(os.environ["WORLD_SIZE"])
+        method = "tcp://%s:%s" % (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])
+        origin += ", MASTER_ADDR, MASTER_PORT"
+    elif "?" in method:
+        method, rank, size = _query(method, rank, size)
+    if rank is None or size is None or rank < 0 or size < 1:
+        return None
+    return {
+        "framework": "torch",
+        "call": "init_process_group",
+        "rank": rank,
+        "world_size": size,
+        "place": method if given.get("store") is None else "store",
+        "backend": str(given.get("backend") or ""),
+        "origin": origin,
+        "local": _local(method, size),
+    }
+
+
+def _local(method, size):
+    """Whether every member is known to run on this host: torchrun says so, or the place does."""
+    if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
+        return True
+    return method.startswith(("tcp://127.", "tcp://localhost:", "tcp://[::1]:"))
+
+
+def _query(method, rank, size):
+    """tcp://host:port?rank=0&world_size=4, as torch.distributed.rendezvous reads it."""
+    from urllib.parse import parse_qs, urlsplit
+
+    parts = urlsplit(method)
+    query = parse_qs(parts.query)
+    rank = int(query["rank"][0]) if "rank" in query else rank
+    size = int(query["world_size"][0]) if "world_size" in query else size
+    return parts._replace(query="").geturl(), rank, size
+
+
+def _optimizer(module):
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is not None:
+        register(_stepped)
+
+
+def _stepped(optimizer, args, kwargs):
+    member.step()
+
+
+MODULES = {
+    "torch.distributed.distributed_c10d": _distributed,
+    "torch.optim.optimizer": _optimizer,
+}

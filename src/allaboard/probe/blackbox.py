@@ -1,0 +1,175 @@
+"""The black box: one memory-mapped file per member, written by its probe, read from outside.
+
+The agent reads it while the member runs, is stopped, is blocked in native code with or without
+the GIL, or is dead. The file is allocated in full before it is mapped (a full file system under a
+mapping is a SIGBUS) and lives in memory (/dev/shm). Layout, little endian, version 1:
+
+====== ======= ==============================================================================
+offset size    content
+====== ======= ==============================================================================
+0      128     header: magic, version, pid, start ticks, birth, main thread, signal and fd of stacks
+128    64      written by the agent: its heartbeat (s), rounds let through, verdict (0 none, 1 end)
+192    64      phase, since (s), round of init
+256    64      steps done, time of the last (s)
+320    512     times (s) of the last 64 steps, a ring indexed by step number
+1024   2048    16 thread slots of 128: operations entered, since (s), inside, name
+4096   ...     texts: detail, identity, declared, raised, verdict; each has a sequence lock
+====== ======= ==============================================================================
+
+Small records carry their generation at both ends; a reader that sees two different ones reads again.
+Times are CLOCK_MONOTONIC, which all processes of a host share.
+"""
+
+import mmap
+import os
+import struct
+import threading
+from time import monotonic
+
+MAGIC = b"ALBOARD\0"
+VERSION = 1
+SIZE = 65536
+SUFFIX = ".box"
+RING = 64
+SLOTS = 16
+NAME_BYTES = 64
+
+HEADER = struct.Struct("<8sIIQdQIi")
+AGENT = struct.Struct("<dII")
+STATE = struct.Struct("<IIdII")
+STEP = struct.Struct("<QQdQ")
+OP = struct.Struct("<QdI%dsQ" % NAME_BYTES)
+TIME = struct.Struct("<d")
+TEXT = struct.Struct("<II")
+
+AGENT_AT = 128
+STATE_AT = 192
+STEP_AT = 256
+RING_AT = 320
+SLOTS_AT = 1024
+SLOT_BYTES = 128
+TEXTS = {  # name: (offset, bytes)
+    "detail": (4096, 512),
+    "identity": (4608, 3584),
+    "raised": (8192, 8192),
+    "verdict": (16384, 8192),
+    "declared": (24576, 40960),
+}
+
+
+class Box:
+    """Writes one black box. Never called by more than one process; threads have slots."""
+
+    def __init__(self, path, signum=0, stack_fd=-1):
+        """Creates the file at ``path``; raises OSError where there is no room or no right."""
+        self.path = path
+        hidden = path + ".new"
+        fd = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, SIZE)
+            self._map = mmap.mmap(fd, SIZE)
+        except BaseException:
+            os.unlink(hidden)
+            raise
+        finally:
+            os.close(fd)
+        HEADER.pack_into(
+            self._map, 0, MAGIC, VERSION, os.getpid(), start_ticks(os.getpid()), monotonic(),
+            threading.main_thread().ident or 0, signum, stack_fd,
+        )  # fmt: skip
+        self.steps = 0
+        self.phase_code = 0
+        self._generation = 0
+        self._local = threading.local()
+        self._free = iter(range(1, SLOTS))
+        # Only whole boxes are ever seen under the name that the agent looks for.
+        os.rename(hidden, path)
+
+    def phase(self, code, round_, now=None):
+        """Records that the member reached this phase of this round of init."""
+        self._generation += 1
+        self.phase_code = code
+        STATE.pack_into(
+            self._map, STATE_AT, self._generation, code, now or monotonic(), round_,
+            self._generation,
+        )  # fmt: skip
+
+    def step(self):
+        """Counts one finished step."""
+        self.steps = n = self.steps + 1
+        now = monotonic()
+        STEP.pack_into(self._map, STEP_AT, n, n, now, n)
+        TIME.pack_into(self._map, RING_AT + (n % RING) * 8, now)
+
+    def slot(self):
+        """This thread's slot; None when all are taken."""
+        try:
+            return self._local.slot
+        except AttributeError:
+            main = threading.current_thread() is threading.main_thread()
+            index = 0 if main else next(self._free, None)
+            slot = None if index is None else Slot(self._map, SLOTS_AT + index * SLOT_BYTES)
+            self._local.slot = slot
+            return slot
+
+    def text(self, name, value):
+        """Replaces one text; what does not fit is cut at the end."""
+        offset, room = TEXTS[name]
+        data = value.encode("utf-8", "replace")[: room - TEXT.size]
+        lock, _ = TEXT.unpack_from(self._map, offset)
+        TEXT.pack_into(self._map, offset, lock + 1, len(data))
+        self._map[offset + TEXT.size : offset + TEXT.size + len(data)] = data
+        TEXT.pack_into(self._map, offset, lock + 2, len(data))
+
+    def agent(self):
+        """What the agent wrote: its heartbeat (s), rounds let through, verdict."""
+        return AGENT.unpack_from(self._map, AGENT_AT)
+
+    def verdict(self):
+        """The text that the agent left for this member's user."""
+        return read_text(self._map, "verdict") or ""
+
+
+class Slot:
+    """What one thread is inside of. Nested calls count as the outermost."""
+
+    __slots__ = ("_map", "_offset", "count", "depth")
+
+    def __init__(self, map_, offset):
+        self._map = map_
+        self._offset = offset
+        self.count = 0
+        self.depth = 0
+
+    def enter(self, name):
+        """Enters an operation; ``name`` is bytes."""
+        self.depth += 1
+        if self.depth == 1:
+            self.count = n = self.count + 1
+            OP.pack_into(self._map, self._offset, n, monotonic(), 1, name, n)
+
+    def leave(self, name):
+        """Leaves it again."""
+        self.depth -= 1
+        if self.depth == 0:
+            n = self.count
+            OP.pack_into(self._map, self._offset, n, monotonic(), 0, name, n)
+
+
+def read_text(map_, name):
+    """One text of a box; None while it is being written."""
+    offset, room = TEXTS[name]
+    for _ in range(4):
+        lock, length = TEXT.unpack_from(map_, offset)
+        if lock % 2 or length > room - TEXT.size:
+            continue
+        data = bytes(map_[offset + TEXT.size : offset + TEXT.size + length])
+        if TEXT.unpack_from(map_, offset)[0] == lock:
+            return data.decode("utf-8", "replace")
+    return None
+
+
+def start_ticks(pid):
+    """When a process started, in clock ticks since boot: field 22 of /proc/PID/stat, proc(5)."""
+    with open("/proc/%d/stat" % pid, "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])

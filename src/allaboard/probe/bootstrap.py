@@ -1,0 +1,69 @@
+"""Starts the probe: once per interpreter, a few milliseconds, and silent when anything fails."""
+
+import atexit
+import importlib
+import os
+import sys
+
+from . import member
+from .imports import Watch
+
+
+def start():
+    """Hooks this interpreter if it belongs to a job (ALLABOARD_BOX is set); else does nothing."""
+    if not os.environ.get("ALLABOARD_BOX"):
+        return
+    adapters = _adapters()
+    before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
+    hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
+
+    def importing(name):
+        if before[name] is not None:
+            before[name]()
+        member.importing(name)
+
+    sys.meta_path.insert(0, Watch(adapters, hooks, importing, member.imported))
+    os.register_at_fork(after_in_child=member.here.sleep)
+    if os.environ.get("ALLABOARD_PID") == str(os.getpid()):
+        member.here.wake()
+    _line_buffered()
+    _watch_end()
+
+
+def _adapters():
+    """Every file of the folder ``adapters``, by the name of its framework."""
+    files = os.listdir(os.path.join(os.path.dirname(__file__), "adapters"))
+    names = sorted(f[:-3] for f in files if f.endswith(".py") and not f.startswith("_"))
+    return {n: importlib.import_module("%s.adapters.%s" % (__package__, n)) for n in names}
+
+
+def _line_buffered():
+    """Output to our pipe is buffered by the line, as on a terminal, so that logs come at once."""
+    if os.environ.get("ALLABOARD_STDOUT") == "%d" % os.fstat(1).st_ino and sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)
+
+
+def _watch_end():
+    """Records an exception at the top, and the beginning of the interpreter's end."""
+    before = sys.excepthook
+
+    def excepthook(kind, value, traceback):
+        try:
+            member.raised(kind, value, traceback)
+        except Exception:
+            pass
+        before(kind, value, traceback)
+
+    sys.excepthook = excepthook
+    atexit.register(_end)
+
+
+def _end():
+    # A program that replaced sys.excepthook still leaves the exception here.
+    value = getattr(sys, "last_value", None)
+    if value is not None and member.here.box is not None:
+        try:
+            member.raised(type(value), value, value.__traceback__)
+        except Exception:
+            pass
+    member.leaving()

@@ -1,0 +1,28 @@
+"""Holds a member at the door of the framework's init until the roll call is complete.
+
+The wait is a poll of one word of shared memory, in Python, with the GIL free and signals alive. It
+ends when the agent lets this round through, when the agent's verdict is that the job cannot start,
+or when the agent has not been heard of for ``DEAF`` seconds: then training goes on without it.
+"""
+
+import sys
+import time
+
+POLL = 0.005
+DEAF = 10.0
+EXIT_ROLL_CALL = 3
+
+
+def wait(box, round_):
+    """Returns when this round may go on; raises SystemExit(3) when the roll call failed."""
+    arrived = time.monotonic()
+    while True:
+        heard, let_through, verdict = box.agent()
+        if let_through >= round_:
+            return
+        if verdict:
+            sys.stderr.write(box.verdict() + "\n")
+            raise SystemExit(EXIT_ROLL_CALL)
+        if time.monotonic() - max(heard, arrived) > DEAF:
+            return
+        time.sleep(POLL)

@@ -1,0 +1,216 @@
+"""This process's part in the job: what the hooks call, and what they leave in the black box.
+
+A worker that allaboard started has a box from the start. A child of it (DataLoader worker,
+subprocess, a rank made by multiprocessing) lies dormant, without one, until it calls a distributed
+init itself. Nothing in here raises into the user's code but the gate's SystemExit.
+"""
+
+import functools
+import json
+import os
+import sys
+import threading
+
+from . import gate, stackdump
+from .blackbox import SUFFIX, Box
+
+STARTED, IMPORTING, IMPORTED, ARRIVED, JOINING, JOINED, TRAINING, LEAVING = range(1, 9)
+
+
+class _Process:
+    """The state of this process; one instance, ``here``."""
+
+    def __init__(self):
+        self.box = None
+        self.folder = os.environ.get("ALLABOARD_BOX", "")
+        self.worker = int(os.environ.get("ALLABOARD_WORKER", "0"))
+        self.gated = os.environ.get("ALLABOARD_GATE", "")
+        self.round = 0
+        self.notes = {}
+        self.depth = 0
+
+    def wake(self):
+        """Makes this process a member with a black box of its own, if it is not one yet."""
+        if self.box is not None or not self.folder:
+            return
+        try:
+            signum, fd = stackdump.register(self.folder)
+            self.box = Box(os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX)), signum, fd)
+        except (OSError, ValueError, RuntimeError):
+            self.folder = ""  # no room or no right: the job goes on, seen from outside only
+            return
+        self.identify()
+        self.phase(STARTED)
+
+    def sleep(self):
+        """In a forked child: the parent's box is the parent's."""
+        self.box = None
+        self.round = 0
+        self.depth = 0
+
+    def identify(self):
+        """Writes who this is: script, Python, and what the hooks noted of the framework."""
+        if self.box is not None:
+            facts = {
+                "worker": self.worker,
+                "argv": sys.argv[:8] if hasattr(sys, "argv") else [],
+                "python": sys.version.split()[0],
+                "host": os.uname().nodename,
+                "notes": self.notes,
+            }
+            self.box.text("identity", json.dumps(facts))
+
+    def phase(self, code):
+        if self.box is not None:
+            self.box.phase(code, self.round)
+
+    def note(self, key, value):
+        self.notes[key] = value
+        self.identify()
+
+
+here = _Process()
+
+
+def importing(name):
+    if here.box is not None and here.box.phase_code < ARRIVED:
+        here.box.text("detail", name)
+        here.phase(IMPORTING)
+
+
+def imported(name, trouble):
+    module = sys.modules.get(name)
+    if trouble:
+        here.note("hook " + name, trouble)
+    version = getattr(module, "__version__", None)
+    if version is not None:
+        here.note(name, str(version))
+    if here.box is not None and here.box.phase_code == IMPORTING:
+        here.phase(IMPORTED)
+
+
+def arrive(declared):
+    """Called on entry to a framework's init, with what the member told it. Returns when the
+    member may go on; raises SystemExit(3) when the roll call has failed."""
+    here.depth += 1
+    if here.depth > 1:
+        return
+    here.wake()
+    if here.box is None:
+        return
+    try:
+        here.round += 1
+        here.box.text("declared", _fitting(declared))
+        here.box.text("detail", str(declared.get("call", "")))
+        here.phase(ARRIVED)
+    except Exception as error:
+        here.note("arrive", repr(error))
+        return
+    if _held(declared):
+        gate.wait(here.box, here.round)
+    here.phase(JOINING)
+
+
+def _held(declared):
+    """Whether to wait at the gate: "all" where every member is ours, "local" where they may be."""
+    if declared.get("world_size", 0) < 2 and here.gated != "all":
+        return False
+    return here.gated == "all" or (here.gated == "local" and bool(declared.get("local")))
+
+
+def joined(succeeded):
+    """Called on exit from a framework's init."""
+    here.depth -= 1
+    if here.depth == 0:
+        here.phase(JOINED if succeeded else IMPORTED)
+
+
+def step():
+    """Called after each training step of the framework."""
+    box = here.box
+    if box is not None:
+        if box.phase_code != TRAINING and box.phase_code < LEAVING:
+            box.phase(TRAINING, here.round)
+        box.step()
+
+
+def leaving():
+    here.phase(LEAVING)
+
+
+def raised(kind, value, traceback):
+    """Records the exception that ends the main thread, with the frame that raised it."""
+    if here.box is None or threading.current_thread() is not threading.main_thread():
+        return
+    frames = []
+    while traceback is not None and len(frames) < 200:
+        code = traceback.tb_frame.f_code
+        frames.append([code.co_filename, traceback.tb_lineno, code.co_name])
+        traceback = traceback.tb_next
+    facts = {
+        "type": getattr(kind, "__name__", str(kind)),
+        "message": _text(value)[:2000],
+        "at": __import__("time").monotonic(),
+        "frames": frames[::-1][:40],
+    }
+    here.box.text("raised", json.dumps(facts))
+
+
+def operation(name, call):
+    """``call`` wrapped so that the box shows the thread inside of it; same signature, same result."""
+    label = name.encode()[:60]
+
+    @functools.wraps(call)
+    def inside(*args, **kwargs):
+        box = here.box
+        slot = box.slot() if box is not None else None
+        if slot is None:
+            return call(*args, **kwargs)
+        slot.enter(label)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            slot.leave(label)
+
+    return inside
+
+
+def joining(call, declare):
+    """An init function wrapped by the roll call; ``declare(args, kwargs)`` says what it was told."""
+
+    @functools.wraps(call)
+    def inside(*args, **kwargs):
+        try:
+            declared = declare(args, kwargs)
+        except (
+            Exception
+        ) as error:  # an argument that we do not understand is the framework's to judge
+            here.note("declare", repr(error))
+            declared = None
+        if declared is None:
+            return call(*args, **kwargs)
+        succeeded = False
+        arrive(declared)
+        try:
+            result = call(*args, **kwargs)
+            succeeded = True
+            return result
+        finally:
+            joined(succeeded)
+
+    return inside
+
+
+def _fitting(declared):
+    """As JSON; a cluster too large for the box is left out and counted instead."""
+    text = json.dumps(declared)
+    if len(text) > 40000:
+        text = json.dumps(dict(declared, cluster={}, cluster_size=len(declared["cluster"])))
+    return text
+
+
+def _text(value):
+    try:
+        return str(value)
+    except Exception as error:
+        return "<%s in str()>" % type(error).__name__

@@ -1,0 +1,46 @@
+"""Lets the agent ask for this process's stacks by a private real-time signal.
+
+`faulthandler` writes them from the signal handler in C, without the GIL: it works while native
+code holds the GIL, which is where TensorFlow's start-up hangs. The agent sends the signal only
+after it has seen, in /proc, that the handler is ours and that the file descriptor still is our file.
+"""
+
+import faulthandler
+import fcntl
+import os
+import signal
+
+SUFFIX = ".stacks"
+FIRST_FD = 200
+"""Far from the numbers that programs close or reuse by hand."""
+
+
+def register(folder):
+    """Registers the handler; returns (signal number, file descriptor), (0, -1) where all are taken.
+
+    Raises OSError where the file cannot be made.
+    """
+    taken = _caught()
+    free = [
+        n for n in range(signal.SIGRTMAX - 7, signal.SIGRTMIN + 7, -1) if not taken >> (n - 1) & 1
+    ]
+    if not free:
+        return 0, -1
+    path = os.path.join(folder, "%d%s" % (os.getpid(), SUFFIX))
+    low = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
+    finally:
+        os.close(low)
+    faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
+    return free[0], fd
+
+
+def _caught():
+    """Signals that this process catches or ignores, as a bit mask; proc(5), SigCgt and SigIgn."""
+    mask = 0
+    with open("/proc/self/status", "rb") as file:
+        for line in file:
+            if line.startswith((b"SigCgt:", b"SigIgn:")):
+                mask |= int(line.split()[1], 16)
+    return mask

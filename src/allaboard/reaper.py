@@ -1,0 +1,252 @@
+"""The process that the workers are children of; it outlives the agent just long enough to end them.
+
+It is forked from the agent before anything heavy is imported, lives in a session of its own (so that a
+signal to the agent's process group does not reach it) and is a child subreaper (prctl(2)): orphaned
+grandchildren come to it. It holds a socket to the agent. When that closes, however the agent ended,
+it ends everything below itself. Workers are killed with it (PR_SET_PDEATHSIG), should it die first.
+
+Messages are JSON datagrams on a SOCK_SEQPACKET pair, closed set: ``spawn`` (with two descriptors),
+``signal``, ``end``; back come ``spawned``, ``failed``, ``exited``, ``ended``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+MESSAGE_BYTES = 1 << 20
+_RESET = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGCHLD,
+    signal.SIGPIPE,  # Python ignores these two, and what is ignored stays so across exec
+    signal.SIGXFSZ,
+)
+LAST_GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL when the agent is gone and cannot say."""
+
+
+def start(remove: str) -> tuple[socket.socket, int]:
+    """Forks the reaper; returns the agent's end of the socket and the reaper's pid.
+
+    ``remove`` is the folder that it removes if the agent ends without saying so.
+    Call it while the process has one thread. The agent becomes a subreaper too: should the reaper be
+    killed, what it held comes to the agent.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _run(theirs, remove)
+    theirs.close()
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    return ours, pid
+
+
+def _run(agent: socket.socket, remove: str) -> NoReturn:
+    """The reaper's whole life."""
+    code = 1
+    try:
+        os.setsid()
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        _Reaper(agent, remove).loop()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+class _Reaper:
+    def __init__(self, agent: socket.socket, remove: str) -> None:
+        self.agent = agent
+        self.remove = remove
+        self.spawned: dict[int, int] = {}
+        self.awake, wake = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self.awake, False)
+        signal.set_wakeup_fd(wake)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def loop(self) -> None:
+        while True:
+            ready, _, _ = select.select([self.agent, self.awake], [], [])
+            if self.awake in ready:
+                self._drain()
+                self._reap()
+            if self.agent in ready:
+                try:
+                    data, fds, _, _ = socket.recv_fds(self.agent, MESSAGE_BYTES, 4)
+                except OSError:
+                    data, fds = b"", []
+                if not data:
+                    self._end_all(LAST_GRACE)
+                    _remove(self.remove)
+                    return
+                self._obey(json.loads(data), fds)
+
+    def _drain(self) -> None:
+        try:
+            os.read(self.awake, 4096)
+        except BlockingIOError:
+            pass
+
+    def _obey(self, message: dict[str, Any], fds: list[int]) -> None:
+        if message["do"] == "spawn":
+            self._spawn(message, fds)
+        elif message["do"] == "signal":
+            self._signal(message["pid"], message["signal"], message["group"])
+        elif message["do"] == "end":
+            self._end_all(float(message["grace"]))
+            self._tell({"ended": True})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        try:
+            self.agent.send(json.dumps(message).encode())
+        except OSError:
+            pass  # the agent is gone; the loop will see it
+
+    def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
+        """fork and exec by hand: the child needs its own pid in its environment."""
+        failed, report = os.pipe2(os.O_CLOEXEC)
+        at = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            _exec(message, fds, report)
+        os.close(report)
+        for fd in fds:
+            os.close(fd)
+        with os.fdopen(failed, "rb") as file:
+            error = file.read()
+        if error:
+            os.waitpid(pid, 0)
+            self._tell({"failed": message["worker"], "why": error.decode(), "at": at})
+            return
+        self.spawned[pid] = message["worker"]
+        self._tell({"spawned": message["worker"], "pid": pid, "at": at})
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            worker = self.spawned.pop(pid, None)
+            if worker is not None:
+                self._tell(
+                    {
+                        "exited": worker,
+                        "pid": pid,
+                        "at": time.monotonic(),
+                        "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                        "maxrss": usage.ru_maxrss,
+                    }
+                )
+
+    def _signal(self, pid: int, number: int, group: bool) -> None:
+        # Only what was spawned here and is not reaped yet: its pid cannot be somebody else's.
+        if pid in self.spawned:
+            try:
+                (os.killpg if group else os.kill)(pid, number)
+            except OSError:
+                pass
+
+    def _end_all(self, grace: float) -> None:
+        """SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left."""
+        for pid in _below(os.getpid()):
+            _kill(pid, signal.SIGTERM)
+            _kill(pid, signal.SIGCONT)
+        deadline = time.monotonic() + grace
+        while _has_children():
+            self._drain()
+            self._reap()
+            if time.monotonic() >= deadline:
+                for pid in _below(os.getpid()):
+                    _kill(pid, signal.SIGKILL)
+            select.select([self.awake], [], [], 0.05)
+        self._drain()
+
+
+def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
+    """In the child: its session, its output, its environment; then the program."""
+    try:
+        os.setsid()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        for number in _RESET:
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for fd, number in zip(fds, (1, 2), strict=True):
+            os.dup2(fd, number)
+            os.close(fd)
+        environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
+        os.chdir(message["folder"])
+        os.execvpe(message["command"][0], message["command"], environment)
+    except BaseException as error:
+        os.write(report, str(error).encode()[:4000])
+        os._exit(127)
+
+
+def _below(root: int) -> list[int]:
+    """Every process below ``root``, by the parents that /proc shows."""
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost the import
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue
+            parents.setdefault(parent, []).append(int(name))
+    found, queue = [], list(parents.get(root, ()))
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        queue += parents.get(pid, ())
+    return found
+
+
+def _remove(folder: str) -> None:
+    """The black boxes; a flat folder, gone already when the agent ended well."""
+    try:
+        for name in os.listdir(folder):  # noqa: PTH208
+            os.unlink(f"{folder}/{name}")  # noqa: PTH108
+        os.rmdir(folder)  # noqa: PTH106
+    except OSError:
+        pass
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,87 @@
+"""From the last view and the findings to the `Report` that every face renders."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+from allaboard import __version__
+from allaboard.facts import Finding, JobView, Member, Outcome, Report, WorkerReport
+
+EXIT_CODES = {
+    Outcome.COMPLETED: 0,
+    Outcome.FAILED: 1,
+    Outcome.USAGE: 2,
+    Outcome.ROLL_CALL_FAILED: 3,
+    Outcome.HANG: 4,
+    Outcome.INTERRUPTED: 130,
+}
+"""One code an outcome. An interruption by another signal than SIGINT gives 128 + its number."""
+
+
+def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
+    """The exit code of allaboard for this outcome."""
+    if outcome is Outcome.INTERRUPTED and interrupted_by:
+        return 128 + interrupted_by
+    return EXIT_CODES[outcome]
+
+
+def worker_report(member: Member) -> WorkerReport:
+    """One member as the report shows it."""
+    end = member.exit
+    return WorkerReport(
+        job=member.who.job,
+        index=member.who.index,
+        rank=member.who.rank,
+        host=member.who.host,
+        pid=member.who.pid,
+        exit_code=end.code if end is not None else None,
+        signal=_signal_name(end.signal) if end is not None and end.signal is not None else None,
+        phase=member.phase.name.lower(),
+        step=member.step,
+    )
+
+
+def assemble(
+    *,
+    job: str,
+    command: tuple[str, ...],
+    outcome: Outcome,
+    reason: str,
+    code: int,
+    started: str,
+    seconds: float,
+    run_dir: str,
+    view: JobView,
+    findings: tuple[Finding, ...],
+    notes: tuple[str, ...],
+) -> Report:
+    """The report of a run that has ended."""
+    return Report(
+        allaboard=__version__,
+        job=job,
+        command=command,
+        outcome=outcome,
+        reason=reason,
+        exit_code=code,
+        started=started,
+        seconds=round(seconds, 3),
+        run_dir=run_dir,
+        workers=tuple(worker_report(m) for m in view.members if not m.candidate),
+        findings=findings,
+        notes=notes,
+    )
+
+
+def schema() -> dict[str, object]:
+    """The published JSON Schema of the report, from its types."""
+    made = msgspec.json.schema(Report)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,32 @@
+"""The published JSON Schemas, from the types: ``python -m allaboard.report.schemas DIR [--check]``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from allaboard.report.assemble import schema
+
+SCHEMAS = {"report.schema.json": schema}
+"""File name to what makes it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Writes or checks the folder; 0 when all is well."""
+    folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/schemas"))
+    wanted = {name: json.dumps(make(), indent=2) + "\n" for name, make in SCHEMAS.items()}
+    if "--check" in arguments:
+        have = {n: (folder / n).read_text() if (folder / n).exists() else "" for n in wanted}
+        stale = [n for n in wanted if wanted[n] != have[n]]
+        if stale:
+            print(f"stale in {folder}: {', '.join(stale)}; run: make docs", file=sys.stderr)
+        return 1 if stale else 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in wanted.items():
+        (folder / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

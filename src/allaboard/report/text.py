@@ -1,0 +1,91 @@
+"""Findings and the course of a run as lines for a person. At most three lines a finding."""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
+from allaboard.rollcall.roll import Roll, roll_calls
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_COLOUR = {"error": "31", "warning": "33", "info": "36"}
+
+
+def clean(text: str) -> str:
+    """Neutralises control characters: names and messages come from other processes."""
+    return _CONTROL.sub(lambda m: " " if m[0] in "\n\t" else repr(m[0])[1:-1], text)
+
+
+def finding_lines(finding: Finding, colour: bool = False, verbose: bool = False) -> list[str]:
+    """Who and what; why we think so; what to do."""
+    head = f"{finding.rule} {finding.name}"
+    if colour:
+        head = f"\x1b[1;{_COLOUR[finding.severity]}m{head}\x1b[0m"
+    sure = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty})"
+    who = f" · {finding.who[0]}" if len(finding.who) == 1 else ""
+    lines = [f"{head}: {clean(finding.summary)}{sure}{clean(who)}"]
+    evidence = finding.evidence if verbose else finding.evidence[:3]
+    if evidence:
+        lines.append("  why  " + "; ".join(clean(str(e)) for e in evidence))
+    if finding.fix:
+        lines.append("  do   " + clean(finding.fix))
+    return lines
+
+
+def progress(view: JobView) -> str:
+    """The line at the bottom while workers come up: who is here, who is awaited, and where."""
+    people = [m for m in view.members if not m.launcher]
+    rolls = [r for r in roll_calls(view) if not r.complete]
+    if rolls:
+        return _awaited(view, rolls[0])
+    coming = [m for m in people if m.in_user_code and not m.candidate]
+    if view.rolled_at is None and coming:
+        seconds = view.now - view.launched_at
+        where = "; ".join(_how_far(m) for m in coming[:2])
+        return f"0 of {len(people)} aboard, {seconds:.0f} s: {where}"
+    if view.stalled:
+        return f"no progress for {view.now - view.progress_at:.0f} s; looking where everybody is"
+    return ""
+
+
+def _awaited(view: JobView, roll: Roll) -> str:
+    here = roll.size - len(roll.missing)
+    seconds = view.now - roll.first_arrival if roll.held else 0.0
+    text = f"{here} of {roll.size} aboard, waiting {seconds:.0f} s for "
+    if roll.late:
+        return text + "; ".join(_how_far(m) for m in roll.late[:2])
+    return text + f"rank {', '.join(map(str, roll.missing[:8]))}: never heard of"
+
+
+def _how_far(member: Member) -> str:
+    name = f"{member.who.job} {member.who.index}"
+    if member.phase is Phase.IMPORTING:
+        return f"{name}: importing {member.detail}"
+    place = member.stack.user if member.stack is not None else None
+    if place is not None:
+        return f"{name}: at {place}"
+    return f"{name}: {member.phase.name.lower()}"
+
+
+def summary_lines(report: Report) -> list[str]:
+    """The last lines of a run."""
+    end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
+    if report.outcome is Outcome.FAILED:
+        end += f": {report.reason}"
+    lines = [end]
+    if report.findings:
+        named = "; ".join(_named(f) for f in report.findings[:4])
+        more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""
+        lines.append(
+            f"{len(report.findings)} findings: {named}{more}".replace("1 findings", "1 finding")
+        )
+    elif report.outcome is not Outcome.COMPLETED:
+        lines.append("no finding: no rule knows what happened; the logs may")
+    if report.findings or report.outcome is not Outcome.COMPLETED:
+        lines.append(f"logs, journal and report: {report.run_dir}")
+    return lines
+
+
+def _named(finding: Finding) -> str:
+    who = ", ".join(f"{w.job} {w.index}" for w in finding.who[:4])
+    return f"{finding.rule} {finding.name} ({who})" if who else f"{finding.rule} {finding.name}"

@@ -1,0 +1,126 @@
+"""The roll call: from what the members declared to present, late, gone, missing, and twice there.
+
+Pure. Several jobs under one command (a sweep, one after the other or side by side) are told apart by
+the place where their members mean to meet; the workers of ``-n N`` are one job whatever they say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from allaboard.facts import JobView, Member, Phase
+
+SETTLE = 10.0
+"""Seconds after the last arrival from which a comparison does not wait for late members any more."""
+
+
+class Roll(msgspec.Struct, frozen=True, kw_only=True):
+    """One roll call. ``size`` is the world size that most members declared; ``here`` have entered
+    init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
+    ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes``
+    maps each declared world size to its members."""
+
+    size: int
+    round: int
+    here: tuple[Member, ...]
+    late: tuple[Member, ...]
+    gone: tuple[Member, ...]
+    missing: tuple[int, ...]
+    twice: tuple[tuple[Member, ...], ...]
+    sizes: dict[int, tuple[Member, ...]]
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing and not self.twice and len(self.sizes) == 1
+
+    @property
+    def held(self) -> tuple[Member, ...]:
+        """Those who stand at the door now."""
+        return tuple(m for m in self.here if m.phase is Phase.ARRIVED and m.alive)
+
+    @property
+    def never_heard_of(self) -> tuple[int, ...]:
+        """Missing ranks that no living or ended process can account for."""
+        spare = len(self.missing) - len(self.late) - len(self.gone)
+        return self.missing[len(self.missing) - spare :] if spare > 0 else ()
+
+    def settled(self, now: float) -> bool:
+        """Whether everybody who may still come is here: before that, a majority may turn."""
+        return not self.late or now - self.last_arrival >= SETTLE
+
+    @property
+    def last_arrival(self) -> float:
+        return max((m.phase_since for m in self.held), default=0.0)
+
+    @property
+    def first_arrival(self) -> float:
+        return min((m.phase_since for m in self.held), default=0.0)
+
+
+def roll_calls(view: JobView) -> tuple[Roll, ...]:
+    """Every roll call that somebody has answered, one a job."""
+    people = [m for m in view.members if not m.launcher]
+    declared = [m for m in people if m.declared is not None and m.declared.world_size > 1]
+    if view.launched > 1:
+        # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
+        declared = [m for m in people if m.declared is not None] if declared else []
+        groups = [declared] if declared else []
+    else:
+        groups = _by_place(declared)
+    return tuple(_roll(view, group, people) for group in groups)
+
+
+def _by_place(members: Iterable[Member]) -> list[list[Member]]:
+    places: dict[object, list[Member]] = defaultdict(list)
+    for member in members:
+        assert member.declared is not None
+        if member.alive or member.phase >= Phase.ARRIVED:
+            places[(member.worker, member.declared.place)].append(member)
+    groups: list[list[Member]] = []
+    for members_here in places.values():
+        # One job in which somebody has a wrong address: same size, no rank in common, not full.
+        other = next((g for g in groups if _completes(g, members_here)), None)
+        if other is None:
+            groups.append(list(members_here))
+        else:
+            other += members_here
+    return groups
+
+
+def _completes(one: list[Member], other: list[Member]) -> bool:
+    sizes = {m.declared.world_size for m in one + other if m.declared is not None}
+    ranks = [m.declared.rank for m in one + other if m.declared is not None]
+    return len(sizes) == 1 and len(set(ranks)) == len(ranks) and len(one) < max(sizes)
+
+
+def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
+    sizes: dict[int, list[Member]] = defaultdict(list)
+    round_ = max(m.round for m in group)
+    here = [m for m in group if m.round == round_ and (m.alive or m.phase > Phase.ARRIVED)]
+    for member in group:
+        assert member.declared is not None
+        sizes[member.declared.world_size].append(member)
+    size = max(sizes, key=lambda s: (len(sizes[s]), s))
+    by_rank: dict[int, list[Member]] = defaultdict(list)
+    for member in here:
+        assert member.declared is not None
+        if member.declared.world_size == size:  # another world's rank says nothing about this one
+            by_rank[member.declared.rank].append(member)
+    others = [m for m in people if m not in here and (m.declared is None or m in group)]
+    missing = tuple(r for r in range(size) if r not in by_rank)
+    by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
+    relevant = [by_index[r] for r in missing if r in by_index] if view.launched > 1 else []
+    relevant += [m for m in others if m.who.rank < 0 and m not in relevant]
+    return Roll(
+        size=size,
+        round=round_,
+        here=tuple(here),
+        late=tuple(m for m in relevant if m.alive),
+        gone=tuple(m for m in relevant if not m.alive),
+        missing=missing,
+        twice=tuple(tuple(ms) for ms in by_rank.values() if len(ms) > 1),
+        sizes={s: tuple(ms) for s, ms in sizes.items()},
+    )

@@ -1,0 +1,81 @@
+"""A member was killed by a signal.
+
+## Why it matters
+Its peers print `Connection closed by peer` with an address, or hang; none says that the peer was
+killed, nor by what. Those that fell because of it are told apart from it here.
+
+## What to do
+SIGKILL without an out-of-memory event: somebody or something (a scheduler, a limit, a person)
+killed it; ask the batch system. SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed; its last lines
+are in the log, `ulimit -c unlimited` leaves a core.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import Failures, before_init, failures
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.samples import ended, job, member, waiting
+
+_CRASH = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE")
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = failures(view)
+    for one in found.began:
+        end = one.exit
+        if end is None or end.signal is None or end.oom or one.raised is not None:
+            continue
+        if not before_init(view, one):
+            yield _claim(one, found)
+
+
+def _claim(one: Member, found: Failures) -> Claim:
+    assert one.exit is not None and one.exit.signal is not None
+    name = signal.Signals(one.exit.signal).name
+    evidence = [Evidence(f"killed by {name} in phase {one.phase.name.lower()}", "wait status")]
+    if one.step:
+        evidence.append(Evidence(f"its last step was {one.step}", "black box"))
+    if found.fell:
+        fell = ", ".join(str(m.who.rank) for m in found.fell)
+        evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
+    if name in _CRASH:
+        fix = f"read the end of logs/worker-{one.worker}.log; ulimit -c unlimited for a core"
+    else:
+        fix = "no out-of-memory event was counted: ask who sends it (scheduler, limits, a person)"
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} was killed by {name}",
+        who=(one.who,),
+        evidence=tuple(evidence),
+        fix=fix,
+        since=one.exit.at,
+    )
+
+
+_LOST = ("RuntimeError", "[gloo/pair.cc] Connection closed by peer [127.0.0.1]:18334")
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "kill -9, the others fell": (
+            job(
+                ended(0, at=95.3, raised=_LOST), ended(1, signal=9), ended(2, at=95.4, raised=_LOST)
+            ),
+            "worker 1 was killed by SIGKILL",
+        ),
+        "crashed": (job(member(0), ended(1, signal=11)), "worker 1 was killed by SIGSEGV"),
+    },
+    silent_on={
+        "out of memory has its own rule": job(waiting(0), ended(1, signal=9, oom=True)),
+        "we ended it": job(ended(0, signal=15, ours=True), ended(1, code=0)),
+        "a survivor that its launcher ended": job(
+            ended(0, at=97, signal=15), ended(1, raised=("ValueError", "x"))
+        ),
+    },
+    since="0.1",
+    drill=("killed", "tf-killed"),
+)

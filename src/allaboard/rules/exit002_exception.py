@@ -1,0 +1,87 @@
+"""A member ended by an exception of its own.
+
+## Why it matters
+Among a screen full of tracebacks, one is the cause; the others report a closed connection. The first
+one is named here with the line of the user's code, and those that fell because of it are listed.
+
+## What to do
+Mend that line. Where several ranks raise the same, they are listed together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import Failures, before_init, failures
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts.samples import coming, ended, held, job, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = failures(view)
+    same: dict[tuple[str, str], list[Member]] = defaultdict(list)
+    for one in found.began:
+        if (
+            one.raised is not None
+            and one.raised.type != "MemoryError"
+            and not before_init(view, one)
+        ):
+            same[(one.raised.type, str(one.raised.where))].append(one)
+    for members in same.values():
+        yield _claim(members, found)
+
+
+def _claim(members: list[Member], found: Failures) -> Claim:
+    first = members[0]
+    error = first.raised
+    assert error is not None
+    names = ", ".join(f"{m.who.job} {m.who.index}" for m in members)
+    where = f" at {error.where}" if error.where is not None else ""
+    place = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
+    evidence = [Evidence(f"{error.type}: {error.message[:300]}", place)]
+    if first.step:
+        evidence.append(Evidence(f"after step {first.step}", "black box"))
+    if found.fell:
+        fell = ", ".join(str(m.who.rank) for m in found.fell)
+        evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
+    return Claim(
+        summary=f"{names} raised {error.type}{where}",
+        who=tuple(m.who for m in members),
+        evidence=tuple(evidence),
+        fix=f"mend {place}; the whole traceback is in logs/worker-{first.worker}.log",
+        since=error.at,
+    )
+
+
+_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+_EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one rank, the others fell": (
+            job(
+                ended(0, at=95.3, raised=_LOST),
+                ended(1, raised=("ValueError", "bad batch")),
+                waiting(2),
+            ),
+            "worker 1 raised ValueError at train.py:41 in train",
+        ),
+        "all the same": (
+            job(ended(0, raised=("KeyError", "x")), ended(1, raised=("KeyError", "x"))),
+            "worker 0, worker 1 raised KeyError at train.py:41 in train",
+        ),
+    },
+    silent_on={
+        "only lost its peer": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
+        "died before init while others wait": job(
+            held(0), ended(1, raised=("KeyError", "x"), member=_EARLY), rolled_at=None
+        ),
+        "all is well": job(waiting(0), coming(1)),
+    },
+    since="0.1",
+    drill=("exception", "tf-exception"),
+)

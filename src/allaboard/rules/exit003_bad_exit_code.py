@@ -1,0 +1,63 @@
+"""A member ended with an exit code that is not 0, without an exception.
+
+## Why it matters
+`sys.exit(3)`, `os._exit` or a native library ended it; there is no traceback to be found, and its peers
+report only a closed connection.
+
+## What to do
+Search the script and its libraries for the exit; the member's last line may tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import before_init, failures
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts.samples import coming, ended, held, job, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in failures(view).began:
+        end = one.exit
+        if end is None or end.signal is not None or not _silent(one):
+            continue
+        if not before_init(view, one):
+            yield Claim(
+                summary=f"{one.who.job} {one.who.index} ended with exit code {end.code}"
+                + (f" after step {one.step}" if one.step else ""),
+                who=(one.who,),
+                evidence=(
+                    Evidence(f"exit code {end.code}, no exception", "wait status"),
+                    Evidence(end.last_line or "it printed nothing", "its last line"),
+                ),
+                fix=f"look for sys.exit or os._exit; read logs/worker-{one.worker}.log",
+                since=end.at,
+            )
+
+
+def _silent(one: Member) -> bool:
+    return one.raised is None or one.raised.type == "SystemExit"
+
+
+_EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "os._exit": (
+            job(waiting(0), ended(1, code=3)),
+            "worker 1 ended with exit code 3 after step 40",
+        ),
+    },
+    silent_on={
+        "exit code 0": job(waiting(0), ended(1, code=0)),
+        "it raised": job(waiting(0), ended(1, raised=("KeyError", "x"))),
+        "others wait in init": job(held(0), ended(1, code=2, member=_EARLY), rolled_at=None),
+        "nobody failed": job(waiting(0), coming(1)),
+    },
+    since="0.1",
+    drill=("exits-3",),
+)

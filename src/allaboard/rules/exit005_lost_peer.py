@@ -1,0 +1,64 @@
+"""Members lost their connection to a peer, and no member was seen to fail before.
+
+## Why it matters
+`Connection closed by peer` is what is left when the cause is not on this host: a link that broke, a
+peer on another machine that died, a timeout that ran out while somebody was stuck.
+
+## What to do
+Look at the other hosts' logs and at the network between them. If a hang was told before this, that is
+the cause, and this its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import failed, failed_at, failures
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
+from allaboard.facts.samples import ended, job, waiting
+
+SETTLE = 3.0
+"""Seconds for another member's own failure to show, before the cause is called unknown."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    lost = [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher]
+    if not lost or failures(view).began:
+        return
+    first = min(lost, key=failed_at)
+    left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
+    stopped = [m for m in view.alive if m.stopped]
+    if left or stopped or (view.now - failed_at(first) < SETTLE and not view.ended):
+        return
+    said = first.raised.message if first.raised is not None else ""
+    yield Claim(
+        summary=f"{len(lost)} members lost a peer, and nobody was seen to fail before",
+        who=tuple(m.who for m in lost),
+        evidence=(Evidence(said[:300], f"{first.who.job} {first.who.index}, the first"),),
+        fix="look at the other hosts' logs, and at the network between them",
+        certainty=Certainty.UNKNOWN,
+        since=failed_at(first),
+    )
+
+
+_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "all lost a peer": (
+            job(ended(0, raised=_LOST), ended(1, raised=_LOST)),
+            "2 members lost a peer, and nobody was seen to fail before",
+        ),
+    },
+    silent_on={
+        "one was killed": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
+        "too early to say": job(ended(0, at=99.0, raised=_LOST), waiting(1)),
+        "one left with 0": job(ended(0, raised=_LOST), ended(1, at=94.0, code=0)),
+    },
+    since="0.1",
+    drill=("collective-timeout",),
+)

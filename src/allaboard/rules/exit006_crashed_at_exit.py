@@ -1,0 +1,67 @@
+"""A member crashed while its interpreter was shutting down, after it had trained to its end.
+
+## Why it matters
+The training is done, and still the launcher reports a failure, because native threads of a framework
+were alive while Python went down. PyTorch with gloo does so now and then (`terminate called
+without an active exception`, SIGABRT): a thread of a process group that outlived
+`destroy_process_group` needs the interpreter lock while it ends. The results are whole; the exit code is not.
+
+## What to do
+Call `dist.destroy_process_group()` as the last statement, let the model go out of scope before it (train
+in a function of its own), and `import torch.distributed.nn` before init: DDP's constructor imports it
+later otherwise, and its default arguments then keep the process group alive to the end.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import crashed_at_exit
+from allaboard.facts import Claim, Evidence, JobView, Phase, Severity, Stage
+from allaboard.facts.samples import ended, job, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in view.members:
+        if not crashed_at_exit(one):
+            continue
+        assert one.exit is not None and one.exit.signal is not None
+        name = signal.Signals(one.exit.signal).name
+        yield Claim(
+            summary=f"{one.who.job} {one.who.index} crashed ({name}) while shutting down, "
+            f"after it had trained {one.step} steps to its end",
+            who=(one.who,),
+            evidence=(
+                Evidence(f"{name} in phase leaving, no exception", "wait status, black box"),
+                Evidence(one.exit.last_line or "it printed nothing", "its last line"),
+            ),
+            fix="import torch.distributed.nn before init, train in a function of its own, "
+            "destroy_process_group() last",
+            severity=Severity.WARNING,
+            since=one.exit.at,
+        )
+
+
+_LEFT = {"phase": Phase.LEAVING}
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "gloo thread at shutdown": (
+            job(ended(0, code=0, member=_LEFT), ended(1, signal=6, member=_LEFT)),
+            "worker 1 crashed (SIGABRT) while shutting down, after it had trained 40 steps to its end",
+        ),
+    },
+    silent_on={
+        "aborted while training": job(waiting(0), ended(1, signal=6)),
+        "an exception came first": job(
+            waiting(0), ended(1, signal=6, raised=("KeyError", "x"), member=_LEFT)
+        ),
+        "killed from outside": job(waiting(0), ended(1, signal=9, member=_LEFT)),
+    },
+    since="0.1",
+    drill=("aborts-at-exit",),
+)

@@ -1,0 +1,73 @@
+"""A member waits for its next batch while the others wait for it.
+
+## Why it matters
+A DataLoader worker that died, hangs on a lock that it inherited by fork, or reads from a mount that
+does not answer gives no error: the training process waits in `next()`, its peers in the collective.
+
+## What to do
+Look at the loader's own processes: `py-spy dump --pid` with the pids given. `num_workers=0` shows the
+real exception; `timeout=` on the DataLoader bounds the wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or not found.waiting:
+        return
+    for one in found.elsewhere:
+        # CPU counts the loader's processes too: while they work, the batch is only slow.
+        if not one.stopped and still(one) and one.cpu < IDLE and spot(one.stack) is Spot.DATA:
+            yield _claim(view, one, waiting_where(found))
+
+
+def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+    assert one.stack is not None
+    place = one.stack.user
+    at = f" at {place}" if place is not None else ""
+    leaf = one.stack.frames[0]
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} waits for data{at}; the others wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"in {leaf} for {view.now - view.progress_at:.0f} s, no CPU", one.stack.by),
+            others,
+        ),
+        fix=f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid   # its loader processes",
+        certainty=Certainty.LIKELY,
+        since=view.progress_at,
+    )
+
+
+_NEXT = Frame("/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", 1280, "_get_data")
+_POLL = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 931, "wait")
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "loader does not answer": (
+            stalled(waiting(0), member(1, stack=stack(_POLL, _NEXT, USER)), waiting(2)),
+            "worker 1 waits for data at train.py:41 in train; the others wait for it",
+        ),
+    },
+    silent_on={
+        "loader at work": stalled(
+            waiting(0), member(1, stack=stack(_POLL, _NEXT, USER), cpu=0.9), waiting(2)
+        ),
+        "all wait for data": stalled(
+            *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(3))
+        ),
+    },
+    since="0.1",
+    drill=("stuck-in-data-loader",),
+)

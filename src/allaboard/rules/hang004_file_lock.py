@@ -1,0 +1,91 @@
+"""A member waits for a file lock while the others wait for it.
+
+## Why it matters
+Caches of compilers, tokenizers and data sets are guarded by lock files. A holder that died on another
+host, or that itself waits in a collective, blocks the rank, and with it the job, without a word.
+
+## What to do
+Look at the holder, where the kernel knows it. If it is itself a rank of this job, the lock is held
+across a collective: release it before. A lock left by a dead host on a network file system has to be
+removed by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stall import stall, waiting_where
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    JobView,
+    LockWait,
+    Member,
+    Stage,
+)
+from allaboard.facts.samples import member, stack, stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or not found.waiting:
+        return
+    for one in found.elsewhere:
+        wait = next((w for w in view.lock_waits if w.waiter == one.who.pid), None)
+        if not one.stopped and (wait is not None or spot(one.stack) is Spot.FILE_LOCK):
+            yield _claim(view, one, wait, waiting_where(found))
+
+
+def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) -> Claim:
+    place = one.stack.user if one.stack is not None else None
+    path = wait.path if wait is not None else ""
+    holders = ", ".join(map(str, wait.holders)) if wait is not None else ""
+    evidence = [others]
+    if wait is not None:
+        evidence.insert(0, Evidence(f"{path or 'a file'}: held by pid {holders}", "/proc/locks"))
+    if place is not None:
+        evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} waits for the file lock {path}".rstrip()
+        + (f" at {place}" if place is not None else "")
+        + "; the others wait for it",
+        who=(one.who,),
+        evidence=tuple(evidence),
+        fix=f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks",
+        certainty=Certainty.CERTAIN if wait is not None else Certainty.LIKELY,
+        since=view.progress_at,
+    )
+
+
+_LINE = Frame("/home/u/train.py", 20, "cached", "fcntl.flock(file, fcntl.LOCK_EX)")
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "the kernel knows the holder": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_LINE)),
+                waiting(2),
+                lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
+            ),
+            "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
+            "the others wait for it",
+        ),
+    },
+    silent_on={
+        "somebody else's lock": stalled(
+            waiting(0), waiting(1), waiting(2), lock_waits=(LockWait(999, (77,), "/tmp/x"),)
+        ),
+        "the lock came in time": stalled(
+            waiting(0), member(1, stack=stack(_LINE)), waiting(2), progress_at=99.0
+        ),
+    },
+    since="0.1",
+    drill=("file-lock",),
+)

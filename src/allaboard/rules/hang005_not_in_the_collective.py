@@ -1,0 +1,77 @@
+"""A member is somewhere else, doing nothing, while the others wait for it in a collective.
+
+## Why it matters
+The frameworks name nobody, or the wrong rank, when a collective waits: this is the rank that
+is not in it. It sleeps, waits for a lock, for input, for a network answer or a checkpoint's storage.
+
+## What to do
+Look at the line it is at. If it is there on purpose (an upload by rank 0), this is a pause, and no
+fault: the others' collective must be allowed to wait that long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+_OTHER_RULES = (Spot.USER, Spot.DATA, Spot.FILE_LOCK)
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or not found.waiting:
+        return
+    for one in found.elsewhere:
+        if one.stopped or one.os_state == "D" or not still(one) or one.cpu >= IDLE:
+            continue
+        if spot(one.stack) not in _OTHER_RULES:
+            yield _claim(view, one, waiting_where(found))
+
+
+def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+    assert one.stack is not None
+    place = one.stack.user or one.stack.frames[0]
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} is not in what the others wait in: "
+        f"{spot(one.stack)} at {place}",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            others,
+            Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
+        ),
+        fix=f"py-spy dump --pid {one.who.pid}   # then {place.file}:{place.line}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=view.progress_at,
+    )
+
+
+_SLEEP = Frame("/home/u/train.py", 33, "retry", "time.sleep(3600)")
+_SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "asleep": (
+            stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
+            "worker 1 is not in what the others wait in: asleep at train.py:33 in retry",
+        ),
+    },
+    silent_on={
+        "writing a checkpoint": stalled(
+            member(0, stack=stack(_SAVE, USER), io=1e8), waiting(1), waiting(2)
+        ),
+        "short": stalled(
+            waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2), progress_at=98.5
+        ),
+    },
+    since="0.1",
+    drill=("asleep", "tf-asleep"),
+)

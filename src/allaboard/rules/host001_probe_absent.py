@@ -1,0 +1,59 @@
+"""The probe could not load in a worker: it is seen from outside only.
+
+## Why it matters
+Without it there is no roll call for this worker and no step count; stacks come from py-spy alone. The
+interpreter was started with `-I`, `-S` or `-E`, the command resets its environment, the program is
+not Python, or its sitecustomize was replaced.
+
+## What to do
+Start the interpreter without those flags, or let the wrapper pass PYTHONPATH and ALLABOARD_* on.
+Training is not affected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
+from allaboard.facts.samples import coming, gathering, held
+
+PATIENCE = 5.0
+"""Seconds that an interpreter gets to start on a busy machine."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    # Under another launcher the one process that we started need not be Python at all.
+    for one in view.alive if view.launched > 0 else ():
+        if one.probed or one.launcher or one.candidate:
+            continue
+        if view.now - view.launched_at >= PATIENCE:
+            yield Claim(
+                summary=f"probe absent in {one.who.job} {one.who.index}: "
+                "evidence from outside only",
+                who=(one.who,),
+                evidence=(Evidence(f"no black box after {PATIENCE:g} s", "agent"),),
+                fix="start it without -I, -S or -E, and let PYTHONPATH through",
+                severity=Severity.INFO,
+                certainty=Certainty.CERTAIN,
+            )
+
+
+_ABSENT = coming(1, probed=False, phase=Phase.LAUNCHED)
+RULE = Rule(
+    stage=Stage.HOST,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "python -I": (
+            gathering(held(0), _ABSENT),
+            "probe absent in worker 1: evidence from outside only",
+        ),
+    },
+    silent_on={
+        "it has just started": gathering(held(0), _ABSENT, now=3.0),
+        "another launcher": gathering(_ABSENT, launched=0),
+    },
+    since="0.1",
+    drill=("probe-absent",),
+)

@@ -1,0 +1,72 @@
+"""A member that the others wait for was never heard of.
+
+## Why it matters
+Every framework's init waits until the last member is there: PyTorch for 30 minutes, TensorFlow
+for ever, JAX for five minutes and then with an abort. None of them says which one is missing.
+
+## What to do
+Look whether somebody starts it: the world size that the members were told may be larger than the
+number of processes that are started, a rank may be computed wrongly, a launcher may have been given
+fewer hosts. `--timeout` is how long a member that nobody has seen is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, JobView, Stage, Who
+from allaboard.facts.samples import coming, gathering, held
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view):
+        absent = roll.never_heard_of
+        if not absent or not roll.held or not _local(roll):
+            continue
+        waited = view.now - max(roll.last_arrival, view.launched_at)
+        if waited >= view.timeout:
+            yield _claim(view, roll, absent, waited)
+
+
+def _local(roll: Roll) -> bool:
+    """Where members may run on hosts that nobody here sees, absence proves nothing."""
+    return all(m.declared is not None and m.declared.local for m in roll.here)
+
+
+def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) -> Claim:
+    names = ", ".join(map(str, absent[:16]))
+    told = roll.here[0].declared
+    assert told is not None
+    few = f"{len(roll.here)} of {roll.size} came; nobody has heard of rank {names}"
+    return Claim(
+        summary=few,
+        who=tuple(Who(index=r, rank=r) for r in absent),
+        evidence=(
+            Evidence(f"world size {roll.size}", told.origin or told.call),
+            Evidence(f"waited {waited:.0f} s", "--timeout"),
+        ),
+        fix=f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
+        "where it is set",
+        since=roll.first_arrival,
+    )
+
+
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "world size too large": (
+            gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
+            "3 of 4 came; nobody has heard of rank 3",
+        ),
+    },
+    silent_on={
+        "there is time left": gathering(held(0, 4), held(1, 4), held(2, 4), now=119.0),
+        "alive in its own code": gathering(held(0), held(1), coming(2), now=500.0),
+    },
+    since="0.1",
+    drill=("never-comes",),
+)

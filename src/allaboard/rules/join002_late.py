@@ -1,0 +1,83 @@
+"""A member is alive but still in its own code, while the others wait for it in init.
+
+## Why it matters
+This is the most common "hang" at the start that is none: one worker downloads the data, another
+reads a large file, a third sleeps in a retry loop. The others stand in the framework's init, and
+the framework cannot know why. The wait goes on for as long as the worker lives, unless
+`--timeout-hard` bounds it.
+
+## What to do
+Look at the line that it is at. Let every worker call init first and load its data afterwards, or
+let rank 0 load while the others wait in a barrier *after* init.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
+from allaboard.facts.samples import coming, gathering, held, stack
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view):
+        if not roll.held:
+            continue
+        waited = view.now - roll.first_arrival
+        hard = view.timeout_hard is not None and waited >= view.timeout_hard
+        if hard or waited >= view.timeout:
+            for member in roll.late:
+                yield _claim(roll, member, waited, hard)
+
+
+def _claim(roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
+    place = member.stack.user if member.stack is not None else None
+    doing = f"at {place}" if place is not None else _phase(member)
+    evidence = [Evidence(f"{len(roll.here)} of {roll.size} wait since {waited:.0f} s", "roll call")]
+    if place is not None and place.text:
+        evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
+    if member.candidate:
+        evidence.append(Evidence("a child process that has not called init", "/proc"))
+    name = f"{member.who.job} {member.who.index}"
+    if member.candidate:
+        name = f"a child of worker {member.worker} (rank {', '.join(map(str, roll.missing))}?)"
+    return Claim(
+        summary=f"{name} is alive and has not come to init: {doing}",
+        who=(member.who,),
+        evidence=tuple(evidence),
+        fix=f"py-spy dump --pid {member.who.pid}   # then call init before the slow part",
+        severity=Severity.ERROR if hard else Severity.WARNING,
+        since=roll.first_arrival,
+    )
+
+
+def _phase(member: Member) -> str:
+    if member.phase is Phase.IMPORTING:
+        return f"importing {member.detail}"
+    return "in its own code"
+
+
+_LOADING = stack(Frame("/home/u/train.py", 12, "load_dataset", "data = download()"))
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "loads its data": (
+            gathering(held(0), held(1), coming(2, stack=_LOADING), now=121.0),
+            "worker 2 is alive and has not come to init: at train.py:12 in load_dataset",
+        ),
+        "bounded by --timeout-hard": (
+            gathering(held(0), coming(1), held(2), now=90.0, timeout_hard=20.0),
+            "worker 1 is alive and has not come to init: in its own code",
+        ),
+    },
+    silent_on={
+        "there is time left": gathering(held(0), held(1), coming(2), now=100.0),
+        "all are here": gathering(held(0), held(1), held(2), now=500.0),
+    },
+    since="0.1",
+    drill=("asleep-before-init", "tf-asleep-before-init"),
+)

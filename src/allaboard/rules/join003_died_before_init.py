@@ -1,0 +1,91 @@
+"""A member ended before it came to init, and the others wait for it there.
+
+## Why it matters
+An import that fails, a missing file or a bad argument on one worker is a traceback in one log among
+many; the others wait for that worker until their framework's timeout, if it has one.
+
+## What to do
+Mend what the exception says; the line is given. Where the worker ended with code 0, its script
+returned before it called init: look for an early `return` or an `if` that only some ranks enter.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts.samples import coming, ended, gathering, held
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view):
+        if roll.held:
+            for member in roll.gone:
+                yield _claim(roll, member)
+
+
+def _claim(roll: Roll, member: Member) -> Claim:
+    end, error = member.exit, member.raised
+    assert end is not None
+    evidence = [Evidence(_how(member), "wait status")]
+    if error is not None:
+        place = (
+            f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
+        )
+        evidence.append(Evidence(f"{error.type}: {error.message[:200]}", place))
+    elif end.last_line:
+        evidence.append(Evidence(end.last_line[:200], "its last line"))
+    evidence.append(Evidence(f"{len(roll.held)} of {roll.size} wait in init", "roll call"))
+    at = f" at {error.where}" if error is not None and error.where is not None else ""
+    return Claim(
+        summary=f"{member.who.job} {member.who.index} ended before init ({_how(member)}){at}",
+        who=(member.who,),
+        evidence=tuple(evidence),
+        fix=f"read logs/worker-{member.worker}.log in the run folder, mend that, start again",
+        since=error.at if error is not None else end.at,
+    )
+
+
+def _how(member: Member) -> str:
+    end = member.exit
+    assert end is not None
+    if end.oom:
+        return "killed by the kernel: out of memory"
+    if end.signal is not None:
+        return f"killed by {signal.Signals(end.signal).name}"
+    return f"exit code {end.code}" if end.code is not None else "its end was not seen"
+
+
+_EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "an exception": (
+            gathering(
+                held(0),
+                ended(1, raised=("FileNotFoundError", "data.csv"), member=_EARLY),
+                held(2),
+            ),
+            "worker 1 ended before init (exit code 1) at train.py:41 in train",
+        ),
+        "returned early": (
+            gathering(held(0), held(1), ended(2, code=0, member=_EARLY)),
+            "worker 2 ended before init (exit code 0)",
+        ),
+        "killed": (
+            gathering(held(0), ended(1, signal=9, member=_EARLY), held(2)),
+            "worker 1 ended before init (killed by SIGKILL)",
+        ),
+    },
+    silent_on={
+        "nobody waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
+        "it is only late": gathering(held(0), coming(1), held(2)),
+    },
+    since="0.1",
+    drill=("dies-before-init", "leaves-before-init", "tf-dies-before-init"),
+)

@@ -1,0 +1,87 @@
+"""Members are inside the framework's init and it does not come back.
+
+## Why it matters
+The roll call is passed, or nobody was held for it (`--observe`), and still init blocks: the members
+cannot reach each other on the ports that the framework picked itself (gloo's and NCCL's data ports
+are not the master's), the address resolves to loopback on one of them, or some have not come.
+
+## What to do
+See who is in and who is not. If all are in, it is the network between them: check that
+every host can reach every other on all high ports, and which interface is used
+(`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). NCCL on many hosts may take a minute by right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
+from allaboard.facts.samples import coming, gathering, held, job, member
+from allaboard.rollcall.roll import roll_calls
+
+PATIENCE = 20.0
+"""Seconds in init before it is said; a healthy gloo or gRPC start takes less than three."""
+BUSY = 0.5
+"""Cores; one that computes is compiling or loading libraries, not waiting."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view):
+        inside = [m for m in roll.here if m.alive and m.phase is Phase.JOINING]
+        if not inside or any(m.cpu > BUSY for m in inside):
+            continue
+        since = max(m.phase_since for m in inside)
+        if view.now - since < PATIENCE:
+            continue
+        call = inside[0].declared.call if inside[0].declared is not None else "init"
+        absent = ", ".join(map(str, roll.missing))
+        told = "all are in it" if not roll.missing else f"rank {absent} is not"
+        yield Claim(
+            summary=f"{len(inside)} of {roll.size} are blocked inside {call}; {told}",
+            who=tuple(m.who for m in inside),
+            evidence=(
+                Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
+                Evidence(f"meeting at {_place(inside[0])}", "declared"),
+            ),
+            fix="let every host reach every other on all ports above 1024; try "
+            "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME with the interface that does",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            since=since,
+        )
+
+
+def _place(one: object) -> str:
+    told = getattr(one, "declared", None)
+    return (told.place or "its cluster spec") if told is not None else "an unknown place"
+
+
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "data ports closed": (
+            job(*(member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))),
+            "3 of 3 are blocked inside init_process_group; all are in it",
+        ),
+        "one never entered": (
+            gathering(
+                member(0, phase=Phase.JOINING, phase_since=60.0),
+                member(1, phase=Phase.JOINING, phase_since=60.0),
+                coming(2),
+            ),
+            "2 of 3 are blocked inside init_process_group; rank 2 is not",
+        ),
+    },
+    silent_on={
+        "just begun": job(*(member(r, phase=Phase.JOINING, phase_since=95.0) for r in range(3))),
+        "compiling": job(
+            *(member(r, phase=Phase.JOINING, phase_since=60.0, cpu=1.0) for r in range(3))
+        ),
+        "held by the roll call": gathering(held(0), held(1), coming(2)),
+    },
+    since="0.1",
+    drill=("observed-absence",),
+)

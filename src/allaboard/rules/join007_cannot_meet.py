@@ -1,0 +1,140 @@
+"""The members look for each other at different addresses.
+
+## Why it matters
+TensorFlow's workers wait for ever for a peer at an address where nobody listens; its leader blames
+the worker that it does not hear from, which is the innocent one. PyTorch's rank 0 counts `1/2 clients`.
+Each member is told a cluster of its own, and only side by side can it be seen which one is wrong.
+
+## What to do
+Correct the address in the configuration of the member that differs from the majority (or in all
+others, if the majority is wrong). The value, the member and its source are given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.samples import coming, declared, gathering, held
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view):
+        if roll.held and roll.settled(view.now):
+            yield from _tasks(roll)
+            yield from _places(roll)
+
+
+def _tasks(roll: Roll) -> Iterator[Claim]:
+    """TensorFlow: one address a task; ports must agree, names may be aliases of one host."""
+    said: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
+    for member in roll.here:
+        for task, address in member.declared.cluster.items() if member.declared else ():
+            said[task][address].append(member)
+    for task, addresses in said.items():
+        if len({_port(a) for a in addresses}) < 2:
+            continue
+        # The majority is right; where there is none, the task itself knows where it listens.
+        own = {a: any(_name(m) == task for m in ms) for a, ms in addresses.items()}
+        right = max(addresses, key=lambda a: (len(addresses[a]), own[a]))
+        for address, members in addresses.items():
+            if _port(address) != _port(right):
+                yield _task_claim(task, address, members, right, own[right])
+
+
+def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: bool) -> Claim:
+    names = ", ".join(_name(m).replace(":", " ") for m in members)
+    told = members[0].declared
+    origin = told.origin if told is not None else ""
+    where = "it listens" if own else "the others look for it"
+    return Claim(
+        summary=f"{names} and {task.replace(':', ' ')} cannot meet: {names} looks for it at {wrong}, "
+        f"{where} at {right}",
+        who=tuple(m.who for m in members),
+        evidence=(
+            Evidence(f"{task} = {wrong}", f"{origin} of {names}"),
+            Evidence(f"{task} = {right}", f"{origin} of " + (task if own else "the others")),
+        ),
+        fix=f"in {origin} of {names}, replace {wrong} by {right}",
+        since=max(m.phase_since for m in members),
+    )
+
+
+def _places(roll: Roll) -> Iterator[Claim]:
+    """PyTorch and JAX: one meeting place for all."""
+    places = Counter(m.declared.place for m in roll.here if m.declared and m.declared.place)
+    if len(places) < 2 or len({_port(p) for p in places}) < 2:
+        return
+    leader = next(
+        (m.declared.place for m in roll.here if m.declared and m.declared.rank == 0), None
+    )
+    right = places.most_common(1)[0][0]
+    if len(set(places.values())) == 1 and leader is not None:
+        right = leader
+    for place in places:
+        if _port(place) == _port(right):
+            continue
+        members = [m for m in roll.here if m.declared and m.declared.place == place]
+        names = ", ".join(f"rank {m.who.rank}" for m in members)
+        told = members[0].declared
+        yield Claim(
+            summary=f"{names} means to meet at {place}, the others at {right}",
+            who=tuple(m.who for m in members),
+            evidence=(
+                Evidence(place, f"{told.origin if told else ''} of {names}"),
+                Evidence(right, f"{places[right]} others"),
+            ),
+            fix=f"give {names} the address {right}",
+            since=max(m.phase_since for m in members),
+        )
+
+
+def _name(member: Member) -> str:
+    return f"{member.who.job}:{member.who.index}"
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]
+
+
+def _tf(rank: int, **wrong: str) -> Member:
+    cluster = {f"worker:{r}": f"127.0.0.1:2000{r}" for r in range(3)}
+    cluster |= {k.replace("_", ":"): v for k, v in wrong.items()}
+    told = declared(
+        rank, framework="tensorflow", index=rank, cluster=cluster, place="", origin="TF_CONFIG"
+    )
+    return held(rank, declared=told)
+
+
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one port wrong in one TF_CONFIG": (
+            gathering(_tf(0), _tf(1, worker_0="127.0.0.1:21000"), _tf(2)),
+            "worker 1 and worker 0 cannot meet: worker 1 looks for it at 127.0.0.1:21000, "
+            "it listens at 127.0.0.1:20000",
+        ),
+        "another MASTER_PORT": (
+            gathering(
+                held(0), held(1, declared=declared(1, place="tcp://127.0.0.1:20009")), held(2)
+            ),
+            "rank 1 means to meet at tcp://127.0.0.1:20009, the others at tcp://127.0.0.1:20000",
+        ),
+    },
+    silent_on={
+        "one more may come and decide the majority": gathering(
+            _tf(0), _tf(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
+        ),
+        "one cluster": gathering(_tf(0), _tf(1), _tf(2)),
+        "another name for the same host": gathering(
+            _tf(0), _tf(1, worker_0="localhost:20000"), _tf(2)
+        ),
+    },
+    since="0.1",
+    drill=("tf-wrong-port", "tf-order", "other-port"),
+)

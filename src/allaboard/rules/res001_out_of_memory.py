@@ -1,0 +1,63 @@
+"""A member was killed because memory ran out, or could not get more.
+
+## Why it matters
+The kernel's out-of-memory killer sends SIGKILL and writes its reason where few look. Exit code 137 alone
+looks like a kill by hand; the counter of the process's control group tells them apart.
+
+## What to do
+Ask the scheduler or container for more memory, or use less: smaller batches, fewer DataLoader
+workers (each holds a copy of what it touches), no growing lists of losses with their graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import failures
+from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts.samples import ended, job, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in failures(view).began:
+        killed = one.exit is not None and one.exit.oom
+        raised = one.raised is not None and one.raised.type in ("MemoryError", "OutOfMemoryError")
+        if not killed and not raised:
+            continue
+        evidence = []
+        if killed:
+            evidence.append(Evidence("oom_kill rose, the process got SIGKILL", "its control group"))
+        if one.raised is not None:
+            place = str(one.raised.where) if one.raised.where is not None else "excepthook"
+            evidence.append(Evidence(f"{one.raised.type}: {one.raised.message[:200]}", place))
+        if one.step:
+            evidence.append(Evidence(f"after step {one.step}", "black box"))
+        yield Claim(
+            summary=f"{one.who.job} {one.who.index} ran out of memory"
+            + (" and was killed by the kernel" if killed else ""),
+            who=(one.who,),
+            evidence=tuple(evidence),
+            fix="give the job more memory, or smaller batches and fewer DataLoader workers",
+            since=one.raised.at if one.raised is not None else one.exit.at if one.exit else None,
+        )
+
+
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "killed by the kernel": (
+            job(waiting(0), ended(1, signal=9, oom=True)),
+            "worker 1 ran out of memory and was killed by the kernel",
+        ),
+        "MemoryError": (
+            job(waiting(0), ended(1, raised=("MemoryError", ""))),
+            "worker 1 ran out of memory",
+        ),
+    },
+    silent_on={"killed by hand": job(waiting(0), ended(1, signal=9))},
+    since="0.1",
+    drill=("out-of-memory",),
+)

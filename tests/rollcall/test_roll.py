@@ -1,0 +1,59 @@
+"""Who is here, who is late, who is missing, and who is there twice."""
+
+from __future__ import annotations
+
+from allaboard.facts.samples import coming, declared, ended, gathering, held, member
+from allaboard.rollcall.roll import roll_calls
+
+
+def test_nobody_has_answered() -> None:
+    assert roll_calls(gathering(coming(0), coming(1))) == ()
+
+
+def test_complete_when_every_rank_is_here() -> None:
+    (roll,) = roll_calls(gathering(held(0), held(1), held(2)))
+    assert roll.complete and roll.size == 3 and not roll.missing
+
+
+def test_late_gone_and_never_heard_of_are_told_apart() -> None:
+    early = {"phase": coming(0).phase, "declared": None, "round": 0}
+    view = gathering(held(0, 4), coming(1), ended(2, code=1, member=early))
+    (roll,) = roll_calls(view)
+    assert [m.who.rank for m in roll.late] == [1]
+    assert [m.who.rank for m in roll.gone] == [2]
+    assert roll.missing == (1, 2, 3)
+    assert roll.never_heard_of == (3,)
+
+
+def test_a_rank_of_another_world_does_not_count() -> None:
+    (roll,) = roll_calls(gathering(held(0), held(1), held(2, declared=declared(0, 1))))
+    assert roll.twice == () and roll.missing == (2,) and not roll.complete
+
+
+def test_a_second_round_waits_for_all_again() -> None:
+    view = gathering(held(0, round=2), member(1, round=1), member(2, round=1))
+    (roll,) = roll_calls(view)
+    assert roll.round == 2 and roll.missing == (1, 2)
+    assert [m.who.rank for m in roll.late] == [1, 2]
+
+
+def test_two_jobs_under_one_command_are_two_roll_calls() -> None:
+    other = "tcp://127.0.0.1:30000"
+    view = gathering(
+        held(0, 2, worker=0),
+        held(1, 2, worker=0),
+        held(2, worker=0, declared=declared(0, 2, place=other)),
+        held(3, worker=0, declared=declared(1, 2, place=other)),
+        launched=1,
+    )
+    rolls = roll_calls(view)
+    assert [r.complete for r in rolls] == [True, True]
+
+
+def test_one_wrong_address_under_one_command_is_one_roll_call() -> None:
+    view = gathering(
+        held(0, 2, worker=0),
+        held(1, worker=0, declared=declared(1, 2, place="tcp://127.0.0.1:30000")),
+        launched=1,
+    )
+    assert len(roll_calls(view)) == 1

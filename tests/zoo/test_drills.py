@@ -1,0 +1,30 @@
+"""Every drill on the real framework: the right rule, the right rank, the right exit code, nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.catalogue import catalogue
+from allaboard.rehearse import all_drills, lacks, rehearse
+
+DRILLS = all_drills()
+
+
+@pytest.mark.zoo
+@pytest.mark.parametrize("name", DRILLS)
+def test_the_fault_is_named(name: str) -> None:
+    drill = DRILLS[name]
+    if why := lacks(drill):
+        pytest.skip(f"not on this machine: {why}")
+    result = rehearse(name)
+    assert result.passed, (
+        f"found={result.found} left_behind={result.left_behind} "
+        f"right_rank={result.right_rank} exit={result.exit_code} "
+        f"others={[(f.rule, f.summary) for f in result.others]}\n{result.output[-6000:]}"
+    )
+
+
+def test_rules_and_drills_name_each_other() -> None:
+    staged = {(d, e.code) for e in catalogue().entries for d in e.rule.drill}
+    expected = {(name, drill.expects) for name, drill in DRILLS.items()}
+    assert staged == expected
