@@ -50,11 +50,13 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     """Checks, prints, and returns the exit code."""
     given = parser().parse_args(list(arguments))
-    from allaboard.config.judge import judge
+    from allaboard.config.judge import judge, unloaded
 
     try:
         gathered = _gathered(given.paths, given.all_tasks)
         findings = judge(gathered, _codes(given.select), _codes(given.ignore))
+        for name in unloaded(gathered):
+            sys.stderr.write(f"allaboard check: not loaded, so not judged by: {name}\n")
     except OSError as error:
         return _usage(f"{error.filename or ''}: {(error.strerror or str(error)).lower()}")
     except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import msgspec
 
@@ -11,7 +12,7 @@ from allaboard import resolve
 from allaboard.config.material import Parsed, environment, parse
 from allaboard.config.read import read
 from allaboard.contracts import Resolver
-from allaboard.discover import Broken, plugins
+from allaboard.discover import Broken, Plugin, plugins
 from allaboard.facts import (
     ConfigFacts,
     FilePlace,
@@ -52,12 +53,22 @@ class Gathered:
 
 
 def resolvers() -> dict[str, Resolver]:
-    """Every source by its name. One that does not load is left out, as `check --verbose` says."""
-    found: dict[str, Resolver] = {}
-    for plugin in plugins(resolve, "RESOLVER", Resolver):
-        if not isinstance(plugin, Broken) and isinstance(plugin.value, Resolver):
-            found[plugin.stem] = plugin.value
-    return found
+    """Every source by its name, those left out that `broken_resolvers` gives."""
+    return {
+        plugin.stem: plugin.value
+        for plugin in _loaded()
+        if not isinstance(plugin, Broken) and isinstance(plugin.value, Resolver)
+    }
+
+
+def broken_resolvers() -> list[Broken]:
+    """The sources that could not be loaded, and why."""
+    return [plugin for plugin in _loaded() if isinstance(plugin, Broken)]
+
+
+@cache
+def _loaded() -> tuple[Plugin | Broken, ...]:
+    return tuple(plugins(resolve, "RESOLVER", Resolver))
 
 
 def from_environment(variables: Mapping[str, str]) -> Gathered:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
-from allaboard.catalogue import Entry, families
-from allaboard.config.gather import Gathered
+from allaboard.catalogue import families
+from allaboard.config.gather import Gathered, broken_resolvers
 from allaboard.diagnose import diagnose, stamp
 from allaboard.facts import Finding, Pasted, ScriptFacts, Severity
 
@@ -22,7 +20,7 @@ def judge(
     Raises:
         ValueError: a prefix that no rule's code begins with.
     """
-    entries = [e for e in _entries(gathered) if _wanted(e.code, select, ignore)]
+    entries = [e for e in families(_families(gathered)).entries if _wanted(e.code, select, ignore)]
     for prefix in (*select, *ignore):
         if not any(code.startswith(prefix) for code in _codes()):
             raise ValueError(f"no rule's code begins with {prefix!r}; `allaboard rules` lists all")
@@ -33,6 +31,13 @@ def judge(
             where = str(claim.where) if claim.where is not None else ""
             found.setdefault((finding.rule, where, finding.summary), finding)
     return sorted(found.values(), key=_place)
+
+
+def unloaded(gathered: Gathered) -> list[str]:
+    """Rules and readers that could not be loaded, each with the reason: what they would have said
+    is not known."""
+    broken = (*families(_families(gathered)).broken, *broken_resolvers())
+    return [f"{b.stem}: {b.why}" for b in broken]
 
 
 def _text(finding: Finding) -> Finding:
@@ -52,14 +57,14 @@ def _visible(value: object) -> object:
     return [_visible(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _entries(gathered: Gathered) -> Iterator[Entry]:
+def _families(gathered: Gathered) -> tuple[str, ...]:
     """Only the families that have something to read: the others are not even imported."""
     wanted = ["cfg"]
     if any(isinstance(f, Pasted) for f in gathered.facts()):
         wanted.append("env")
     if any(isinstance(f, ScriptFacts) for f in gathered.facts()):
         wanted.append("code")
-    yield from families(tuple(wanted)).entries
+    return tuple(wanted)
 
 
 def _codes() -> list[str]:

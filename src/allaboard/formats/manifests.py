@@ -28,6 +28,7 @@ def manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
     workloads: list[Workload] = []
     services: list[Service] = []
     for document in _flat(documents):
+        reader.problems += _twice(document, reader)
         kind = document.text_at("kind")
         if kind == "Service":
             services.append(_service(document, reader))
@@ -65,6 +66,27 @@ def _flat(documents: Iterable[Node]) -> Iterator[Node]:
             yield from (d for d in items.elements if d.kind == "map")
         else:
             yield document
+
+
+def _twice(document: Node, reader: Reader) -> Iterator[Problem]:
+    """Keys that stand twice in one mapping; shared nodes are visited once."""
+    seen: set[int] = set()
+    open_nodes = [document]
+    while open_nodes:
+        node = open_nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        open_nodes += [*node.items.values(), *node.elements]
+        for key, line, column in node.twice:
+            place = Node("string", line, column, key)
+            yield Problem(
+                kind="manifest.twice",
+                said=f"the key {key!r} stands twice in one mapping: the first one is ignored",
+                observed=f"{key}: again",
+                correction=f"one {key!r}, with what both say",
+                origin=reader.origin(place, key),
+            )
 
 
 def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
