@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from allaboard.config.kinds import kind_of
 from allaboard.config.read import Source
 from allaboard.facts import (
@@ -60,9 +62,10 @@ def parse(source: Source) -> Parsed:
     try:
         reader(source, parsed)
     except FormatError as error:
-        parsed.problems.append(
-            _problem(source.name, error.line, error.column, error.said, error.near)
-        )
+        problem = _problem(source.name, error.line, error.column, error.said, error.near)
+        if error.correction:
+            problem = msgspec.structs.replace(problem, correction=error.correction)
+        parsed.problems.append(problem)
     return parsed
 
 
@@ -102,6 +105,14 @@ def _manifest(source: Source, parsed: Parsed) -> None:
     try:
         for document in read_yaml(source.text):
             documents.append(document)  # noqa: PERF402 - keeps those before the error
+    except FormatError as error:
+        if "{{" not in source.text:
+            raise
+        said = "is a template: it becomes YAML when it is rendered"
+        render = "helm template CHART | allaboard check -"
+        before = source.text[: source.text.index("{{")]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise FormatError(said, line, column, error.near, render) from None
     finally:
         parsed.manifests = manifests(documents, source.name)
         for workload in parsed.manifests.workloads:

@@ -119,6 +119,9 @@ def _problem(field: str, value: Value) -> Problem | None:
     elif field == "node_rank":
         right = "" if number is not None and number >= 0 else "0 on the first node, 1 on the next"
     elif field in ("rdzv_endpoint", "master_addr"):
+        seen = address.parse(text)
+        if seen.port == "0" and address.only_here(seen.host):
+            return None  # any free port: the documented way to run several jobs on one host
         wrong = address.fault(text, port=29500, needs_port=False)
         if wrong is not None:
             right = wrong[1] if field == "rdzv_endpoint" else wrong[1].rpartition(":")[0]
