@@ -68,8 +68,11 @@ def measure(folder: Path) -> dict[str, list[float]]:
     python, check = sys.executable, [sys.executable, "-m", "allaboard", "check"]
     plain = {"PATH": os.environ["PATH"]}
     four = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node0", "MASTER_PORT": "29500"}
-    base = seconds([python, "-c", "import msgspec"], RUNS, plain)
-    environment = seconds(check, RUNS, {**plain, **four})
+    base, environment = [], []
+    for _ in range(RUNS):
+        # In turns, so that other work on the machine slows both alike.
+        base += seconds([python, "-c", "import msgspec"], 1, plain)
+        environment += seconds(check, 1, {**plain, **four})
     workers = [f"worker-{i}.train.svc:2222" for i in range(10_000)]
     large = folder / "tf_config.json"
     task = {"type": "worker", "index": 9_999}
@@ -78,11 +81,12 @@ def measure(folder: Path) -> dict[str, list[float]]:
     for n in range(1000):
         paths.append(folder / f"job{n}.yaml")
         paths[-1].write_text(MANIFEST.format(n=n))
-    middle = statistics.median(base)
     return {
         "`import msgspec`": base,
         "environment": environment,
-        "environment, beyond `import msgspec`": [t - middle for t in environment],
+        "environment, beyond `import msgspec`": [
+            t - b for t, b in zip(environment, base, strict=True)
+        ],
         "TF_CONFIG of 10,000 tasks": seconds([*check, str(large)], 5, plain),
         "1,000 manifests": seconds([*check, *map(str, paths)], 3, plain),
     }
@@ -107,8 +111,8 @@ def main() -> int:
         head = (
             "# `allaboard check`: how long it takes\n\n"
             "Got by `python bench/check.py --write bench/results/check.md`: wall times of whole "
-            f"processes, {RUNS} runs of the first three cases, 5 and 3 of the others, one run "
-            "before each that is not counted.\n"
+            f"processes, {RUNS} runs of the first two cases in turns (the third is the difference of "
+            "each pair), 5 and 3 of the others, one run before each that is not counted.\n"
             f"{os.cpu_count()} cores, shared with other work; Python {platform.python_version()}; "
             f"load {os.getloadavg()[0]:.1f}.\n\n"
         )
