@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from allaboard.facts import Claim, Stage
+from allaboard.facts import Claim, ClusterSpec, Material, PartialSpec, Stage
 
 Facts = TypeVar("Facts")
 
@@ -77,6 +77,21 @@ class Drill:
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolver:
+    """One source of configuration, in ``resolve/<source>.py``, whose file name is its name.
+
+    Attributes:
+        resolve: what it finds in the material, nothing where the source is absent; pure, and
+            never raises on bad input: what cannot be read becomes a Problem of the PartialSpec.
+        write: a spec as this source's own text (`allaboard spec --as`); None where it has none.
+            Raises ValueError, with the sentence to print, where the spec lacks what it needs.
+    """
+
+    resolve: Callable[[Material], Iterable[PartialSpec]]
+    write: Callable[[ClusterSpec], str] | None = None
 
 
 class Clock(Protocol):

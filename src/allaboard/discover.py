@@ -27,15 +27,20 @@ class Broken:
     why: str
 
 
-def plugins(room: ModuleType, attribute: str, kind: type) -> Iterator[Plugin | Broken]:
+def plugins(
+    room: ModuleType, attribute: str, kind: type, prefixes: tuple[str, ...] = ()
+) -> Iterator[Plugin | Broken]:
     """Every file of ``room`` (a package), then every entry point of the group named after it.
 
-    A file must end in ``attribute``, an instance of ``kind``.
+    A file must end in ``attribute``, an instance of ``kind``. With ``prefixes``, only plug-ins
+    whose names begin with one of them.
     """
     for info in pkgutil.iter_modules(room.__path__):
-        if not info.ispkg:
+        if not info.ispkg and (not prefixes or info.name.startswith(prefixes)):
             yield _load(f"{room.__name__}.{info.name}", info.name, attribute, kind)
     for entry in entry_points(group=room.__name__):
+        if prefixes and not entry.name.startswith(prefixes):
+            continue
         yield _load(entry.module, entry.name, attribute, kind)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "explain", "rules", "drill", "diagnose")
+COMMANDS = ("run", "check", "spec", "explain", "rules", "drill", "diagnose")
 """One module each in this folder, with a function ``command``."""
 
 _HELP = (
@@ -20,6 +20,11 @@ _HELP = (
 def main() -> None:
     """Entry point of the ``allaboard`` script; exits with the command's exit code."""
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
+    if asked == "check":
+        # Checking an environment takes less time than building this application does.
+        from allaboard.lint import main as check
+
+        sys.exit(check(sys.argv[2:]))
     app = build((asked,) if asked in COMMANDS else COMMANDS)
     app()
 

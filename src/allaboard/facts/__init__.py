@@ -1,5 +1,18 @@
 """Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
 
+from allaboard.facts.cluster import (
+    FIELDS,
+    ClusterSpec,
+    Conflict,
+    Machine,
+    Origin,
+    PartialSpec,
+    Pasted,
+    Problem,
+    Value,
+    whole,
+)
+from allaboard.facts.config import ConfigFacts, FilePlace, LocalHost, facts_of
 from allaboard.facts.finding import (
     Certainty,
     Claim,
@@ -11,6 +24,8 @@ from allaboard.facts.finding import (
     Who,
 )
 from allaboard.facts.job import JobView, LockWait
+from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
+from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
     Declared,
     Exit,
@@ -22,28 +37,54 @@ from allaboard.facts.member import (
     Stack,
 )
 from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
+from allaboard.facts.script import ScriptFacts
+from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
+    "FIELDS",
+    "OPAQUE",
     "SCHEMA_VERSION",
     "Certainty",
     "Claim",
+    "ClusterSpec",
+    "ConfigFacts",
+    "Conflict",
     "Declared",
     "Evidence",
     "Exit",
+    "FilePlace",
     "Finding",
+    "FormatError",
     "Frame",
     "JobView",
+    "LocalHost",
     "LockWait",
+    "Machine",
+    "ManifestFacts",
+    "Material",
     "Member",
+    "Node",
     "Op",
+    "Origin",
     "Outcome",
+    "PartialSpec",
+    "Pasted",
     "Phase",
     "Place",
+    "Problem",
     "Raised",
     "Report",
+    "Role",
+    "ScriptFacts",
+    "Service",
+    "ServicePort",
     "Severity",
     "Stack",
     "Stage",
+    "Value",
     "Who",
     "WorkerReport",
+    "Workload",
+    "facts_of",
+    "whole",
 ]

@@ -1,0 +1,24 @@
+"""`allaboard check`: judges configuration as a linter does; runs nothing, contacts nothing.
+
+The arguments are those of `allaboard.lint`, to which `main` hands over before it builds the rest
+of the command line; this module lists the command beside the others.
+"""
+
+from __future__ import annotations
+
+import typer
+
+SETTINGS = {
+    "context_settings": {
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "help_option_names": [],
+    }
+}
+
+
+def command(context: typer.Context) -> None:
+    """Find in the configuration what would make training hang, before anything runs."""
+    from allaboard.lint import main
+
+    raise typer.Exit(main(context.args))

@@ -1,0 +1,170 @@
+"""Everything that `check` judges, as facts: one ConfigFacts a subject, and what spans several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import msgspec
+
+from allaboard import resolve
+from allaboard.config.material import Parsed, environment, parse
+from allaboard.config.read import read
+from allaboard.contracts import Resolver
+from allaboard.discover import Broken, Plugin, plugins
+from allaboard.facts import (
+    ConfigFacts,
+    FilePlace,
+    ManifestFacts,
+    Material,
+    Origin,
+    PartialSpec,
+    Pasted,
+    Problem,
+    ScriptFacts,
+)
+from allaboard.spec import merge
+
+
+@dataclass
+class Gathered:
+    """The facts of one `check`; ``nothing`` is set when no source said anything."""
+
+    configs: list[ConfigFacts] = field(default_factory=list)
+    manifests: ManifestFacts | None = None
+    scripts: list[ScriptFacts] = field(default_factory=list)
+    pasted: Pasted | None = None
+
+    def facts(self) -> Iterator[object]:
+        """Each of them, for the rules that read its type."""
+        yield from self.configs
+        if self.manifests is not None:
+            yield self.manifests
+        yield from self.scripts
+        if self.pasted is not None:
+            yield self.pasted
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was nothing to judge."""
+        silent = all(not c.parts and not c.problems for c in self.configs)
+        return silent and not self.scripts and self.manifests is None
+
+
+def resolvers() -> dict[str, Resolver]:
+    """Every source by its name, those left out that `broken_resolvers` gives."""
+    return {
+        plugin.stem: plugin.value
+        for plugin in _loaded()
+        if not isinstance(plugin, Broken) and isinstance(plugin.value, Resolver)
+    }
+
+
+def broken_resolvers() -> list[Broken]:
+    """The sources that could not be loaded, and why."""
+    return [plugin for plugin in _loaded() if isinstance(plugin, Broken)]
+
+
+@cache
+def _loaded() -> tuple[Plugin | Broken, ...]:
+    return tuple(plugins(resolve, "RESOLVER", Resolver))
+
+
+def from_environment(variables: Mapping[str, str]) -> Gathered:
+    """The environment of this process, on this host."""
+    from allaboard.config.machine import local_host
+
+    config = config_of("environment", environment(variables), resolvers())
+    return Gathered([msgspec.structs.replace(config, host=local_host(), place=_place(config))])
+
+
+def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
+    """The files in the order given; with ``every`` a spec speaks to all of its tasks.
+
+    Raises:
+        OSError: one of them is not there or may not be read.
+    """
+    from allaboard.formats.manifests import merged
+
+    known = resolvers()
+    gathered = Gathered()
+    manifests = []
+    for path in paths:
+        parsed = parse(read(path))
+        gathered.configs += map(_left_here, _configs(path, parsed, known))
+        gathered.scripts += parsed.scripts
+        if parsed.manifests is not None:
+            manifests.append(parsed.manifests)
+    if manifests:
+        gathered.manifests = merged(manifests)
+    if every:
+        gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
+    elif len(paths) > 1:
+        views = [(c.subject, c.spec) for c in gathered.configs if c.kind in ("json", "shell")]
+        gathered.pasted = Pasted(specs=tuple(views)) if len(views) > 1 else None
+    return gathered
+
+
+def _configs(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> Iterator[ConfigFacts]:
+    for subject, material in parsed.materials:
+        yield config_of(subject, material, known)
+    if parsed.problems:
+        spec = merge([])
+        yield ConfigFacts(subject=path, kind="file", spec=spec, problems=tuple(parsed.problems))
+
+
+def config_of(subject: str, material: Material, known: Mapping[str, Resolver]) -> ConfigFacts:
+    """What all sources find in one material, merged."""
+    parts: list[PartialSpec] = []
+    problems: list[Problem] = []
+    for name, resolver in known.items():
+        try:
+            parts += resolver.resolve(material)
+        except Exception as error:
+            problems.append(_failed(name, error, material.file))
+    spec = merge(parts)
+    return ConfigFacts(
+        subject=subject,
+        kind=material.kind,
+        spec=spec,
+        parts=tuple(parts),
+        problems=tuple(problems) + spec.problems,
+        variables=dict(material.variables),
+        opaque=material.opaque,
+    )
+
+
+def _failed(name: str, error: Exception, file: str) -> Problem:
+    return Problem(
+        kind="unreadable",
+        said=f"was not read in full: the own reader of {name} failed: {type(error).__name__}",
+        observed=f"{type(error).__name__}: {error}"[:120],
+        correction="report this line with the file; the other sources were read",
+        origin=Origin(file=file, variable="" if file else name),
+    )
+
+
+def _each(config: ConfigFacts) -> ConfigFacts:
+    """The subject as a statement to all of its tasks: who of them reads it is left open."""
+    spec = msgspec.structs.replace(config.spec, job=None, index=None)
+    problems = tuple(p for p in config.problems if "no task" not in p.said)
+    return msgspec.structs.replace(config, spec=spec, problems=problems, every=True)
+
+
+def _left_here(config: ConfigFacts) -> ConfigFacts:
+    """With the file of a file:// rendezvous where it is on this host; its absence says nothing,
+    since the configuration may be meant for others."""
+    place = _place(config)
+    if place is None or place.size <= 0:
+        return config
+    return msgspec.structs.replace(config, place=place)
+
+
+def _place(config: ConfigFacts) -> FilePlace | None:
+    url = config.spec.values.get("init_url")
+    if url is None or not url.text.startswith("file:///"):
+        return None
+    from allaboard.config.machine import file_place
+
+    return file_place(url.text.removeprefix("file://").partition("?")[0])

@@ -1,0 +1,58 @@
+"""Which kind of configuration a text is: by its name where that says it, else by its content."""
+
+from __future__ import annotations
+
+import re
+
+_BY_SUFFIX = {
+    ".json": "json",
+    ".yaml": "manifest",
+    ".yml": "manifest",
+    ".py": "python",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".sbatch": "shell",
+    ".slurm": "shell",
+    ".sl": "shell",
+    ".job": "shell",
+    ".env": "shell",
+    ".hostfile": "hostfile",
+    ".hosts": "hostfile",
+}
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=")
+_HOST_LINE = re.compile(r"\s*[\w.:\[\]-]+(?:\s+(?:max_)?slots?\s*=\s*\S+)*\s*(?:#.*)?$")
+_COMMANDS = re.compile(r"\s*(?:torchrun|srun|mpirun|mpiexec|horovodrun|deepspeed|python3?)\s")
+
+
+def kind_of(name: str, text: str) -> str:
+    """json, manifest, hostfile, shell, python or url; "" where nothing fits."""
+    last = name.rpartition("/")[2].lower()
+    suffix = "." + last.rpartition(".")[2] if "." in last else ""
+    first = text.lstrip()[:4096]
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    if re.search(r"hostfile|machinefile|^hosts$|^nodes$|nodefile", last):
+        return "hostfile"
+    if first.startswith("#!"):
+        return "python" if "python" in first.split("\n")[0] else "shell"
+    if first.startswith(("{", "[")):
+        return "json"
+    if re.match(r"(?:tcp|file|env)://\S*\s*\Z", text.strip()[:4096]):
+        return "url"
+    if re.search(r"^#SBATCH\b", first, re.M):
+        return "shell"
+    if re.search(r"^(?:apiVersion|kind):", first, re.M):
+        return "manifest"
+    return _by_lines(first)
+
+
+def _by_lines(text: str) -> str:
+    lines = [line for line in text.split("\n")[:200] if line.strip()]
+    lines = [line for line in lines if not line.lstrip().startswith("#")]
+    if not lines:
+        return ""
+    if any(_ASSIGNMENT.match(line) or _COMMANDS.match(line) for line in lines):
+        return "shell"
+    if any(re.match(r"(?:import|from)\s+\w", line) for line in lines):
+        return "python"
+    return "hostfile" if all(_HOST_LINE.match(line) for line in lines) else ""

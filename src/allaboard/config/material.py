@@ -1,0 +1,189 @@
+"""A file's text to what resolvers read: one material a file, one a role of a manifest."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from allaboard.config.kinds import kind_of
+from allaboard.config.read import Source
+from allaboard.facts import (
+    FormatError,
+    ManifestFacts,
+    Material,
+    Origin,
+    Problem,
+    ScriptFacts,
+    Value,
+)
+
+SCRIPT_LIMIT = 2 * 2**20
+"""Characters of a script that are read."""
+
+
+@dataclass
+class Parsed:
+    """What one file gave."""
+
+    materials: list[tuple[str, Material]] = field(default_factory=list)
+    manifests: ManifestFacts | None = None
+    scripts: list[ScriptFacts] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def environment(variables: Mapping[str, str]) -> Material:
+    """The environment of a process."""
+    return Material(
+        kind="environment",
+        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
+    )
+
+
+def parse(source: Source) -> Parsed:
+    """Everything that can be read of one file, with what could not."""
+    parsed = Parsed()
+    if source.problem is not None:
+        parsed.problems.append(source.problem)
+        return parsed
+    kind = kind_of(source.name, source.text)
+    if kind in ("shell", "python") and len(source.text) > SCRIPT_LIMIT:
+        parsed.problems.append(
+            _problem(source.name, 0, 0, f"is a script of over {SCRIPT_LIMIT // 2**20} MB")
+        )
+        return parsed
+    reader = _READERS.get(kind)
+    if reader is None:
+        said = "is empty" if not source.text.strip() else "is no kind of configuration known here"
+        parsed.problems.append(_problem(source.name, 1, 1, said, source.text.strip()[:40]))
+        return parsed
+    try:
+        reader(source, parsed)
+    except FormatError as error:
+        problem = _problem(source.name, error.line, error.column, error.said, error.near)
+        if error.correction:
+            problem = msgspec.structs.replace(problem, correction=error.correction)
+        parsed.problems.append(problem)
+    return parsed
+
+
+def _problem(file: str, line: int, column: int, said: str, observed: str = "") -> Problem:
+    return Problem(
+        kind="unreadable",
+        said=said,
+        observed=observed or said,
+        correction=f"look at {file}:{line}:{column}" if line else "split it into smaller files",
+        origin=Origin(file=file, line=line, column=column),
+    )
+
+
+def _json(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.json_nodes import read_json
+    from allaboard.spec.inside import not_json
+
+    try:
+        tree = read_json(source.text)
+    except FormatError as error:
+        origin = Origin(file=source.name)
+        parsed.problems.append(not_json(error, source.text[:64_000], origin))
+        return
+    if "apiVersion" in tree.items and "kind" in tree.items:
+        _manifest(source, parsed)
+        return
+    material = Material(kind="json", file=source.name, tree=tree, text=source.text)
+    parsed.materials.append((source.name, material))
+
+
+def _manifest(source: Source, parsed: Parsed) -> None:
+    from allaboard.config.roles import role_material
+    from allaboard.formats.manifests import manifests
+    from allaboard.formats.yaml_nodes import read_yaml
+
+    documents = []
+    try:
+        for document in read_yaml(source.text):
+            documents.append(document)  # noqa: PERF402 - keeps those before the error
+    except FormatError as error:
+        if "{{" not in source.text:
+            raise
+        said = "is a template: it becomes YAML when it is rendered"
+        render = "helm template CHART | allaboard check -"
+        before = source.text[: source.text.index("{{")]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise FormatError(said, line, column, error.near, render) from None
+    finally:
+        parsed.manifests = manifests(documents, source.name)
+        for workload in parsed.manifests.workloads:
+            for role in workload.roles:
+                name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()
+                parsed.materials.append((name, role_material(workload, role, source.name)))
+
+
+def _shell(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.shell import read_shell
+
+    if source.crlf:
+        parsed.problems.append(
+            Problem(
+                kind="unreadable",
+                said="has Windows line ends: in a shell every value would end in a carriage return",
+                observed="\\r\\n",
+                correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
+                origin=Origin(file=source.name, line=1),
+            )
+        )
+    script = read_shell(source.text, source.name)
+    material = Material(
+        kind="shell",
+        file=source.name,
+        variables=script.variables,
+        opaque=frozenset(script.opaque),
+        commands=tuple(script.commands),
+        text=source.text,
+    )
+    parsed.materials.append((source.name, material))
+
+
+def _python(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.names import parse_quietly
+    from allaboard.formats.python_literals import read_python
+
+    try:
+        tree = parse_quietly(source.text)
+    except SyntaxError as error:
+        said = f"is no Python: {error.msg}"
+        near = (error.text or "").strip()[:60]
+        raise FormatError(said, error.lineno or 1, error.offset or 1, near) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise FormatError("is nested too deep to be read", 1, 1) from None
+    try:
+        literals = read_python(tree, source.name)
+    except RecursionError:
+        raise FormatError("is nested too deep to be read", 1, 1) from None
+    material = Material(
+        kind="python",
+        file=source.name,
+        variables=literals.variables,
+        opaque=frozenset(literals.opaque),
+        calls=tuple(literals.calls),
+        text=source.text,
+    )
+    parsed.materials.append((source.name, material))
+    parsed.scripts.append(ScriptFacts(source=source.text, file=source.name))
+
+
+def _plain(source: Source, parsed: Parsed) -> None:
+    kind = kind_of(source.name, source.text)
+    parsed.materials.append((source.name, Material(kind=kind, file=source.name, text=source.text)))
+
+
+_READERS = {
+    "json": _json,
+    "manifest": _manifest,
+    "shell": _shell,
+    "python": _python,
+    "hostfile": _plain,
+    "url": _plain,
+}

@@ -1,0 +1,89 @@
+"""Reads one file within bounds, and says what is wrong with it as text."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from dataclasses import dataclass
+
+from allaboard.facts import Origin, Problem
+
+LIMIT = 16 * 2**20
+"""Bytes of a file that are read. The TF_CONFIG of a hundred thousand tasks has four million."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file's text with Unix line ends and without a byte order mark, and what was wrong."""
+
+    name: str
+    text: str
+    crlf: bool = False
+    problem: Problem | None = None
+
+
+def read(path: str) -> Source:
+    """The text of a file, or of standard input for ``-``.
+
+    Raises:
+        OSError: the file is not there or may not be read.
+    """
+    if path == "-":
+        return _decoded("<stdin>", sys.stdin.buffer.read(LIMIT + 1))
+    # A FIFO without a writer would block the open for ever.
+    pipe = path.startswith("/dev/fd/")
+    descriptor = os.open(path, os.O_RDONLY | (0 if pipe else os.O_NONBLOCK))
+    try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise IsADirectoryError(21, "is a folder; name the files in it", path)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) or pipe:
+            return _decoded(path, _all(descriptor))
+    finally:
+        os.close(descriptor)
+    return Source(path, "", problem=_unreadable(path, "is no regular file", "(not read)", 0, 0))
+
+
+def _all(descriptor: int) -> bytes:
+    parts: list[bytes] = []
+    left = LIMIT + 1
+    while left > 0:
+        part = os.read(descriptor, min(left, 2**20))
+        if not part:
+            break
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _decoded(name: str, data: bytes) -> Source:
+    if len(data) > LIMIT:
+        said = f"is larger than {LIMIT // 2**20} MB; nothing of it was judged"
+        return Source(name, "", problem=_unreadable(name, said, "", 0, 0))
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        said = "is UTF-16; configurations are UTF-8"
+        return Source(name, "", problem=_unreadable(name, said, repr(data[:8]), 1, 1))
+    at = data.find(b"\0")
+    try:
+        if at >= 0:
+            raise UnicodeDecodeError("utf-8", data, at, at + 1, "a zero byte")
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        byte = data[error.start : error.start + 1].hex()
+        said = "is no UTF-8 text"
+        problem = _unreadable(name, said, f"byte 0x{byte} at offset {error.start}", line, column)
+        return Source(name, "", problem=problem)
+    return Source(name, text.replace("\r\n", "\n"), crlf="\r\n" in text)
+
+
+def _unreadable(name: str, said: str, observed: str, line: int, column: int) -> Problem:
+    return Problem(
+        kind="unreadable",
+        said=said,
+        observed=observed or said,
+        correction="give a TF_CONFIG, a manifest, a hostfile or a script as UTF-8 text",
+        origin=Origin(file=name, line=line, column=column),
+    )

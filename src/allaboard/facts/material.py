@@ -1,0 +1,40 @@
+"""What a resolver is given to read: variables, commands, a parsed tree, or plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from allaboard.facts.cluster import Value
+from allaboard.facts.manifest import ManifestFacts
+from allaboard.facts.tree import Node
+
+OPAQUE = "\0"
+"""Stands in a command's word for the part that only a run could tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """One environment or one file, as far as it could be read without running anything.
+
+    Attributes:
+        kind: environment, json, manifest, hostfile, shell, python, url.
+        file: the file's name, "" for this process's environment.
+        variables: environment variables with literal values.
+        opaque: variables that are set to something only a run could tell (``$(hostname)``).
+        commands: simple commands of a script as words; OPAQUE stands for what is not literal.
+        calls: keyword arguments with literal values of the framework's init calls in a script.
+        tree: the parsed JSON.
+        manifests: workloads and services of Kubernetes documents.
+        text: the whole text.
+    """
+
+    kind: str
+    file: str = ""
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    opaque: frozenset[str] = frozenset()
+    commands: tuple[tuple[Value, ...], ...] = ()
+    calls: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+    tree: Node | None = None
+    manifests: ManifestFacts | None = None
+    text: str = ""

@@ -1,0 +1,131 @@
+"""Addresses as configurations write them: ``host:port``, ``[::1]:port``, ``grpc://host:port``."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from allaboard.facts import whole
+
+DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
+"""Ports that the frameworks' own documents use in their examples."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+class Address(NamedTuple):
+    """The parts as written; ``port`` is "" where there is none."""
+
+    host: str
+    port: str
+    scheme: str = ""
+    rest: str = ""
+
+
+def parse(text: str) -> Address:
+    """The parts of an address, however wrong they are; never raises."""
+    text = text.strip()
+    scheme = ""
+    match = _SCHEME.match(text)
+    if match:
+        scheme, text = match.group(1), text[match.end() :]
+    text, slash, rest = text.partition("/")
+    rest = slash + rest
+    if text.startswith("["):
+        host, _, port = text[1:].partition("]")
+        return Address(host, port.removeprefix(":"), scheme, rest)
+    if text.count(":") > 1:
+        return Address(text, "", scheme, rest)
+    host, _, port = text.partition(":")
+    return Address(host, port, scheme, rest)
+
+
+def join(host: str, port: str | int) -> str:
+    """``host:port``, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def only_here(host: str) -> bool:
+    """Whether the name can mean this host alone: loopback, or "any address"."""
+    name = host.strip("[]").lower().rstrip(".")
+    return (
+        name in ("localhost", "localhost.localdomain", "localhost4", "localhost6")
+        or name in ("ip6-localhost", "ip6-loopback", "::1", "0:0:0:0:0:0:0:1")
+        or name.startswith("127.")
+        or everywhere(name)
+    )
+
+
+def everywhere(host: str) -> bool:
+    """Whether it is the address that a server binds to listen on every interface."""
+    return host.strip("[]") in ("0.0.0.0", "::", "0", "*")
+
+
+def canonical(text: str) -> str:
+    """The same text for addresses that surely are the same place."""
+    address = parse(text)
+    host = address.host.lower().rstrip(".")
+    if host in ("127.0.0.1", "::1", "localhost.localdomain"):
+        host = "localhost"
+    port = address.port.lstrip("0") or address.port
+    return join(host, port) if port else host
+
+
+def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] | None:
+    """What is wrong with the form of a ``host:port``, and the right form of it; None if nothing.
+
+    ``port`` is the one proposed where there is none that could be kept.
+    """
+    seen = parse(text)
+    host = re.sub(r"\s", "", seen.host) or "HOST"
+    number = whole(seen.port)
+    kept = number if number is not None and 0 < number < 65536 else port
+    right = join(host, kept)
+    odd = next((c for c in text if ord(c) > 127), "")
+    if not text.strip():
+        return "is empty", right
+    if text != text.strip() or re.search(r"\s", text):
+        return "has a space in it", right
+    if seen.scheme:
+        return f"begins with {seen.scheme}://; a task's address has no scheme", right
+    if odd and not odd.isalnum():
+        name = unicodedata.name(odd, f"U+{ord(odd):04X}")
+        return f"has the character {odd!r} ({name}), which no host name has", f"HOST:{kept}"
+    if re.search(r"[<>${}]", text):
+        return "is a placeholder that nobody filled in", f"HOST:{kept}"
+    if seen.rest:
+        return f"ends in {seen.rest!r}; an address has no path", right
+    if "," in text or ";" in text:
+        return "looks like several addresses in one entry", text.split(",")[0].split(";")[0]
+    if not seen.host:
+        return "has no host", right
+    if seen.host.count(":") and not text.startswith("["):
+        return _bare_ipv6(text, port)
+    if re.fullmatch(r"[\d.]+", seen.host) and not _ipv4(seen.host):
+        return f"{seen.host} is no IPv4 address", f"HOST:{kept}"
+    if not seen.port:
+        return ("has no port", right) if needs_port else None
+    if number is None:
+        return f"has a port that is no number: {seen.port!r}", right
+    if not 0 <= number < 65536:
+        return f"has port {number}; ports go from 1 to 65535", right
+    if number == 0:
+        return "has port 0, which means any free port: nobody else could know it", right
+    return None
+
+
+def _ipv4(host: str) -> bool:
+    parts = host.split(".")
+    numbers = [whole(p) for p in parts]
+    return len(parts) == 4 and all(n is not None and 0 <= n < 256 for n in numbers)
+
+
+def _bare_ipv6(text: str, port: int) -> tuple[str, str] | None:
+    head, _, tail = text.rpartition(":")
+    if len(tail) in (4, 5) and 0 < (whole(tail) or 0) < 65536 and head.count(":") > 1:
+        return "is an IPv6 address without brackets", f"[{head.rstrip(':') or '::'}]:{tail}"
+    if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and re.match(r"[0-9A-Fa-f]*:", text):
+        return "is an IPv6 address without brackets and without a port", f"[{text}]:{port}"
+    first, second = text.split(":")[:2]
+    return "has more than one ':'", f"{first}:{second}"

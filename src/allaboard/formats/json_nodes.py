@@ -1,0 +1,184 @@
+"""JSON (RFC 8259) to nodes with positions; says what is wrong where, and guesses what was meant."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from json import decoder
+
+from allaboard.facts import FormatError, Node
+
+DEPTH = 100
+"""Levels of nesting that are read; a TF_CONFIG needs three."""
+
+_scan: Callable[[str, int, bool], tuple[str, int]] = decoder.__dict__["scanstring"]
+"""The standard library's own string reader, in C where it is compiled."""
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_WORD = re.compile(r"-?[A-Za-z0-9_.+-]+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
+_NOT_JSON = {"NaN", "Infinity", "-Infinity"}
+
+
+def read_json(text: str) -> Node:
+    """The tree of a JSON text.
+
+    ``NaN`` and ``Infinity`` are read as numbers, as Python's own reader does, so that a rule can
+    say what is wrong with them there.
+
+    Raises:
+        FormatError: at the first place that is not JSON.
+    """
+    return _Reader(text).document()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.open: list[str] = []
+        self.lines = [0] + [m.end() for m in re.finditer("\n", text)]
+
+    def document(self) -> Node:
+        self._skip()
+        if self.at >= len(self.text):
+            raise FormatError("empty where JSON was expected", 1, 1)
+        node = self._value()
+        self._skip()
+        if self.at < len(self.text):
+            raise self._error("text after the end of the JSON value")
+        return node
+
+    def _position(self, at: int) -> tuple[int, int]:
+        line = bisect_right(self.lines, at)
+        return line, at - self.lines[line - 1] + 1
+
+    def _skip(self) -> None:
+        match = _BLANK.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+
+    def _value(self) -> Node:
+        line, column = self._position(self.at)
+        char = self.text[self.at : self.at + 1]
+        if char in ("{", "["):
+            if len(self.open) >= DEPTH:
+                raise self._error(f"nested deeper than {DEPTH} levels")
+            self.open.append("}" if char == "{" else "]")
+            self.at += 1
+            node = self._map(line, column) if char == "{" else self._list(line, column)
+            self.open.pop()
+            return node
+        if char == '"':
+            return Node("string", line, column, self._string())
+        word = _WORD.match(self.text, self.at)
+        name = word.group() if word else ""
+        if name in ("true", "false", "null"):
+            self.at += len(name)
+            return Node("null" if name == "null" else "bool", line, column, name)
+        if name and (_NUMBER.match(name) or name in _NOT_JSON):
+            self.at += len(name)
+            return Node("number", line, column, name)
+        if char == "'":
+            raise self._error("a single quote; JSON strings stand in double quotes")
+        if name in ("True", "False", "None"):
+            raise self._error(f"{name} is Python; JSON writes {_JSON_WORDS[name]}")
+        raise self._error("the text ends here" if not char else "no JSON value")
+
+    def _string(self) -> str:
+        start = self.at
+        try:
+            text, self.at = _scan(self.text, start + 1, False)
+        except ValueError:
+            raise self._error("a string that does not end") from None
+        return text
+
+    def _map(self, line: int, column: int) -> Node:
+        node = Node("map", line, column)
+        self._skip()
+        while not self._takes("}"):
+            if self.text[self.at : self.at + 1] != '"':
+                raise self._error(self._key_fault())
+            position = self._position(self.at)
+            key = self._string()
+            self._skip()
+            if not self._takes(":"):
+                raise self._error("no ':' after the key")
+            self._skip()
+            if key in node.items:
+                node.twice.append((key, *position))
+            node.keys[key] = position
+            node.items[key] = self._value()
+            self._between("}")
+        return node
+
+    def _list(self, line: int, column: int) -> Node:
+        node = Node("list", line, column)
+        self._skip()
+        while not self._takes("]"):
+            node.elements.append(self._value())
+            self._between("]")
+        return node
+
+    def _between(self, end: str) -> None:
+        """After an element: a comma and another element, or the end."""
+        self._skip()
+        if self._takes(","):
+            comma = self.at - 1
+            self._skip()
+            if self.text[self.at : self.at + 1] == end:
+                self.at = comma
+                raise self._error(f"a comma before the closing {end}")
+        elif self.text[self.at : self.at + 1] != end:
+            raise self._error(f"neither ',' nor '{end}'")
+
+    def _takes(self, char: str) -> bool:
+        if self.text[self.at : self.at + 1] == char:
+            self.at += 1
+            return True
+        return False
+
+    def _key_fault(self) -> str:
+        char = self.text[self.at : self.at + 1]
+        if char == "'":
+            return "a single quote; JSON strings stand in double quotes"
+        return "the text ends here" if not char else "no key in double quotes"
+
+    def _error(self, said: str) -> FormatError:
+        line, column = self._position(min(self.at, len(self.text)))
+        if self.at >= len(self.text) and self.open:
+            said = f"the text ends here, with {''.join(reversed(self.open))} still to come"
+        near = self.text[self.at : self.at + 24].split("\n")[0]
+        closers = "".join(reversed(self.open))
+        return FormatError(said, line, column, near, _meant(self.text, closers))
+
+
+_JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
+_GUESSED = 20_000
+"""Characters up to which a corrected text is tried."""
+
+
+def _meant(text: str, closers: str) -> str:
+    """The JSON that was probably meant, on one line; "" where no simple repair makes it JSON."""
+    if len(text) > _GUESSED or "[" * DEPTH in text or "{" * DEPTH in text:
+        return ""
+    plain = text.strip().lstrip("\ufeff")
+    if plain[:1] == plain[-1:] == "'":
+        plain = plain[1:-1]
+    comma = re.sub(r",(\s*[}\]])", r"\1", plain)
+    for candidate in (plain, comma, plain.replace('\\"', '"'), plain + closers):
+        try:
+            return json.dumps(json.loads(candidate))
+        except (ValueError, RecursionError):
+            continue
+    import ast
+
+    from allaboard.formats.names import parse_quietly
+
+    try:
+        body = parse_quietly(plain).body
+        value = ast.literal_eval(body[0].value) if isinstance(body[0], ast.Expr) else None
+        return json.dumps(value) if isinstance(value, dict) else ""
+    except (ValueError, SyntaxError, TypeError, IndexError, RecursionError, MemoryError):
+        return ""

@@ -1,0 +1,134 @@
+"""The parts of a pod template that decide how its pods find each other."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts import Node, Origin, Problem, Role, Value
+
+_TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
+"""Names under which operators look for the training container; else it is the first one."""
+
+
+class Reader:
+    """Reads one file's documents; what is wrong in them gathers in ``problems``."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def origin(self, node: Node, key: str, variable: str = "") -> Origin:
+        return Origin(
+            variable=variable, key=key, file=self.file, line=node.line, column=node.column
+        )
+
+    def value(self, node: Node | None, key: str) -> Value | None:
+        """A scalar as a value; None where there is none."""
+        if node is None or node.kind in ("map", "list", "null"):
+            return None
+        return Value(node.text, self.origin(node, key))
+
+    def role(self, name: str, counted: Node, template: Node | None) -> Role:
+        """One group of pods; ``counted`` has replicas or parallelism, 1 where it has neither."""
+        prefix = f"{name}." if name else ""
+        replicas = self.value(counted.at("replicas"), prefix + "replicas") or self.value(
+            counted.at("parallelism"), prefix + "parallelism"
+        )
+        if replicas is None:
+            replicas = Value("1", self.origin(counted, prefix + "replicas (default)"))
+        pod = template.at("spec") if template is not None else None
+        if pod is None or template is None:
+            return Role(name=name, replicas=replicas, origin=self.origin(counted, name))
+        containers = pod.at("containers")
+        listed = containers.elements if containers is not None else []
+        training = next((c for c in listed if c.text_at("name") in _TRAINING), None)
+        main = training or (listed[0] if listed else Node("map", pod.line, pod.column))
+        env, computed = self._env(main.at("env"))
+        labels = template.at("metadata", "labels")
+        names = (self.value(c.at("name"), "containers.name") for c in listed)
+        return Role(
+            name=name,
+            replicas=replicas,
+            ports=self._ports(main.at("ports")),
+            env=env,
+            computed=computed,
+            command=self._words(main),
+            labels={k: n.text for k, n in labels.items.items()} if labels is not None else {},
+            subdomain=self.value(pod.at("subdomain"), "subdomain"),
+            fixed=self.value(pod.at("hostname"), "hostname"),
+            host_network=pod.text_at("hostNetwork") == "true",
+            containers=tuple(n for n in names if n is not None),
+            origin=self.origin(pod, name),
+        )
+
+    def trainer(self, node: Node) -> Role:
+        """A TrainJob's trainer section, which has a container's fields at its top."""
+        replicas = self.value(node.at("numNodes"), "spec.trainer.numNodes")
+        env, computed = self._env(node.at("env"))
+        return Role(
+            name="node",
+            replicas=replicas or Value("1", self.origin(node, "spec.trainer.numNodes (default)")),
+            env=env,
+            computed=computed,
+            command=self._words(node),
+            origin=self.origin(node, "spec.trainer"),
+        )
+
+    def times(self, role: Role, factor: Node | None) -> Role:
+        """The role with as many pods again for every replica of its job."""
+        value = self.value(factor, f"{role.name}.replicas")
+        if value is None or value.integer is None or role.replicas.integer is None:
+            return role
+        total = value.integer * role.replicas.integer
+        base = value if value.integer != 1 else role.replicas
+        return msgspec.structs.replace(role, replicas=Value(str(total), base.origin))
+
+    def _env(self, node: Node | None) -> tuple[dict[str, Value], tuple[str, ...]]:
+        found: dict[str, Value] = {}
+        computed: list[str] = []
+        for entry in node.elements if node is not None else ():
+            name = entry.text_at("name")
+            given = entry.at("value")
+            if not name:
+                continue
+            if given is None or given.kind in ("map", "list", "null"):
+                computed.append(name)
+                continue
+            if given.kind != "string":
+                self._unquoted(name, given)
+            if "$(" in given.text:
+                computed.append(name)
+                continue
+            origin = self.origin(given, "", name)
+            if given.text.startswith(("{", "[")):
+                # Inside quotes or a block, columns of the text are not those of the file.
+                block = given.text.endswith("\n")
+                origin = msgspec.structs.replace(origin, column=0, line=given.line + block)
+            found[name] = Value(given.text, origin)
+        return found, tuple(computed)
+
+    def _unquoted(self, name: str, node: Node) -> None:
+        self.problems.append(
+            Problem(
+                kind="manifest.env",
+                said=f"the value of {name} is a {node.kind}; Kubernetes takes strings alone here",
+                observed=f"value: {node.text}",
+                correction=f'value: "{node.text}"',
+                origin=self.origin(node, "", name),
+            )
+        )
+
+    def _ports(self, node: Node | None) -> tuple[Value, ...]:
+        listed = node.elements if node is not None else []
+        values = (self.value(p.at("containerPort"), "ports.containerPort") for p in listed)
+        return tuple(v for v in values if v is not None)
+
+    def _words(self, container: Node) -> tuple[Value, ...]:
+        words: list[Value] = []
+        for field in ("command", "args"):
+            node = container.at(field)
+            for element in node.elements if node is not None else ():
+                word = self.value(element, field)
+                if word is not None:
+                    words.append(word)
+        return tuple(words)

@@ -1,0 +1,184 @@
+"""Splits shell text into simple commands of words, with positions.
+
+The source is POSIX.1, Shell Command Language.
+
+Known: quotes, escapes, line continuation, comments, here-documents, ``$NAME`` and ``${NAME}``,
+``${NAME:-word}``. Everything else that only a shell could expand makes its word opaque.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.formats.shell_word import NAME, Word
+
+_ENDS = ";&|\n()"
+_PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
+
+
+def commands(text: str) -> Iterator[list[Word]]:
+    """Every simple command in the order of the text."""
+    yield from _Splitter(text.replace("\r\n", "\n")).run()
+
+
+class _Splitter:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.line = 1
+        self.start = 0
+        self.words: list[Word] = []
+        self.word: Word | None = None
+        self.documents: list[str] = []
+
+    def run(self) -> Iterator[list[Word]]:
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char in _ENDS:
+                self._end_word()
+                if self.words:
+                    yield self.words
+                    self.words = []
+                self._newline(self.at) if char == "\n" else None
+                self.at += 1
+                if char == "\n" and self.documents:
+                    self._skip_documents()
+            elif char in " \t\r":
+                self._end_word()
+                self.at += 1
+            elif char == "#" and self.word is None:
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif char in "<>":
+                self._redirection(char)
+            else:
+                self._piece(char)
+        self._end_word()
+        if self.words:
+            yield self.words
+
+    def _newline(self, at: int) -> None:
+        self.line += 1
+        self.start = at + 1
+
+    def _current(self) -> Word:
+        if self.word is None:
+            self.word = Word(self.line, self.at - self.start + 1)
+        return self.word
+
+    def _end_word(self) -> None:
+        if self.word is not None:
+            self.words.append(self.word)
+            self.word = None
+
+    def _piece(self, char: str) -> None:
+        word = self._current()
+        if char == "\\":
+            if self.text[self.at + 1 : self.at + 2] == "\n":
+                self._newline(self.at + 1)
+                self.word = word if word.pieces else None
+            else:
+                word.pieces.append((True, self.text[self.at + 1 : self.at + 2]))
+            self.at += 2
+        elif char == "'":
+            word.quoted = True
+            end = self.text.find("'", self.at + 1)
+            end = len(self.text) if end < 0 else end
+            self._literal(word, self.text[self.at + 1 : end], self.at + 1)
+            self.at = end + 1
+        elif char == '"':
+            word.quoted = True
+            self.at += 1
+            self._double(word)
+        elif char in "$`":
+            self._expansion(word)
+        else:
+            match = _PLAIN.match(self.text, self.at)
+            end = match.end() if match else self.at + 1
+            word.pieces.append((True, self.text[self.at : end]))
+            self.at = end
+
+    def _literal(self, word: Word, text: str, at: int) -> None:
+        last = text.rfind("\n")
+        if last >= 0:
+            self.line += text.count("\n")
+            self.start = at + last + 1
+        word.pieces.append((True, text))
+
+    def _double(self, word: Word) -> None:
+        while self.at < len(self.text) and self.text[self.at] != '"':
+            char = self.text[self.at]
+            if char == "\\" and self.text[self.at + 1 : self.at + 2] in ("\\", '"', "$", "`", "\n"):
+                escaped = self.text[self.at + 1]
+                if escaped == "\n":
+                    self._newline(self.at + 1)
+                else:
+                    word.pieces.append((True, escaped))
+                self.at += 2
+            elif char in "$`":
+                self._expansion(word)
+            else:
+                match = re.compile(r'[^"\\$`]+').match(self.text, self.at)
+                end = match.end() if match else self.at + 1
+                self._literal(word, self.text[self.at : end], self.at)
+                self.at = end
+        self.at += 1
+
+    def _expansion(self, word: Word) -> None:
+        text, at = self.text, self.at
+        name = NAME.match(text, at + 1)
+        if text[at] == "$" and name:
+            word.pieces.append((False, name.group()))
+            self.at = name.end()
+            return
+        opener = text[at + 1 : at + 2]
+        braced = NAME.match(text, at + 2)
+        if opener == "{" and braced and text[braced.end() : braced.end() + 1] == "}":
+            word.pieces.append((False, braced.group()))
+            self.at = braced.end() + 1
+            return
+        if text[at] == "$" and opener not in ("{", "("):
+            word.pieces.append((False, "") if opener.strip() else (True, "$"))
+            self.at += 2 if opener.strip() else 1
+            return
+        word.pieces.append((False, ""))
+        end = self._closing(at)
+        self._lines(at, end)
+        self.at = end
+
+    def _closing(self, at: int) -> int:
+        """Where the substitution that begins here ends."""
+        if self.text[at] == "`":
+            end = self.text.find("`", at + 1)
+            return len(self.text) if end < 0 else end + 1
+        depth = 0
+        for match in re.compile(r"[(){}]").finditer(self.text, at + 1):
+            depth += 1 if match.group() in "({" else -1
+            if depth <= 0:
+                return match.end()
+        return len(self.text)
+
+    def _lines(self, at: int, end: int) -> None:
+        count = self.text.count("\n", at, end)
+        if count:
+            self.line += count
+            self.start = self.text.rfind("\n", at, end) + 1
+
+    def _redirection(self, char: str) -> None:
+        if self.text.startswith("<<", self.at) and not self.text.startswith("<<<", self.at):
+            match = re.compile(r"<<-?\s*(['\"]?)(\w+)\1").match(self.text, self.at)
+            if match:
+                self.documents.append(match.group(2))
+                self.at = match.end()
+                return
+        self._end_word()
+        self.at += 1
+
+    def _skip_documents(self) -> None:
+        for name in self.documents:
+            end = re.compile(rf"^\t*{re.escape(name)}\s*$", re.M).search(self.text, self.at)
+            stop = end.end() if end else len(self.text)
+            self._lines(self.at, stop)
+            self.at = stop
+        self.documents = []

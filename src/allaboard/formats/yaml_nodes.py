@@ -1,0 +1,143 @@
+"""YAML 1.1 to nodes with positions, from PyYAML's event stream.
+
+The tree is built here rather than by PyYAML's composer because that one recurses (a text nested a
+hundred thousand deep ends the process) and because aliases must stay shared: a node that is
+referred to a billion times through nested aliases is still one node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from allaboard.facts import FormatError, Node
+
+DEPTH = 100
+"""Levels of nesting that are read; the deepest manifests of the field have about 20."""
+NODES = 300_000
+"""Nodes read of one text, about 100 MB of memory."""
+
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")
+_BOOL = frozenset(["true", "false", "yes", "no", "on", "off"])
+
+
+def read_yaml(text: str) -> Iterator[Node]:
+    """The tree of every document of a YAML text.
+
+    Raises:
+        FormatError: at the first place that is not YAML, is nested too deep, or is one node too
+            many; documents before it have been given.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    builder = _Builder(yaml)
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            document = builder.take(event)
+            if document is not None:
+                yield document
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        said = " ".join(str(p) for p in (error.context, error.problem) if p)
+        raise FormatError(said, line, column, _line(text, line)) from None
+    except yaml.YAMLError as error:
+        raise FormatError(" ".join(str(error).split())[:200], 1, 1) from None
+
+
+def _line(text: str, number: int) -> str:
+    lines = text.split("\n", number)
+    return lines[number - 1].strip()[:60] if len(lines) >= number else ""
+
+
+class _Builder:
+    """Puts events together; one open collection a level, no recursion."""
+
+    def __init__(self, yaml: Any) -> None:
+        self.yaml = yaml
+        self.count = 0
+        self.open: list[tuple[Node, list[Node], str]] = []
+        self.anchors: dict[str, Node] = {}
+        self.root: Node | None = None
+
+    def take(self, event: Any) -> Node | None:
+        """The finished document, where this event ends one."""
+        y = self.yaml
+        if isinstance(event, y.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, (y.MappingStartEvent, y.SequenceStartEvent)):
+            self._start(event, "map" if isinstance(event, y.MappingStartEvent) else "list")
+        elif isinstance(event, (y.MappingEndEvent, y.SequenceEndEvent)):
+            node, _, anchor = self.open.pop()
+            if anchor:
+                self.anchors[anchor] = node
+            self._place(node)
+        elif isinstance(event, y.AliasEvent):
+            known = self.anchors.get(event.anchor)
+            if known is None:
+                raise self._error(event, f"the alias *{event.anchor} stands for no finished node")
+            self._place(known)
+        elif isinstance(event, y.DocumentStartEvent):
+            self.root, self.anchors = None, {}
+        elif isinstance(event, y.DocumentEndEvent):
+            return self.root
+        return None
+
+    def _scalar(self, event: Any) -> None:
+        mark = event.start_mark
+        plain = event.style in (None, "")
+        kind = _kind(event.value) if plain and not event.tag else "string"
+        node = Node(kind, mark.line + 1, mark.column + 1, event.value)
+        self._counted(event)
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        self._place(node)
+
+    def _start(self, event: Any, kind: str) -> None:
+        if len(self.open) >= DEPTH:
+            raise self._error(event, f"nested deeper than {DEPTH} levels")
+        self._counted(event)
+        mark = event.start_mark
+        self.open.append((Node(kind, mark.line + 1, mark.column + 1), [], event.anchor or ""))
+
+    def _place(self, node: Node) -> None:
+        if not self.open:
+            self.root = node
+            return
+        parent, pending, _ = self.open[-1]
+        if parent.kind == "list":
+            parent.elements.append(node)
+            return
+        if not pending:
+            pending.append(node)
+            return
+        key = pending.pop()
+        name = key.text if key.kind not in ("map", "list") else f"?{key.line}:{key.column}"
+        if name == "<<" and node.kind == "map":
+            for inherited, value in node.items.items():
+                parent.items.setdefault(inherited, value)
+            return
+        if name in parent.keys:
+            parent.twice.append((name, key.line, key.column))
+        parent.keys[name] = (key.line, key.column)
+        parent.items[name] = node
+
+    def _counted(self, event: Any) -> None:
+        self.count += 1
+        if self.count > NODES:
+            raise self._error(event, f"more than {NODES} nodes in one text")
+
+    @staticmethod
+    def _error(event: Any, said: str) -> FormatError:
+        return FormatError(said, event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _kind(text: str) -> str:
+    """What a plain scalar is under YAML 1.1's rules, as far as manifests need it."""
+    if text in ("", "~") or text.lower() == "null":
+        return "null"
+    if text.lower() in _BOOL:
+        return "bool"
+    return "number" if _NUMBER.match(text) else "string"

@@ -1,0 +1,111 @@
+"""The face of `allaboard check`: arguments in, exit code out.
+
+It parses its arguments with argparse rather than with what the other commands use: checking an
+environment takes a few tens of milliseconds, and the start of a larger library would be most of
+it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allaboard.config.gather import Gathered
+    from allaboard.facts import Finding
+
+FORMATS = ("text", "json", "sarif", "github")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `check`."""
+    made = argparse.ArgumentParser(
+        prog="allaboard check",
+        description="Find in the configuration what would make training hang, before anything "
+        "runs. Nothing is executed, no network is touched.",
+        epilog="Exit code: 0 no error, 1 errors found, 2 wrong use.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="TF_CONFIG files, manifests, hostfiles, shell and batch scripts, Python scripts; "
+        "- for standard input; none for this environment",
+    )
+    add("--select", default="", metavar="CODES", help="only rules whose codes begin so: CFG,ENV001")
+    add("--ignore", default="", metavar="CODES", help="no rules whose codes begin so")
+    add("--format", default="text", choices=FORMATS, help="text (default), json, sarif or github")
+    add("--fix-suggestions", action="store_true", help="show the whole text to paste")
+    add("--all-tasks", action="store_true", help="judge a spec for all of its tasks")
+    add("-v", "--verbose", action="store_true", help="all evidence of every finding")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Checks, prints, and returns the exit code."""
+    given = parser().parse_args(list(arguments))
+    from allaboard.config.judge import judge, unloaded
+
+    try:
+        gathered = _gathered(given.paths, given.all_tasks)
+        findings = judge(gathered, _codes(given.select), _codes(given.ignore))
+        for name in unloaded(gathered):
+            sys.stderr.write(f"allaboard check: not loaded, so not judged by: {name}\n")
+    except OSError as error:
+        return _usage(f"{error.filename or ''}: {(error.strerror or str(error)).lower()}")
+    except ValueError as error:
+        return _usage(str(error))
+    text = _rendered(given, findings, gathered)
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except UnicodeEncodeError:
+        sys.stdout.buffer.write(text.encode(errors="backslashreplace"))
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`); nothing more can be told to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1 if any(f.severity == "error" for f in findings) else 0
+
+
+def _gathered(paths: Sequence[str], every: bool) -> Gathered:
+    from allaboard.config.gather import from_environment, from_files
+
+    return from_files(paths, every=every) if paths else from_environment(os.environ)
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    return tuple(c.strip().upper() for c in text.split(",") if c.strip())
+
+
+def _rendered(given: argparse.Namespace, findings: list[Finding], gathered: Gathered) -> str:
+    subjects = [c.subject for c in gathered.configs]
+    if given.format == "github":
+        from allaboard.report.github import commands
+
+        return commands(findings)
+    if given.format == "sarif":
+        from allaboard.report.sarif import sarif
+
+        return sarif(findings, Path.cwd())
+    from allaboard.report import lint
+
+    if given.format == "json":
+        return lint.as_json(findings, subjects)
+    return lint.text(
+        findings,
+        subjects,
+        nothing=gathered.nothing,
+        fixes=given.fix_suggestions,
+        verbose=given.verbose,
+    )
+
+
+def _usage(said: str) -> int:
+    sys.stderr.write(f"allaboard check: {said}\n".encode(errors="replace").decode())
+    return 2

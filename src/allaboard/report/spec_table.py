@@ -1,0 +1,52 @@
+"""A merged spec as lines of field, value and origin; and as JSON."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts import ConfigFacts, Value
+from allaboard.report.lint import printable
+
+_MOST = 64
+"""Tasks that are listed one by one."""
+
+
+def table(config: ConfigFacts) -> str:
+    """What the subject says, and where each value comes from; conflicts below."""
+    spec = config.spec
+    rows: list[tuple[str, str, str]] = []
+    if spec.job is not None or spec.index is not None:
+        known = [v for v in (spec.job, spec.index) if v is not None]
+        rows.append(("task", " ".join(v.text for v in known), str(known[0].origin)))
+    rows += [(name.replace("_", " "), v.text, str(v.origin)) for name, v in spec.values.items()]
+    listed = list(spec.tasks())
+    rows += [(f"{job} {i}", v.text, str(v.origin)) for job, i, v in listed[:_MOST]]
+    if len(listed) > _MOST:
+        rows.append(("…", f"{len(listed) - _MOST} more tasks", ""))
+    if not listed:
+        rows += [
+            (
+                f"host {i}",
+                m.name.text + (f" slots={m.slots}" if m.slots else ""),
+                str(m.name.origin),
+            )
+            for i, m in enumerate(spec.machines[:_MOST])
+        ]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
+    head = f"{config.subject} ({', '.join(spec.sources)})\n"
+    lines = [f"  {n:<{widths[0]}}  {t:<{min(widths[1], 48)}}  {o}".rstrip() for n, t, o in rows]
+    lines += [
+        f"  conflict in {c.field}: {_said(c.used)} is in force, {_said(c.other)} differs"
+        for c in spec.conflicts
+    ]
+    return printable(head[:-1]) + "\n" + "".join(printable(line) + "\n" for line in lines)
+
+
+def as_json(config: ConfigFacts) -> str:
+    """The merged spec with every value's origin."""
+    said = {"subject": config.subject, "spec": config.spec}
+    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode() + "\n"
+
+
+def _said(value: Value) -> str:
+    return f"{value.text} [{value.origin}]"

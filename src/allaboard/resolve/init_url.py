@@ -1,0 +1,95 @@
+"""Init URLs of torch.distributed: ``tcp://host:port``, ``file:///path``, and the arguments beside.
+
+The forms are those of torch.distributed.init_process_group's ``init_method``; ``?rank=`` and
+``?world_size=`` may stand in the URL (torch/distributed/rendezvous.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, Origin, PartialSpec, Problem, Value
+from allaboard.formats import address
+
+_VARIABLES = ("INIT_METHOD", "DIST_URL", "DIST_INIT_METHOD")
+"""Names under which launch scripts hand the URL to their programs; torch itself reads none."""
+
+_FIELDS = {"rank": "rank", "world_size": "world_size", "backend": "backend"}
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    if material.kind == "url":
+        url = Value(material.text.strip(), Origin(file=material.file, line=1, column=1))
+        yield _spec(url, {})
+    for variable in _VARIABLES:
+        named = material.variables.get(variable)
+        if named is not None and "://" in named.text and not named.text.startswith("env://"):
+            yield msgspec.structs.replace(_spec(named, {}), layer="processes")
+    for name, arguments in material.calls:
+        if name != "torch.distributed.init_process_group":
+            continue
+        given = arguments.get("init_method")
+        values = {f: arguments[a] for f, a in _FIELDS.items() if a in arguments}
+        if given is not None and given.text != "env://":
+            yield _spec(given, values)
+        elif values:
+            yield PartialSpec(source="init_url", layer="call", framework="pytorch", values=values)
+
+
+def _spec(url: Value, values: Mapping[str, Value]) -> PartialSpec:
+    found = dict(values)
+    problem = _problem(url)
+    scheme, _, rest = url.text.partition("://")
+    body, _, query = rest.partition("?")
+    for pair in query.split("&"):
+        name, equals, text = pair.partition("=")
+        if equals and name in ("rank", "world_size"):
+            found[name] = Value(text, url.origin)
+    found["init_url"] = url
+    if scheme == "tcp" and problem is None:
+        parts = address.parse(body)
+        found["master_addr"] = Value(parts.host, url.origin)
+        found["master_port"] = Value(parts.port, url.origin)
+    return PartialSpec(
+        source="init_url",
+        layer="call",
+        framework="pytorch",
+        values=found,
+        problems=(problem,) if problem else (),
+    )
+
+
+def _problem(url: Value) -> Problem | None:
+    """What torch would stumble over, or take for something else without a word."""
+    text = url.text.strip()
+    scheme, marks, rest = text.partition("://")
+    body = rest.partition("?")[0]
+    said = right = ""
+    if not marks:
+        said, right = "has no scheme", _with_scheme(text)
+    elif scheme == "tcp":
+        wrong = address.fault(body.rstrip("/"), port=29500)
+        if wrong is not None:
+            said, right = wrong[0], f"tcp://{wrong[1]}"
+    elif scheme == "file":
+        if not body.startswith("/"):
+            host, _, path = body.partition("/")
+            said = f"takes {host!r} for a host name, not for a folder: the path is relative"
+            right = f"file:///{body.removeprefix('./')}" if path else f"file:///shared/{host}"
+        elif body.endswith("/"):
+            said, right = "names a folder, not a file", f"file://{body}rendezvous"
+    elif scheme not in ("env", "tcp", "file"):
+        said, right = f"has the scheme {scheme}://, which torch does not know", f"tcp://{body}"
+    if not said:
+        return None
+    return Problem(kind="init_url", said=said, observed=text, correction=right, origin=url.origin)
+
+
+def _with_scheme(text: str) -> str:
+    return f"file://{text}" if text.startswith("/") else f"tcp://{text}"
+
+
+RESOLVER = Resolver(resolve=resolve)

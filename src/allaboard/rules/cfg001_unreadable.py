@@ -1,0 +1,49 @@
+"""A file cannot be read as any kind of configuration.
+
+## Why it matters
+What cannot be read was not judged: no finding for such a file is not the same as no fault in it.
+Binary files, UTF-16, texts that end in the middle, YAML whose aliases explode, and Windows line
+ends in shell scripts are the usual cases; the last one makes every exported value end in an
+invisible carriage return, so that no host name resolves.
+
+## What to do
+Look at the position given. `file NAME` tells what a file really holds; `sed -i 's/\\r$//' NAME`
+removes Windows line ends; a file of another kind can be left out of the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "unreadable":
+            yield Claim(
+                summary=f"{problem.origin.file or facts.subject} {problem.said}",
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                where=problem.origin.place,
+            )
+
+
+_BINARY = Problem(
+    kind="unreadable",
+    said="is no UTF-8 text",
+    observed="byte 0x80 at offset 0",
+    correction="give a TF_CONFIG as UTF-8 text",
+    origin=Origin(file="model.bin", line=1, column=1),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={"binary": (facts_of(problems=(_BINARY,)), "model.bin is no UTF-8 text")},
+    silent_on={"an empty environment": facts_of()},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

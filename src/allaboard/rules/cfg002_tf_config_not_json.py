@@ -1,0 +1,59 @@
+"""TF_CONFIG is not JSON.
+
+## Why it matters
+TensorFlow reads TF_CONFIG with `json.loads` when the strategy is built and fails with a
+JSONDecodeError that never mentions TF_CONFIG; the other workers wait for this one in silence.
+Most often it is a Python dict that was printed instead of `json.dumps`, a comma before a closing
+bracket, or quotes that a shell or a YAML file ate.
+
+## What to do
+Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in
+shells put the JSON in single quotes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "tf_config.json":
+            plain = problem.origin.file and not problem.origin.variable
+            right = problem.correction
+            yield Claim(
+                summary=f"{problem.origin.variable or 'TF_CONFIG'} is not JSON: {problem.said}",
+                who=own(facts.spec),
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=right if plain else f"export TF_CONFIG={shlex.quote(right)}",
+                where=problem.origin.place,
+            )
+
+
+_QUOTE = Problem(
+    kind="tf_config.json",
+    said="a single quote; JSON strings stand in double quotes",
+    observed="'cluster': {}}",
+    correction='{"cluster": {}}',
+    origin=Origin(variable="TF_CONFIG", line=1, column=2),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "a Python dict": (
+            facts_of(problems=(_QUOTE,)),
+            "TF_CONFIG is not JSON: a single quote; JSON strings stand in double quotes",
+        )
+    },
+    silent_on={"a cluster": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,84 @@
+"""The cluster has job names or counts that no strategy of TensorFlow takes.
+
+## Why it matters
+Keras and the strategies of TF2 know `chief`, `worker`, `ps` and `evaluator`, and at most one
+chief and one evaluator. A job with any other name is refused on some members and awaited for ever
+by others. `master` was the chief's name in TF1's estimators; TF2 no longer takes it.
+
+## What to do
+Rename the job as shown. Own sessions of TF1 (`tf.train.Server`) may use any names: then
+`allaboard check --ignore CFG005`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
+from allaboard.spec import own
+
+_KNOWN = ("chief", "worker", "ps", "evaluator")
+_MEANT = {
+    "workers": "worker",
+    "master": "chief",
+    "parameter_server": "ps",
+    "parameter_servers": "ps",
+    "param_server": "ps",
+    "pserver": "ps",
+    "Worker": "worker",
+    "PS": "ps",
+    "Chief": "chief",
+    "eval": "evaluator",
+}
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    if facts.part("tf_config") is None:
+        return
+    for job, listed in facts.spec.cluster.items():
+        meant = _MEANT.get(job)
+        if job not in _KNOWN and meant:
+            yield Claim(
+                summary=f"the cluster has a job {job!r}; TensorFlow's name for it is {meant!r}",
+                who=own(facts.spec),
+                evidence=(listed[0].evidence,),
+                fix=f'"{meant}": [{", ".join(f"{chr(34)}{v.text}{chr(34)}" for v in listed[:3])}]',
+                severity=Severity.WARNING if job == "master" else Severity.ERROR,
+                certainty=Certainty.LIKELY,
+                where=listed[0].origin.place,
+            )
+        elif job in ("chief", "evaluator") and len(listed) > 1:
+            yield Claim(
+                summary=f"the cluster has {len(listed)} tasks of the job {job!r}; "
+                "TensorFlow takes one at most",
+                who=own(facts.spec),
+                evidence=(listed[0].evidence, listed[1].evidence),
+                fix=f'"{job}": ["{listed[0].text}"], and the others as "worker"',
+                where=listed[1].origin.place,
+            )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "plural": (
+            facts_of(cluster={"workers": ["a:1", "b:1"]}, task=("workers", 0)),
+            "the cluster has a job 'workers'; TensorFlow's name for it is 'worker'",
+        ),
+        "two chiefs": (
+            facts_of(cluster={"chief": ["a:1", "b:1"]}, task=("chief", 0)),
+            "the cluster has 2 tasks of the job 'chief'; TensorFlow takes one at most",
+        ),
+    },
+    silent_on={
+        "chief and worker": facts_of(
+            cluster={"chief": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)
+        ),
+        "a job of one's own": facts_of(cluster={"trainer": ["a:1", "b:1"]}, task=("trainer", 0)),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,81 @@
+"""A task's address is not of the form host:port.
+
+## Why it matters
+TensorFlow hands the text to gRPC as it is. An address without a port, with `http://` before it,
+with a space, with a port above 65535 or a placeholder left in never connects, and nothing says
+so: every member waits. Port 0 means "any free port", which nobody else could know.
+
+## What to do
+Write the entry in the form shown. IPv6 addresses stand in brackets: `[fd00::1]:2222`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of
+from allaboard.formats import address
+
+_MOST = 20
+"""Addresses that are named one by one; a template with a slip has it in all of them."""
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    told = 0
+    for job, index, value in facts.spec.tasks():
+        wrong = address.fault(value.text, port=2222)
+        if wrong is None:
+            continue
+        told += 1
+        if told > _MOST:
+            return
+        yield Claim(
+            summary=f"the address of {job} {index} {wrong[0]}",
+            who=(Who(job=job, index=index),),
+            evidence=(value.evidence,),
+            fix=f'"{wrong[1]}"',
+            where=value.origin.place,
+        )
+
+
+def _worker(text: str) -> ConfigFacts:
+    return facts_of(cluster={"worker": ["a:2222", text]}, task=("worker", 0))
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "no port": (_worker("10.0.0.2"), "the address of worker 1 has no port"),
+        "scheme": (
+            _worker("http://b:2222"),
+            "the address of worker 1 begins with http://; a task's address has no scheme",
+        ),
+        "space": (_worker("b :2222"), "the address of worker 1 has a space in it"),
+        "port too high": (
+            _worker("b:70000"),
+            "the address of worker 1 has port 70000; ports go from 1 to 65535",
+        ),
+        "port 0": (
+            _worker("b:0"),
+            "the address of worker 1 has port 0, which means any free port: "
+            "nobody else could know it",
+        ),
+        "placeholder": (
+            _worker("<worker-ip>:2222"),
+            "the address of worker 1 is a placeholder that nobody filled in",
+        ),
+        "IPv6 without brackets": (
+            _worker("fd00::1:2222"),
+            "the address of worker 1 is an IPv6 address without brackets",
+        ),
+    },
+    silent_on={
+        "IPv6 in brackets": _worker("[fd00::1]:2222"),
+        "underscore": _worker("my_worker.train:2222"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

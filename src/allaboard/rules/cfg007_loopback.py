@@ -1,0 +1,107 @@
+"""A cluster of several hosts has an address that means "this host" to each of them.
+
+## Why it matters
+`localhost`, `127.0.0.1`, `::1` and `0.0.0.0` are another machine for every reader. Each member
+connects to itself, finds nobody or the wrong one, and waits; PyTorch and TensorFlow are both
+silent about it. On one host such addresses are right, so a cluster that is on one host is not
+blamed.
+
+## What to do
+Put the name or address by which the *other* hosts reach that one: `hostname -I` there prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, facts_of
+from allaboard.formats.address import DEFAULT_PORT, join, only_here, parse
+from allaboard.spec import hosts, own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    spec = facts.spec
+    if spec.cluster:
+        yield from _cluster(facts)
+        return
+    count = hosts(spec)
+    # Rank 0 itself may be told localhost: some operators do so, and give the others its name.
+    first = facts.kind == "environment" and spec.number("rank") == 0
+    if count < 2 or first:
+        return
+    for field in ("master_addr", "rdzv_endpoint", "coordinator"):
+        value = spec.values.get(field)
+        if value is None or not only_here(parse(value.text).host):
+            continue
+        name = value.origin.variable or value.origin.flag or field
+        yield Claim(
+            summary=f"{name} is {value.text}, which on each of the {count} hosts means itself",
+            who=own(spec),
+            evidence=(value.evidence, *_several(facts)),
+            fix=_assignment(value, facts.host),
+            where=value.origin.place,
+        )
+        return
+
+
+def _several(facts: ConfigFacts) -> tuple[Evidence, ...]:
+    nodes = facts.spec.values.get("nnodes") or facts.spec.values.get("world_size")
+    return (nodes.evidence,) if nodes else ()
+
+
+def _assignment(value: Value, host: LocalHost | None) -> str:
+    port = parse(value.text).port
+    name = "HOST-OF-RANK-0" if host is None or not host.addresses else host.addresses[0]
+    right = join(name, port) if port else name
+    if value.origin.variable:
+        return f"export {value.origin.variable}={right}"
+    return f"{value.origin.flag or 'address'}={right}"
+
+
+def _cluster(facts: ConfigFacts) -> Iterator[Claim]:
+    spec = facts.spec
+    if hosts(spec) < 2:
+        return
+    afar = [(j, i) for j, i, v in spec.tasks() if not only_here(parse(v.text).host)]
+    for job, index, value in spec.tasks():
+        seen = parse(value.text)
+        if not only_here(seen.host) or not seen.host:
+            continue
+        others = ", ".join(f"{j} {i}" for j, i in afar[:3]) + (", …" if len(afar) > 3 else "")
+        mine = facts.host.addresses if facts.host is not None else ()
+        name = mine[0] if mine and own(spec) == (Who(job=job, index=index),) else "ITS-HOST-NAME"
+        yield Claim(
+            summary=f"{job} {index} is at {seen.host}, where {others} on other hosts cannot reach "
+            "it",
+            who=(Who(job=job, index=index),),
+            evidence=(value.evidence,),
+            fix=f'"{join(name, seen.port or DEFAULT_PORT["tensorflow"])}"',
+            where=value.origin.place,
+        )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "one of two": (
+            facts_of(cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)),
+            "worker 0 is at localhost, where worker 1 on other hosts cannot reach it",
+        ),
+        "torchrun on two nodes": (
+            facts_of(master_addr="127.0.0.1", nnodes="2"),
+            "MASTER_ADDR is 127.0.0.1, which on each of the 2 hosts means itself",
+        ),
+    },
+    silent_on={
+        "all on one host": facts_of(
+            cluster={"worker": ["localhost:2222", "localhost:2223"]}, task=("worker", 0)
+        ),
+        "rank 0 itself": facts_of(master_addr="localhost", nnodes="2", rank="0"),
+        "one node": facts_of(master_addr="localhost", world_size="4", local_world_size="4"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,89 @@
+"""This host's own name is a loopback address in its hosts file.
+
+## Why it matters
+Debian and Ubuntu write `127.0.1.1 HOSTNAME` into /etc/hosts. Gloo asks for the host's own name to
+find the address that it offers to its peers, and offers 127.0.1.1: its peers connect to
+themselves, get refused or hang, whatever timeout was set. It matters with several hosts only.
+
+## What to do
+Name the interface (`export GLOO_SOCKET_IFNAME=eth0`), or give the name its routable address in
+/etc/hosts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    LocalHost,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.formats.address import only_here
+from allaboard.spec import hosts, own
+
+_CHOSEN = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    host = facts.host
+    if host is None or hosts(facts.spec) < 2 or facts.spec.framework == "tensorflow":
+        return
+    if facts.known(_CHOSEN[0]):
+        return
+    bad = [a for a in host.named if only_here(a)]
+    if not bad or len(bad) < len(host.named):
+        return
+    names = [i for i in host.interfaces if i != "lo" and not i.startswith(("docker", "veth", "br"))]
+    fix = f"export GLOO_SOCKET_IFNAME={shlex.quote(names[0])}" if names else "edit /etc/hosts"
+    yield Claim(
+        summary=f"this host's name {host.name} is {bad[0]} in /etc/hosts: gloo would offer that "
+        "address to the other hosts",
+        who=own(facts.spec),
+        evidence=(
+            Evidence(f"{bad[0]} {host.name}", "/etc/hosts"),
+            Evidence(", ".join(host.addresses) or "none", "routable addresses here"),
+        ),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+_DEBIAN = LocalHost(
+    name="node1",
+    named=("127.0.1.1",),
+    interfaces=("eth0", "lo"),
+    addresses=("10.0.0.5",),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "Debian": (
+            facts_of(master_addr="node0", nnodes="2", host=_DEBIAN),
+            "this host's name node1 is 127.0.1.1 in /etc/hosts: gloo would offer that address to "
+            "the other hosts",
+        )
+    },
+    silent_on={
+        "one host": facts_of(master_addr="node0", nnodes="1", host=_DEBIAN),
+        "interface chosen": facts_of(
+            master_addr="node0",
+            nnodes="2",
+            host=_DEBIAN,
+            variables={"GLOO_SOCKET_IFNAME": "eth0"},
+        ),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,77 @@
+"""Two tasks of a cluster have the same address.
+
+## Why it matters
+One address can serve one task. The second to start cannot bind its port and fails (TensorFlow
+says `No address added out of total 1 resolved`), or, on another host, is never reached; the
+others wait.
+
+## What to do
+Give the second entry its own host, or its own port where both are on one host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of, whole
+from allaboard.formats.address import canonical, join, parse
+
+_MOST = 20
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    first: dict[str, tuple[str, int]] = {}
+    taken = {canonical(v.text) for _, _, v in facts.spec.tasks()}
+    told = 0
+    for job, index, value in facts.spec.tasks():
+        name = canonical(value.text)
+        if name not in first:
+            first[name] = (job, index)
+            continue
+        told += 1
+        if told > _MOST or not parse(value.text).port:
+            continue
+        other_job, other_index = first[name]
+        other = facts.spec.cluster[other_job][other_index]
+        yield Claim(
+            summary=f"{other_job} {other_index} and {job} {index} have the same address "
+            f"{value.text}",
+            who=(Who(job=other_job, index=other_index), Who(job=job, index=index)),
+            evidence=(other.evidence, value.evidence),
+            fix=f'"{_free(value.text, taken)}" for one of them, or another host',
+            where=value.origin.place,
+        )
+
+
+def _free(text: str, taken: set[str]) -> str:
+    """The next port up that no task of the cluster has."""
+    seen = parse(text)
+    port = whole(seen.port) or 2222
+    while canonical(join(seen.host, port)) in taken and port < 65535:
+        port += 1
+    return join(seen.host, port)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "two workers": (
+            facts_of(cluster={"worker": ["a:2222", "a:2222"]}, task=("worker", 0)),
+            "worker 0 and worker 1 have the same address a:2222",
+        ),
+        "chief and worker": (
+            facts_of(cluster={"chief": ["a:2222"], "worker": ["A:2222"]}, task=("worker", 0)),
+            "chief 0 and worker 0 have the same address A:2222",
+        ),
+    },
+    silent_on={
+        "one host, two ports": facts_of(
+            cluster={"worker": ["a:2222", "a:2223"]}, task=("worker", 0)
+        )
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,50 @@
+"""The evaluator stands inside the training cluster.
+
+## Why it matters
+An evaluator takes no part in training. Listed in `cluster`, it is one more task that every member
+of the collective start-up waits for, and it never joins.
+
+## What to do
+Take it out of `cluster`; the evaluator's own TF_CONFIG keeps `"task": {"type": "evaluator"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, Who, facts_of
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    listed = facts.spec.cluster.get("evaluator")
+    if not listed or len(facts.spec.cluster) < 2 or facts.part("tf_config") is None:
+        return
+    if facts.part("vertex") is not None:
+        return
+    rest = ", ".join(f'"{job}": […]' for job in facts.spec.cluster if job != "evaluator")
+    yield Claim(
+        summary="the evaluator is listed in the training cluster, whose start it never joins",
+        who=(Who(job="evaluator", index=0),),
+        evidence=(listed[0].evidence,),
+        fix=f'"cluster": {{{rest}}}',
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=listed[0].origin.place,
+    )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "listed": (
+            facts_of(cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)),
+            "the evaluator is listed in the training cluster, whose start it never joins",
+        )
+    },
+    silent_on={"beside it": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

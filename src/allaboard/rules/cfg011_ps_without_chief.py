@@ -1,0 +1,61 @@
+"""A cluster with parameter servers has no chief.
+
+## Why it matters
+TF2's ParameterServerStrategy runs its coordinator on the chief: without one nobody creates the
+variables or schedules a step, and workers and parameter servers serve in silence for ever.
+Programs of TF1 that make worker 0 their chief are right without one.
+
+## What to do
+Give the coordinator's process an entry `"chief": ["host:2222"]` in every member's TF_CONFIG. For
+a TF1 program: `allaboard check --ignore CFG011`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    cluster = facts.spec.cluster
+    if "ps" not in cluster or "chief" in cluster or "master" in cluster:
+        return
+    if facts.part("tf_config") is None:
+        return
+    yield Claim(
+        summary="the cluster has parameter servers and no chief: "
+        "ParameterServerStrategy would have no coordinator",
+        who=own(facts.spec),
+        evidence=(cluster["ps"][0].evidence,),
+        fix='"chief": ["host:2222"]',
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=cluster["ps"][0].origin.place,
+    )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "ps and worker": (
+            facts_of(cluster={"ps": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)),
+            "the cluster has parameter servers and no chief: "
+            "ParameterServerStrategy would have no coordinator",
+        )
+    },
+    silent_on={
+        "with a chief": facts_of(
+            cluster={"ps": ["a:1"], "worker": ["b:1"], "chief": ["c:1"]}, task=("worker", 0)
+        ),
+        "a TF1 server's literal": facts_of(
+            cluster={"ps": ["a:1"], "worker": ["b:1"]}, source="literal"
+        ),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

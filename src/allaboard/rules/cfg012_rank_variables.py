@@ -1,0 +1,99 @@
+"""Of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT some are missing, or are no numbers.
+
+## Why it matters
+`init_process_group` without arguments needs all four. One that is missing fails this process at
+once, with the variable's name; its peers learn nothing and wait up to half an hour. Under Slurm,
+MPI or torchrun the numbers come from elsewhere, and nothing is said here.
+
+## What to do
+Export what is missing, or start the script by `torchrun` or `allaboard run`, which set all four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
+from allaboard.spec import own
+
+_NUMBERS = {
+    "rank": ("RANK", "0"),
+    "world_size": ("WORLD_SIZE", "2"),
+    "local_rank": ("LOCAL_RANK", "0"),
+    "local_world_size": ("LOCAL_WORLD_SIZE", "1"),
+}
+_FOUR = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "HOST-OF-RANK-0", "MASTER_PORT": "29500"}
+_OTHERS = ("slurm", "mpi", "init_url", "jax", "sagemaker", "torchrun", "kubernetes")
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for field, (_, example) in _NUMBERS.items():
+        for part in facts.parts:
+            value = part.values.get(field)
+            if value is None or value.integer is not None or part.layer == "allocation":
+                continue
+            name = value.origin.variable or value.origin.flag or field
+            yield Claim(
+                summary=f"{name} is {value.text!r}, which is no whole number",
+                who=own(facts.spec),
+                evidence=(value.evidence,),
+                fix=f"export {name}={example}" if value.origin.variable else f"{name}{example}",
+                where=value.origin.place,
+            )
+    if facts.kind == "environment":
+        yield from _missing(facts)
+
+
+def _missing(facts: ConfigFacts) -> Iterator[Claim]:
+    part = facts.part("torch_env")
+    if part is None or any(facts.part(other) is not None for other in _OTHERS):
+        return
+    here = [n for n in _FOUR if facts.known(n)]
+    absent = [n for n in _FOUR if n not in here]
+    if not absent or not {"RANK", "WORLD_SIZE"} & set(here):
+        return
+    # WORLD_SIZE alone is a name that other programs use too.
+    if len(here) == 1:
+        return
+    yield Claim(
+        summary=f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not set, "
+        f"while {', '.join(here)} {'is' if len(here) == 1 else 'are'}",
+        who=own(facts.spec),
+        evidence=tuple(
+            facts.variables[n].evidence if n in facts.variables else Evidence("set", n)
+            for n in here
+        ),
+        fix="export " + " ".join(f"{n}={_FOUR[n]}" for n in absent),
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _environment(**values: str) -> ConfigFacts:
+    fields = {name.lower(): text for name, text in values.items()}
+    return facts_of(source="torch_env", variables=values, values=fields)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "no number": (
+            _environment(RANK="one", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
+            "RANK is 'one', which is no whole number",
+        ),
+        "no WORLD_SIZE": (
+            _environment(RANK="0", MASTER_ADDR="a", MASTER_PORT="29500"),
+            "WORLD_SIZE is not set, while RANK, MASTER_ADDR, MASTER_PORT are",
+        ),
+    },
+    silent_on={
+        "all four": _environment(RANK="0", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
+        "before torchrun": _environment(MASTER_ADDR="a", MASTER_PORT="29500"),
+        "some other program's": _environment(WORLD_SIZE="2"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,92 @@
+"""A rank is negative, or not below the world size.
+
+## Why it matters
+Ranks go from 0 to WORLD_SIZE - 1. PyTorch refuses a larger one in this process (`rank < size`),
+and the others, rank 0 among them, wait for the rank that nobody has. A world size of 0 or below
+is a script's default that was never replaced.
+
+## What to do
+Number the processes from 0. If there really is one more of them, WORLD_SIZE is too small, on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, PartialSpec, Stage, Value, Who, facts_of
+
+_PAIRS = (("rank", "world_size"), ("node_rank", "nnodes"))
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for part in facts.parts:
+        for one, all_of in _PAIRS:
+            yield from _pair(part, one, all_of)
+
+
+def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
+    value, total = part.values.get(one), part.values.get(all_of)
+    number = value.integer if value is not None else None
+    # torchrun's --nnodes may be a range: its upper end counts.
+    text = total.text.rpartition(":")[2] if total is not None else ""
+    size = Value(text).integer if total is not None else None
+    if total is not None and size is not None and size < 1:
+        yield Claim(
+            summary=f"{_name(total, all_of)} is {size}; the least is 1",
+            who=(),
+            evidence=(total.evidence,),
+            fix=_fix(total, all_of, str((number or 0) + 1)),
+            where=total.origin.place,
+        )
+        return
+    if value is None or number is None or (size is None and number >= 0):
+        return
+    if size is not None and 0 <= number < size:
+        return
+    bound = f"0 to {size - 1}" if size is not None else "0 and up"
+    said = f" with {_name(total, all_of)}={total.text}" if total is not None else ""
+    who = (Who(index=number, rank=number),) if one == "rank" and number >= 0 else ()
+    yield Claim(
+        summary=f"{_name(value, one)} is {number}{said}: it can be {bound}",
+        who=who,
+        evidence=(value.evidence, *((total.evidence,) if total is not None else ())),
+        fix=_fix(value, one, str(size - 1 if size is not None and number > 0 else 0)),
+        where=value.origin.place,
+    )
+
+
+def _name(value: Value | None, field: str) -> str:
+    return (value.origin.variable or value.origin.flag if value is not None else "") or field
+
+
+def _fix(value: Value, field: str, text: str) -> str:
+    name = _name(value, field)
+    return f"export {name}={text}" if value.origin.variable else f"{name}={text}"
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "counted from 1": (
+            facts_of(rank="2", world_size="2"),
+            "RANK is 2 with WORLD_SIZE=2: it can be 0 to 1",
+        ),
+        "negative": (
+            facts_of(rank="-1", world_size="2"),
+            "RANK is -1 with WORLD_SIZE=2: it can be 0 to 1",
+        ),
+        "world size 0": (
+            facts_of(rank="0", world_size="0"),
+            "WORLD_SIZE is 0; the least is 1",
+        ),
+    },
+    silent_on={
+        "the last": facts_of(rank="1", world_size="2"),
+        "a range of nodes": facts_of(node_rank="3", nnodes="1:4"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,101 @@
+"""LOCAL_RANK is out of its range, or above the devices that the process may see.
+
+## Why it matters
+LOCAL_RANK picks the GPU. At or above the number of visible devices the process fails with
+`invalid device ordinal`; a LOCAL_RANK of 0 in every process, the other slip, puts all of them
+onto one GPU, where NCCL hangs.
+
+## What to do
+Start as many processes as there are devices, or make more of them visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    LocalHost,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    value = facts.spec.values.get("local_rank")
+    number = value.integer if value is not None else None
+    if value is None or number is None:
+        return
+    name = value.origin.variable or "local rank"
+    size = facts.spec.values.get("local_world_size")
+    count = size.integer if size is not None else None
+    if number < 0 or (count is not None and size is not None and number >= count):
+        span = f"0 to {count - 1}" if count else "0 and up"
+        yield Claim(
+            summary=f"{name} is {number}: it can be {span}",
+            who=own(facts.spec),
+            evidence=(value.evidence, *((size.evidence,) if size is not None else ())),
+            fix=f"export {name}=0",
+            where=value.origin.place,
+        )
+        return
+    visible, said = _devices(facts)
+    if said is None or visible < 1 or number < visible or facts.spec.framework == "tensorflow":
+        return
+    yield Claim(
+        summary=f"{name} is {number}, and this process may see {visible} "
+        f"GPU{'s' if visible > 1 else ''} (0 to {visible - 1})",
+        who=own(facts.spec),
+        evidence=(value.evidence, said),
+        fix=f"start {visible} process{'es' if visible > 1 else ''} here: "
+        f"torchrun --nproc-per-node={visible} …",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=value.origin.place,
+    )
+
+
+def _devices(facts: ConfigFacts) -> tuple[int, Evidence | None]:
+    """How many GPUs this process may see; none where it is not known, or training is on CPUs."""
+    backend = facts.spec.values.get("backend")
+    if backend is not None and "nccl" not in backend.text:
+        return 0, None
+    given = facts.variables.get("CUDA_VISIBLE_DEVICES")
+    # A launcher that gives each process one device of its own sets this for that process alone.
+    if given is not None and given.text.strip() not in ("", "-1", "NoDevFiles"):
+        listed = [d for d in given.text.split(",") if d.strip()]
+        return (len(listed), given.evidence) if len(listed) > 1 else (0, None)
+    gpus = facts.host.gpus if facts.host is not None else -1
+    if given is not None or gpus < 1:
+        return 0, None
+    return gpus, Evidence(f"{gpus} GPUs", "/dev/nvidia*")
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "beyond its world": (
+            facts_of(local_rank="4", local_world_size="4"),
+            "LOCAL_RANK is 4: it can be 0 to 3",
+        ),
+        "beyond the devices": (
+            facts_of(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
+            "LOCAL_RANK is 2, and this process may see 2 GPUs (0 to 1)",
+        ),
+    },
+    silent_on={
+        "the last device": facts_of(local_rank="1", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
+        "one device each": facts_of(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "2"}),
+        "no GPUs here": facts_of(local_rank="2", host=LocalHost(gpus=0)),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

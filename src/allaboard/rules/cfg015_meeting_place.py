@@ -1,0 +1,108 @@
+"""The address where the ranks meet is malformed: MASTER_ADDR, MASTER_PORT, a rendezvous endpoint.
+
+## Why it matters
+Every rank but the first does nothing else at start than connect there. With a scheme, a port
+inside MASTER_ADDR, a placeholder, or a port that is no number, all fail or wait; those that wait
+are silent.
+
+## What to do
+MASTER_ADDR is a host name or an address alone, MASTER_PORT a number from 1 to 65535, the same on
+every rank. `getent hosts NAME` tells whether the name is known on a host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Stage, Value, facts_of
+from allaboard.formats import address
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    # A URL's parts, flags and Ray's address are judged where they were read.
+    for part in facts.parts:
+        if part.source in ("init_url", "torchrun", "ray"):
+            continue
+        host, port = part.values.get("master_addr"), part.values.get("master_port")
+        if host is not None:
+            yield from _host(facts, host, port)
+        if port is not None:
+            yield from _port(facts, port)
+        place = part.values.get("coordinator")
+        if place is not None:
+            wrong = address.fault(place.text, port=1234)
+            if wrong is not None:
+                yield _claim(facts, place, wrong[0], wrong[1])
+
+
+def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim]:
+    text = host.text
+    bare = address.parse(text)
+    if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
+        return  # an IPv6 address, which MASTER_ADDR takes without brackets
+    if bare.port and not bare.scheme and port is not None:
+        number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
+        yield _claim(facts, host, f"has a port in it{number}", bare.host)
+        return
+    wrong = address.fault(text, port=29500, needs_port=False)
+    if wrong is not None:
+        yield _claim(facts, host, wrong[0], address.parse(wrong[1]).host)
+
+
+def _port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
+    number = port.integer
+    if number is None:
+        yield _claim(facts, port, "is no number", "29500")
+    elif not 0 < number < 65536:
+        said = "means any free port, which no other rank could know"
+        yield _claim(facts, port, said if not number else "is not from 1 to 65535", "29500")
+
+
+def _claim(facts: ConfigFacts, value: Value, said: str, right: str) -> Claim:
+    name = value.origin.variable or value.origin.flag or "the meeting point"
+    fix = f"export {name}={right}" if value.origin.variable else right
+    return Claim(
+        summary=f"{name} {said}: {value.text!r}",
+        who=own(facts.spec),
+        evidence=(value.evidence,),
+        fix=fix,
+        where=value.origin.place,
+    )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "scheme": (
+            facts_of(master_addr="tcp://node0", master_port="29500"),
+            "MASTER_ADDR begins with tcp://; a task's address has no scheme: 'tcp://node0'",
+        ),
+        "port inside": (
+            facts_of(master_addr="node0:29500", master_port="29500"),
+            "MASTER_ADDR has a port in it: 'node0:29500'",
+        ),
+        "port too high": (
+            facts_of(master_addr="node0", master_port="129500"),
+            "MASTER_PORT is not from 1 to 65535: '129500'",
+        ),
+        "port 0": (
+            facts_of(master_addr="node0", master_port="0"),
+            "MASTER_PORT means any free port, which no other rank could know: '0'",
+        ),
+        "JAX without a port": (
+            facts_of(coordinator="node0", source="jax"),
+            "COORDINATOR has no port: 'node0'",
+        ),
+    },
+    silent_on={
+        "name and port": facts_of(master_addr="node0.train.svc", master_port="29500"),
+        "IPv6": facts_of(master_addr="fd00::1", master_port="29500"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

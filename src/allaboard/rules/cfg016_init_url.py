@@ -1,0 +1,49 @@
+"""The init_method is no URL that torch.distributed can use.
+
+## Why it matters
+`tcp://` without a port fails; `file://relative/path` is read as host `relative` and file `/path`,
+which then may not exist: PyTorch retries for ever, and ignores its timeout there.
+
+## What to do
+`tcp://HOST-OF-RANK-0:29500`, `file:///absolute/path/on/a/shared/disk` (three slashes), or
+`env://`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "init_url":
+            yield Claim(
+                summary=f"the init URL {problem.said}",
+                who=own(facts.spec),
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                where=problem.origin.place,
+            )
+
+
+_NO_PORT = Problem(
+    kind="init_url",
+    said="has no port",
+    observed="tcp://node0",
+    correction="tcp://node0:29500",
+    origin=Origin(flag="init_process_group(init_method=)", file="train.py", line=9, column=40),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={"no port": (facts_of(problems=(_NO_PORT,)), "the init URL has no port")},
+    silent_on={"a good one": facts_of(init_url="tcp://node0:29500", source="init_url")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,73 @@
+"""The file of a file:// rendezvous cannot be created here.
+
+## Why it matters
+PyTorch opens the file in a loop. If its folder does not exist, or may not be written, the loop
+never ends: every rank is silent for ever, whatever timeout was passed.
+
+## What to do
+Create the folder on every host that is not on a shared disk, or name one that is there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    FilePlace,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    place, url = facts.place, facts.spec.values.get("init_url")
+    if place is None or url is None or (place.folder and place.writable):
+        return
+    folder = place.path.rpartition("/")[0] or "/"
+    if not place.folder:
+        said, fix = f"the folder {folder} does not exist here", f"mkdir -p {shlex.quote(folder)}"
+    else:
+        thing = place.path if place.size >= 0 else folder
+        said, fix = f"{thing} may not be written by this user", f"ls -ld {shlex.quote(thing)}"
+    yield Claim(
+        summary=f"the rendezvous file cannot be made: {said}",
+        who=own(facts.spec),
+        evidence=(url.evidence, Evidence(said, "this host")),
+        fix=fix,
+        # A file may be meant for hosts that have the folder.
+        certainty=Certainty.CERTAIN if facts.kind == "environment" else Certainty.LIKELY,
+        severity=Severity.ERROR if facts.kind == "environment" else Severity.WARNING,
+        where=url.origin.place,
+    )
+
+
+def _facts(place: FilePlace) -> ConfigFacts:
+    return facts_of(init_url=f"file://{place.path}", place=place, source="init_url")
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "no folder": (
+            _facts(FilePlace(path="/shared/run/rdzv", folder=False, writable=False)),
+            "the rendezvous file cannot be made: the folder /shared/run does not exist here",
+        ),
+        "read only": (
+            _facts(FilePlace(path="/shared/rdzv", writable=False)),
+            "the rendezvous file cannot be made: /shared may not be written by this user",
+        ),
+    },
+    silent_on={"a folder to write in": _facts(FilePlace(path="/shared/rdzv"))},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

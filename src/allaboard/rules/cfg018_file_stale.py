@@ -1,0 +1,81 @@
+"""The file of a file:// rendezvous is there already: an earlier run left it.
+
+## Why it matters
+The file is the store itself. Ranks that find an old one read the addresses of processes that are
+gone: one fails (`connectFullMesh … refused`), the others hang. PyTorch removes the file only when
+all ranks end in good order.
+
+## What to do
+Remove the file before each run, on the shared disk, once no run uses it. A file that was written
+a moment ago may belong to the run that is starting.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    FilePlace,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.spec import own
+
+STARTING = 120.0
+"""Seconds for which a file may still belong to a run that is starting now."""
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    place, url = facts.place, facts.spec.values.get("init_url")
+    if place is None or url is None or place.size <= 0 or place.age < STARTING:
+        return
+    yield Claim(
+        summary=f"the rendezvous file {place.path} is left from an earlier run: "
+        f"last written {_age(place.age)} ago",
+        who=own(facts.spec),
+        evidence=(url.evidence, Evidence(f"{place.size} bytes, {_age(place.age)} old", "stat")),
+        fix=f"rm {shlex.quote(place.path)}",
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        where=url.origin.place,
+    )
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _facts(size: int, age: float) -> ConfigFacts:
+    place = FilePlace(path="/shared/rdzv", size=size, age=age)
+    return facts_of(init_url="file:///shared/rdzv", place=place, source="init_url")
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "yesterday's": (
+            _facts(812, 90000.0),
+            "the rendezvous file /shared/rdzv is left from an earlier run: last written 25 hours "
+            "ago",
+        )
+    },
+    silent_on={
+        "none": _facts(-1, -1.0),
+        "empty, made by hand": _facts(0, 90000.0),
+        "of the run that starts": _facts(812, 5.0),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

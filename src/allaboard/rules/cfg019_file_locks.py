@@ -1,0 +1,80 @@
+"""The file of a file:// rendezvous is on a file system whose locks do not reach the other hosts.
+
+## Why it matters
+The ranks take turns by locking the file (fcntl). On a file system without locks that all hosts
+share (NFS mounted with `nolock`, s3fs, gcsfuse, sshfs and the like) two ranks write at once, the
+file is torn, and all wait.
+
+## What to do
+Meet over TCP: `tcp://HOST-OF-RANK-0:29500`. With NFS, mount it without `nolock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    FilePlace,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.spec import hosts, own
+
+_LOCKLESS = ("fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.sshfs", "fuse.rclone", "9p")
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    place, url = facts.place, facts.spec.values.get("init_url")
+    if place is None or url is None:
+        return
+    options = place.options.split(",")
+    nfs = place.filesystem.startswith("nfs") and (
+        "nolock" in options or "local_lock=all" in options
+    )
+    lone = place.filesystem == "tmpfs" and hosts(facts.spec) > 1
+    if place.filesystem not in _LOCKLESS and not nfs and not lone:
+        return
+    why = "is in this host's memory alone" if lone else "has no locks that other hosts see"
+    yield Claim(
+        summary=f"the rendezvous file is on {place.filesystem}, which {why}",
+        who=own(facts.spec),
+        evidence=(
+            url.evidence,
+            Evidence(place.options or place.filesystem, "/proc/self/mountinfo"),
+        ),
+        fix="init_method='tcp://HOST-OF-RANK-0:29500'",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=url.origin.place,
+    )
+
+
+def _facts(filesystem: str, options: str = "rw") -> ConfigFacts:
+    place = FilePlace(path="/shared/rdzv", filesystem=filesystem, options=options)
+    return facts_of(init_url="file:///shared/rdzv", place=place, source="init_url")
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "NFS without locks": (
+            _facts("nfs", "rw,nolock,vers=3"),
+            "the rendezvous file is on nfs, which has no locks that other hosts see",
+        ),
+        "a bucket": (
+            _facts("fuse.gcsfuse"),
+            "the rendezvous file is on fuse.gcsfuse, which has no locks that other hosts see",
+        ),
+    },
+    silent_on={"NFS": _facts("nfs4", "rw,vers=4.2,local_lock=none"), "a disk": _facts("ext4")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,125 @@
+"""Slurm's counts contradict each other, or what the job tells its framework.
+
+## Why it matters
+The world size is usually computed from these numbers. If the task counts do not add up to the
+number of tasks, or a script exports a WORLD_SIZE of its own, some ranks exist that nobody awaits,
+or are awaited and never started.
+
+## What to do
+Let `#SBATCH --nodes` times `--ntasks-per-node` be `--ntasks`, or leave one of them out; take
+WORLD_SIZE from `$SLURM_NTASKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    PartialSpec,
+    Severity,
+    Stage,
+    Value,
+    facts_of,
+)
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    slurm = facts.part("slurm")
+    if slurm is None:
+        return
+    for problem in slurm.problems:
+        yield Claim(
+            summary=f"{problem.origin.variable or problem.origin.flag or 'Slurm'}: {problem.said}",
+            evidence=(Evidence(problem.observed, str(problem.origin)),),
+            fix=problem.correction,
+            where=problem.origin.place,
+        )
+    yield from _sums(facts, slurm)
+    yield from _rank(facts, slurm)
+
+
+def _sums(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+    total, nodes = slurm.values.get("world_size"), slurm.values.get("nnodes")
+    listed, each = slurm.values.get("node_list"), slurm.values.get("tasks_per_node")
+    count = nodes.integer if nodes is not None else None
+    have = len(slurm.machines)
+    if nodes is not None and listed is not None and count and have and have != count:
+        yield _claim(facts, nodes, listed, f"the node list has {have} nodes")
+        return
+    if total is None or total.integer is None or each is None:
+        return
+    told = sum(m.slots for m in slurm.machines)
+    if not told and count and each.integer:
+        told = count * each.integer
+    if not told or told == total.integer or 0 in (m.slots for m in slurm.machines):
+        return
+    if each.origin.flag and total.integer < told:
+        return  # sbatch takes --ntasks-per-node as a most when --ntasks is given as well
+    yield _claim(facts, total, each, f"the tasks per node add up to {told}")
+
+
+def _rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+    """RANK and SLURM_PROCID count the same processes where their totals are the same."""
+    mine, size = facts.variables.get("RANK"), facts.variables.get("WORLD_SIZE")
+    theirs, total = slurm.values.get("rank"), facts.variables.get("SLURM_STEP_NUM_TASKS")
+    if mine is None or size is None or theirs is None or total is None:
+        return
+    if facts.known("TORCHELASTIC_RUN_ID") or size.integer != total.integer:
+        return
+    if mine.integer is not None and mine.integer != theirs.integer:
+        yield Claim(
+            summary=f"RANK is {mine.text}, and Slurm's own number of this task is {theirs.text}",
+            who=own(facts.spec),
+            evidence=(mine.evidence, theirs.evidence, size.evidence),
+            fix="export RANK=$SLURM_PROCID   # inside the task: srun bash -c '…'",
+            severity=Severity.ERROR,
+            certainty=Certainty.LIKELY,
+            where=mine.origin.place,
+        )
+
+
+def _claim(facts: ConfigFacts, one: Value, other: Value, said: str) -> Claim:
+    name = one.origin.variable or one.origin.flag
+    return Claim(
+        summary=f"{name} is {one.text}, and {said}",
+        who=own(facts.spec),
+        evidence=(one.evidence, other.evidence),
+        fix="#SBATCH --nodes=2 --ntasks-per-node=4   # and no --ntasks",
+        severity=Severity.WARNING if one.origin.flag else Severity.ERROR,
+        where=one.origin.place,
+    )
+
+
+def _slurm(machines: tuple[tuple[str, int], ...], **values: str) -> ConfigFacts:
+    return facts_of(source="slurm", machines=machines, values=values)
+
+
+_NODES = (("n1", 2), ("n2", 2))
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "tasks": (
+            _slurm(_NODES, world_size="8", tasks_per_node="2(x2)", node_list="n[1-2]"),
+            "WORLD_SIZE is 8, and the tasks per node add up to 4",
+        ),
+        "nodes": (
+            _slurm(_NODES, nnodes="4", node_list="n[1-2]"),
+            "NNODES is 4, and the node list has 2 nodes",
+        ),
+    },
+    silent_on={
+        "they agree": _slurm(_NODES, world_size="4", tasks_per_node="2(x2)", node_list="n[1-2]"),
+        "no counts": _slurm((("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

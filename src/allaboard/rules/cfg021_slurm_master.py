@@ -1,0 +1,67 @@
+"""Under Slurm, MASTER_ADDR is not the node that rank 0 runs on.
+
+## Why it matters
+Rank 0 opens the store on its own node, and Slurm puts task 0 on the first node of the list. If
+MASTER_ADDR names another node, rank 0 listens where nobody knocks, and all the others knock where
+nobody listens.
+
+## What to do
+Take the first node:
+`export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
+from allaboard.formats.address import only_here
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    slurm, master = facts.part("slurm"), facts.spec.values.get("master_addr")
+    if slurm is None or master is None or not slurm.machines or len(slurm.machines) < 2:
+        return
+    # Under torchrun the first agent's node is the master, and may be chosen freely.
+    if facts.known("TORCHELASTIC_RUN_ID") or facts.part("torchrun") is not None:
+        return
+    name = master.text.strip().lower()
+    names = [m.name.text.lower() for m in slurm.machines]
+    short = name.partition(".")[0]
+    # A name that is none of the nodes may be another interface of the first one.
+    if only_here(name) or short not in names or short == names[0]:
+        return
+    yield Claim(
+        summary=f"MASTER_ADDR is {master.text}, and rank 0 runs on {names[0]}, "
+        "the first node of the list",
+        who=own(facts.spec),
+        evidence=(master.evidence, slurm.machines[0].name.evidence),
+        fix='export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        where=master.origin.place,
+    )
+
+
+_NODES = (("n1", 2), ("n2", 2))
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "the second node": (
+            facts_of(source="slurm", machines=_NODES, master_addr="n2"),
+            "MASTER_ADDR is n2, and rank 0 runs on n1, the first node of the list",
+        )
+    },
+    silent_on={
+        "the first": facts_of(source="slurm", machines=_NODES, master_addr="n1.cluster"),
+        "another interface": facts_of(source="slurm", machines=_NODES, master_addr="n1-ib"),
+        "an address": facts_of(source="slurm", machines=_NODES, master_addr="10.0.0.1"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

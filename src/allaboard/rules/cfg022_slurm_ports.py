@@ -1,0 +1,89 @@
+"""Under Slurm, the port where the ranks meet is taken, or the ports of the tasks run past 65535.
+
+## Why it matters
+srun keeps ports of its own (SLURM_SRUN_COMM_PORT, SLURM_STEP_RESV_PORTS). A MASTER_PORT among
+them belongs to another program, which may answer, and then a rank waits for ever. Port bases that
+are computed from the job id are the other case: base plus local rank may be no port any more.
+
+## What to do
+Take another one: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Severity,
+    Stage,
+    facts_of,
+    whole,
+)
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    port = facts.spec.values.get("master_port")
+    number = port.integer if port is not None else None
+    if port is None or number is None or facts.part("slurm") is None:
+        return
+    said, held = "", Evidence("")
+    own_port = facts.variables.get("SLURM_SRUN_COMM_PORT")
+    reserved = facts.variables.get("SLURM_STEP_RESV_PORTS")
+    if own_port is not None and own_port.integer == number:
+        said, held = "srun itself uses that port", own_port.evidence
+    elif reserved is not None and _inside(number, reserved.text):
+        said, held = "Slurm has reserved that port for MPI", reserved.evidence
+    else:
+        slots = max((m.slots for m in facts.spec.machines), default=0)
+        if slots > 1 and 65535 - slots < number <= 65535 and facts.spec.framework == "tensorflow":
+            said = f"the last of {slots} tasks on a node would have port {number + slots - 1}"
+            held = Evidence(f"{slots} tasks", "SLURM_TASKS_PER_NODE")
+    if said:
+        yield Claim(
+            summary=f"MASTER_PORT is {number}, and {said}",
+            who=own(facts.spec),
+            evidence=(port.evidence, held),
+            fix="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))",
+            severity=Severity.ERROR,
+            certainty=Certainty.LIKELY,
+            where=port.origin.place,
+        )
+
+
+def _inside(number: int, ranges: str) -> bool:
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        first, last = whole(low), whole(high or low)
+        if first is not None and last is not None and first <= number <= last:
+            return True
+    return False
+
+
+def _facts(port: str, **variables: str) -> ConfigFacts:
+    return facts_of(source="slurm", master_port=port, variables=variables)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "srun's own": (
+            _facts("36821", SLURM_SRUN_COMM_PORT="36821"),
+            "MASTER_PORT is 36821, and srun itself uses that port",
+        ),
+        "reserved": (
+            _facts("12005", SLURM_STEP_RESV_PORTS="12001-12008"),
+            "MASTER_PORT is 12005, and Slurm has reserved that port for MPI",
+        ),
+    },
+    silent_on={"beside them": _facts("29500", SLURM_STEP_RESV_PORTS="12001-12008")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

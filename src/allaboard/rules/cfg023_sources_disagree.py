@@ -1,0 +1,82 @@
+"""Two sources say different things about the same value.
+
+## Why it matters
+A process follows one of them: an argument overrules the environment, and what a launcher sets
+overrules what a script exported. The member that follows the other one waits somewhere else, or
+as somebody else.
+
+## What to do
+Remove one of the two, or make them say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Conflict,
+    Origin,
+    Severity,
+    Stage,
+    Value,
+    facts_of,
+)
+from allaboard.spec import own
+
+_MOST = 10
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for conflict in facts.spec.conflicts[:_MOST]:
+        used, other = conflict.used, conflict.other
+        yield Claim(
+            summary=f"{conflict.field.replace('_', ' ')}: {_name(used)} says {used.text!r} "
+            f"and is in force, {_name(other)} says {other.text!r}",
+            who=own(facts.spec),
+            evidence=(used.evidence, other.evidence),
+            fix=_fix(used, other),
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=other.origin.place or used.origin.place,
+        )
+
+
+def _name(value: Value) -> str:
+    return value.origin.variable or value.origin.flag or str(value.origin)
+
+
+def _fix(used: Value, other: Value) -> str:
+    if other.origin.variable and not other.origin.key:
+        return f"unset {other.origin.variable}, or export {other.origin.variable}={used.text}"
+    return f"write {used.text} at {other.origin}"
+
+
+def _facts(one: Value, other: Value) -> ConfigFacts:
+    facts = facts_of(rank=one.text)
+    spec = msgspec.structs.replace(facts.spec, conflicts=(Conflict("rank", one, other),))
+    return msgspec.structs.replace(facts, spec=spec)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "an argument and the environment": (
+            _facts(
+                Value("0", Origin(flag="init_process_group(rank=)", file="train.py", line=3)),
+                Value("1", Origin(variable="RANK")),
+            ),
+            "rank: init_process_group(rank=) says '0' and is in force, RANK says '1'",
+        )
+    },
+    silent_on={"one source": facts_of(rank="0")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

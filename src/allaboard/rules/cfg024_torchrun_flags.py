@@ -1,0 +1,131 @@
+"""torchrun's flags cannot work together, or one of them has an impossible value.
+
+## Why it matters
+With `--nnodes=2` and no address, each node's torchrun meets at its own 127.0.0.1 and waits for
+the other in silence. `--standalone` ignores whatever says that there are more nodes: each trains
+alone. Without `--node-rank`, a static rendezvous takes every node for node 0.
+
+## What to do
+Start the same command on every node, with `--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500`;
+then no node needs a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Origin,
+    PartialSpec,
+    Problem,
+    Severity,
+    Stage,
+    Value,
+    facts_of,
+)
+
+_C10D = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500"
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "flags":
+            yield Claim(
+                summary=problem.said,
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                where=problem.origin.place,
+            )
+    part = facts.part("torchrun")
+    if part is not None:
+        yield from _together(facts, part)
+
+
+def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
+    nodes = part.values.get("nnodes")
+    fewest = Value(nodes.text.partition(":")[0]).integer if nodes is not None else None
+    if nodes is None or fewest is None or fewest < 2:
+        return
+    if "standalone" in part.values:
+        yield _claim(
+            f"--standalone with {fewest} nodes: each node trains alone",
+            (nodes, part.values["standalone"]),
+            f"torchrun --nnodes={nodes.text} {_C10D} …   # without --standalone",
+        )
+        return
+    backend = part.values.get("rdzv_backend")
+    static = backend is None or backend.text in ("static", "")
+    # PET_* variables alone: the command, which may say more, is not known here.
+    if facts.kind == "environment":
+        return
+    if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
+        yield _claim(
+            f"{fewest} nodes and no address to meet at: each node waits at its own 127.0.0.1",
+            (nodes,),
+            f"torchrun --nnodes={nodes.text} {_C10D} …",
+        )
+        return
+    if static and "node_rank" not in part.values:
+        yield _claim(
+            f"{fewest} nodes by a static rendezvous and no --node-rank: every node is node 0",
+            (nodes,),
+            f"torchrun --nnodes={nodes.text} {_C10D} …   # or --node-rank=0, 1, … by hand",
+        )
+
+
+def _claim(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
+    return Claim(
+        summary=summary,
+        evidence=tuple(v.evidence for v in values),
+        fix=fix,
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        where=values[0].origin.place,
+    )
+
+
+def _flags(kind: str = "shell", **values: str) -> ConfigFacts:
+    return facts_of(kind, source="torchrun", values=values)
+
+
+_BAD = Problem(
+    kind="flags",
+    said="--nnodes cannot be 'two'",
+    observed="--nnodes two",
+    correction="2 or 1:4 (fewest:most)",
+    origin=Origin(flag="--nnodes", file="run.sh", line=3, column=10),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "no address": (
+            _flags(nnodes="2"),
+            "2 nodes and no address to meet at: each node waits at its own 127.0.0.1",
+        ),
+        "standalone": (
+            _flags(nnodes="2", standalone="1"),
+            "--standalone with 2 nodes: each node trains alone",
+        ),
+        "no node rank": (
+            _flags(nnodes="2", master_addr="a"),
+            "2 nodes by a static rendezvous and no --node-rank: every node is node 0",
+        ),
+        "no number": (facts_of(problems=(_BAD,)), "--nnodes cannot be 'two'"),
+    },
+    silent_on={
+        "one node": _flags(nnodes="1"),
+        "c10d": _flags(nnodes="2", rdzv_backend="c10d", rdzv_endpoint="a:29500"),
+        "elastic from one": _flags(nnodes="1:4"),
+        "a number by the shell": _flags(nnodes="2", master_addr="a", node_rank=""),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

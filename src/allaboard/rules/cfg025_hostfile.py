@@ -1,0 +1,90 @@
+"""A line of a hostfile is not of a form that the launchers read, or names a host twice.
+
+## Why it matters
+Open MPI, DeepSpeed and Horovod read `host slots=4`. A bare number, another word or a comma list
+is taken for a host name or ignored; a host that stands twice gets the slots of both lines from
+one launcher, and is refused by the other.
+
+## What to do
+One line a host, as shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Origin,
+    Problem,
+    Severity,
+    Stage,
+    facts_of,
+)
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "hostfile":
+            yield Claim(
+                summary=f"the hostfile's line {problem.origin.line} {problem.said}",
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                where=problem.origin.place,
+            )
+    part = facts.part("hostfile")
+    if part is None:
+        return
+    first: dict[str, int] = {}
+    for at, machine in enumerate(part.machines):
+        name = machine.name.text.lower()
+        earlier = first.setdefault(name, at)
+        # A host repeated without slots is Open MPI's older way of counting them.
+        if earlier == at or not machine.slots or not part.machines[earlier].slots:
+            continue
+        one = part.machines[earlier]
+        total = one.slots + machine.slots
+        yield Claim(
+            summary=f"the host {machine.name.text} is listed twice, with {one.slots} and with "
+            f"{machine.slots} slots",
+            evidence=(one.name.evidence, machine.name.evidence),
+            fix=f"{machine.name.text} slots={total}   # or remove one of the two lines",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=machine.name.origin.place,
+        )
+
+
+_BARE = Problem(
+    kind="hostfile",
+    said="has a bare number '4'",
+    observed="node1 4",
+    correction="node1 slots=4",
+    origin=Origin(file="hosts", line=2, column=1),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "bare number": (
+            facts_of(problems=(_BARE,)),
+            "the hostfile's line 2 has a bare number '4'",
+        ),
+        "twice": (
+            facts_of("hostfile", source="hostfile", machines=(("a", 4), ("a", 2))),
+            "the host a is listed twice, with 4 and with 2 slots",
+        ),
+    },
+    silent_on={
+        "one line a host": facts_of("hostfile", source="hostfile", machines=(("a", 4), ("b", 4))),
+        "one line a slot": facts_of("hostfile", source="hostfile", machines=(("a", 0), ("a", 0))),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

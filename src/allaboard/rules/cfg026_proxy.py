@@ -1,0 +1,110 @@
+"""A proxy variable is set that gRPC obeys, and the members' addresses are not exempt from it.
+
+## Why it matters
+gRPC, which TensorFlow and JAX meet by, sends its connections through `grpc_proxy`, `https_proxy`
+or `http_proxy` (lower case alone). A web proxy does not know the workers: start-up hangs, or ends
+in `DEADLINE_EXCEEDED`. PyTorch's store and gloo do not look at these variables.
+
+## What to do
+`export no_proxy=` with the members' names, or unset the proxy for the training process.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.formats.address import only_here, parse
+from allaboard.spec import own
+
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""In the order in which gRPC's core looks at them."""
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    if facts.kind != "environment" or facts.spec.framework not in ("tensorflow", "jax"):
+        return
+    proxy = next((facts.variables[n] for n in _PROXIES if _set(facts, n)), None)
+    if proxy is None:
+        return
+    exempt = next(
+        (facts.variables[n] for n in ("no_grpc_proxy", "no_proxy") if _set(facts, n)), None
+    )
+    listed = [parse(v.text).host for _, _, v in facts.spec.tasks()]
+    place = facts.spec.values.get("coordinator")
+    listed += [parse(place.text).host] if place is not None else []
+    suffixes = [s.strip() for s in exempt.text.split(",")] if exempt is not None else []
+    caught = [
+        h
+        for h in dict.fromkeys(listed)
+        if not only_here(h) and not any(s and _matches(h, s) for s in suffixes)
+    ]
+    if not caught:
+        return
+    name = proxy.origin.variable
+    shown = re.sub(r"//[^@/]*@", "//***@", proxy.text)
+    some = ",".join(caught[:8])
+    yield Claim(
+        summary=f"{name} is set, and gRPC would send {caught[0]}"
+        + (f" and {len(caught) - 1} more" if len(caught) > 1 else "")
+        + " through that proxy",
+        who=own(facts.spec),
+        evidence=(
+            Evidence(shown, name),
+            Evidence(exempt.text if exempt is not None else "not set", "no_proxy"),
+        ),
+        fix=f"export no_proxy={shlex.quote(some)}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _set(facts: ConfigFacts, name: str) -> bool:
+    return name in facts.variables and bool(facts.variables[name].text.strip())
+
+
+def _matches(host: str, suffix: str) -> bool:
+    """gRPC compares the end of the name; newer ones know address ranges, taken as matching."""
+    return host.endswith(suffix.lstrip("*")) or suffix == "*" or "/" in suffix
+
+
+def _facts(**variables: str) -> ConfigFacts:
+    return facts_of(
+        cluster={"worker": ["w0:2222", "w1:2222"]},
+        task=("worker", 0),
+        framework="tensorflow",
+        variables=variables,
+    )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "a web proxy": (
+            _facts(http_proxy="http://proxy:3128"),
+            "http_proxy is set, and gRPC would send w0 and 1 more through that proxy",
+        )
+    },
+    silent_on={
+        "exempt": _facts(http_proxy="http://proxy:3128", no_proxy="localhost,w0,w1"),
+        "capitals": _facts(HTTP_PROXY="http://proxy:3128"),
+        "PyTorch": facts_of(
+            master_addr="a", framework="pytorch", variables={"http_proxy": "http://proxy:3128"}
+        ),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,98 @@
+"""A switch of NCCL asks for hardware that this host has not, or is no value that NCCL reads.
+
+## Why it matters
+`NCCL_IB_HCA=mlx5_1` on a host without that device makes NCCL fall back to TCP there, or fail,
+while the other hosts take InfiniBand: the first collective hangs. `NCCL_IB_DISABLE=true` is not
+1: NCCL reads a number and takes this for 0.
+
+## What to do
+List the devices with `ls /sys/class/infiniband`, and give every host the same switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    LocalHost,
+    Severity,
+    Stage,
+    facts_of,
+)
+from allaboard.spec import own
+
+_FLAGS = ("NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+_WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for name in _FLAGS:
+        value = facts.variables.get(name)
+        if value is not None and value.text.strip().lower() in _WORDS:
+            right = _WORDS[value.text.strip().lower()]
+            yield Claim(
+                summary=f"{name} is {value.text!r}; NCCL reads a number there",
+                who=own(facts.spec),
+                evidence=(value.evidence,),
+                fix=f"export {name}={right}",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=value.origin.place,
+            )
+    host, chosen = facts.host, facts.variables.get("NCCL_IB_HCA")
+    off = facts.variables.get("NCCL_IB_DISABLE")
+    if host is None or chosen is None or (off is not None and off.text.strip() == "1"):
+        return
+    text = chosen.text.strip()
+    if not text or text.startswith("^"):
+        return
+    exact = text.startswith("=")
+    wanted = [w.partition(":")[0] for w in text.lstrip("=").split(",") if w]
+    for word in wanted:
+        if any(d == word if exact else d.startswith(word) for d in host.infiniband):
+            return
+    yield Claim(
+        summary=f"NCCL_IB_HCA names {text!r}; this host has "
+        + (", ".join(host.infiniband) or "no InfiniBand device"),
+        who=own(facts.spec),
+        evidence=(
+            chosen.evidence,
+            Evidence(", ".join(host.infiniband) or "none", "/sys/class/infiniband"),
+        ),
+        fix=f"export NCCL_IB_HCA={host.infiniband[0]}"
+        if host.infiniband
+        else "unset NCCL_IB_HCA; export NCCL_IB_DISABLE=1   # on every host",
+        severity=Severity.WARNING,
+    )
+
+
+def _facts(devices: tuple[str, ...] = (), **variables: str) -> ConfigFacts:
+    return facts_of(rank="0", variables=variables, host=LocalHost(infiniband=devices))
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "a word": (
+            _facts(NCCL_IB_DISABLE="true"),
+            "NCCL_IB_DISABLE is 'true'; NCCL reads a number there",
+        ),
+        "no such device": (
+            _facts(("mlx5_0",), NCCL_IB_HCA="mlx4_0"),
+            "NCCL_IB_HCA names 'mlx4_0'; this host has mlx5_0",
+        ),
+    },
+    silent_on={
+        "a prefix": _facts(("mlx5_0",), NCCL_IB_HCA="mlx5"),
+        "switched off": _facts(NCCL_IB_HCA="mlx5", NCCL_IB_DISABLE="1"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,123 @@
+"""Pods are to find each other by name, and no headless service gives them names.
+
+## Why it matters
+The name `POD.SERVICE` of a pod resolves only under a service with `clusterIP: None`. Without it,
+or with an ordinary service, rank 0's name is unknown to the others: they retry until their
+timeout.
+
+## What to do
+Add the service shown, or set `clusterIP: None` in the one that is there. If it is created
+elsewhere, give its file to `check` as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ManifestFacts,
+    Origin,
+    Role,
+    Service,
+    Severity,
+    Stage,
+    Value,
+    Workload,
+)
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for workload in facts.workloads:
+        for named, role in _domains(workload):
+            service = next((s for s in facts.services if s.name == named.text), None)
+            if service is None:
+                yield _missing(workload, named, role)
+            elif not service.headless and _meets_by_pod(role, named.text):
+                yield _not_headless(workload, named, service)
+
+
+def _domains(workload: Workload) -> Iterator[tuple[Value, Role]]:
+    """The services under which this workload's pods are to have names."""
+    if workload.kind not in ("StatefulSet", "Job", "Pod"):
+        return
+    for role in workload.roles:
+        domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
+        if domain is not None and _distributed(role):
+            yield domain, role
+
+
+def _distributed(role: Role) -> bool:
+    named = {*role.env, *role.computed}
+    words = " ".join(w.text for w in role.command)
+    return bool(
+        named & {"MASTER_ADDR", "WORLD_SIZE", "TF_CONFIG", "JAX_COORDINATOR_ADDRESS", "RANK"}
+    ) or any(w in words for w in ("torchrun", "torch.distributed", "--rdzv", "MASTER_ADDR"))
+
+
+def _meets_by_pod(role: Role, service: str) -> bool:
+    """Whether some value names a pod under the service, not the service itself."""
+    texts = [v.text for v in role.env.values()] + [w.text for w in role.command]
+    return any(f"-0.{service}" in t for t in texts)
+
+
+def _missing(workload: Workload, named: Value, role: Role) -> Claim:
+    label, text = next(iter(role.labels.items()), ("job-name", workload.name))
+    return Claim(
+        summary=f"the pods of {workload.kind} {workload.name} take their names from a service "
+        f"{named.text!r}, which is not among the documents given",
+        evidence=(named.evidence,),
+        fix="apiVersion: v1\nkind: Service\nmetadata:\n"
+        f"  name: {named.text}\nspec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n"
+        f"  selector:\n    {label}: {text}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=named.origin.place,
+    )
+
+
+def _not_headless(workload: Workload, named: Value, service: Service) -> Claim:
+    where = service.origin
+    return Claim(
+        summary=f"the service {service.name!r} is not headless, so the pod names of "
+        f"{workload.kind} {workload.name} do not resolve",
+        evidence=(named.evidence, Value("no clusterIP: None", where).evidence),
+        fix="clusterIP: None",
+        where=where.place,
+    )
+
+
+def _facts(services: tuple[Service, ...]) -> ManifestFacts:
+    at = Origin(key="spec.serviceName", file="set.yaml", line=6, column=16)
+    role = Role(
+        name="",
+        replicas=Value("2"),
+        env={"MASTER_ADDR": Value("train-0.train")},
+        labels={"app": "train"},
+    )
+    workload = Workload(kind="StatefulSet", name="train", roles=(role,), service=Value("train", at))
+    return ManifestFacts(workloads=(workload,), services=services)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "missing": (
+            _facts(()),
+            "the pods of StatefulSet train take their names from a service 'train', which is not "
+            "among the documents given",
+        ),
+        "not headless": (
+            _facts((Service(name="train"),)),
+            "the service 'train' is not headless, so the pod names of StatefulSet train do not "
+            "resolve",
+        ),
+    },
+    silent_on={"headless": _facts((Service(name="train", headless=True),))},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

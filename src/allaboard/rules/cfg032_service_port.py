@@ -1,0 +1,111 @@
+"""The ranks meet through a service that does not pass on the port they use.
+
+## Why it matters
+An ordinary service forwards only the ports that it lists, and to its `targetPort`. If MASTER_PORT
+is another one, connections to the service are dropped in silence. A headless service forwards
+nothing: there, any port of the pod is reachable, and nothing is said.
+
+## What to do
+List MASTER_PORT in the service, with the port that rank 0 opens as its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Claim,
+    ManifestFacts,
+    Origin,
+    Role,
+    Service,
+    ServicePort,
+    Stage,
+    Value,
+    Workload,
+)
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for workload in facts.workloads:
+        for role in workload.roles:
+            host, port = role.env.get("MASTER_ADDR"), role.env.get("MASTER_PORT")
+            if host is None or port is None or port.integer is None:
+                continue
+            name = host.text.partition(".")[0]
+            service = next((s for s in facts.services if s.name == name), None)
+            if service is None or service.headless or not service.ports:
+                continue
+            claim = _judged(service, port)
+            if claim is not None:
+                yield claim
+
+
+def _judged(service: Service, port: Value) -> Claim | None:
+    listed = next((p for p in service.ports if p.port.integer == port.integer), None)
+    if listed is None:
+        numbers = ", ".join(p.port.text for p in service.ports)
+        return _claim(
+            f"MASTER_PORT is {port.text}, and the service {service.name!r} passes on {numbers}",
+            port,
+            service.ports[0].port,
+            f"- port: {port.text}\n  targetPort: {port.text}",
+        )
+    target = listed.target
+    if target is None or target.integer is None or target.integer == port.integer:
+        return None
+    return _claim(
+        f"the service {service.name!r} passes port {port.text} on to {target.text}, "
+        f"and rank 0 listens on {port.text}",
+        port,
+        target,
+        f"targetPort: {port.text}",
+    )
+
+
+def _claim(summary: str, port: Value, other: Value, fix: str) -> Claim:
+    return Claim(
+        summary=summary,
+        evidence=(port.evidence, other.evidence),
+        fix=fix,
+        where=other.origin.place or port.origin.place,
+    )
+
+
+def _facts(port: str, target: str = "", headless: bool = False) -> ManifestFacts:
+    at = Origin(key="spec.ports.port", file="job.yaml", line=8, column=11)
+    listed = ServicePort(port=Value(port, at), target=Value(target, at) if target else None)
+    role = Role(
+        name="",
+        replicas=Value("2"),
+        env={"MASTER_ADDR": Value("master"), "MASTER_PORT": Value("29500")},
+    )
+    return ManifestFacts(
+        workloads=(Workload(kind="Job", name="train", roles=(role,)),),
+        services=(Service(name="master", headless=headless, ports=(listed,)),),
+    )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "another port": (
+            _facts("23456"),
+            "MASTER_PORT is 29500, and the service 'master' passes on 23456",
+        ),
+        "another target": (
+            _facts("29500", "8080"),
+            "the service 'master' passes port 29500 on to 8080, and rank 0 listens on 29500",
+        ),
+    },
+    silent_on={
+        "the same": _facts("29500", "29500"),
+        "headless": _facts("23456", headless=True),
+        "a named target": _facts("29500", "rdzv"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,52 @@
+"""A manifest gives an environment variable a number or a boolean.
+
+## Why it matters
+Kubernetes takes strings alone there and refuses the document (`cannot unmarshal number into … of
+type string`). Inside an operator's custom resource it may be refused later, by the operator,
+where nobody looks.
+
+## What to do
+Put the value in quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, ManifestFacts, Origin, Problem, Stage
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "manifest.env":
+            yield Claim(
+                summary=problem.said,
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                where=problem.origin.place,
+            )
+
+
+_NUMBER = Problem(
+    kind="manifest.env",
+    said="the value of MASTER_PORT is a number; Kubernetes takes strings alone here",
+    observed="value: 29500",
+    correction='value: "29500"',
+    origin=Origin(variable="MASTER_PORT", file="job.yaml", line=19, column=20),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "a number": (
+            ManifestFacts(problems=(_NUMBER,)),
+            "the value of MASTER_PORT is a number; Kubernetes takes strings alone here",
+        )
+    },
+    silent_on={"nothing": ManifestFacts()},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

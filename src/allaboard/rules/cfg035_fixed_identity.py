@@ -1,0 +1,74 @@
+"""A pod template with several replicas gives all of them one identity.
+
+## Why it matters
+Every pod of a template gets the same literal variables. With `RANK: "0"` or a whole TF_CONFIG in
+it, all pods are the same member: the second one fails to bind, or silently takes the first one's
+place, and the others of the cluster are never started.
+
+## What to do
+Let the operator set RANK and TF_CONFIG, or take the number from the pod: JOB_COMPLETION_INDEX of
+an indexed Job, the end of a StatefulSet pod's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+
+_IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
+_DERIVED = """valueFrom:
+  fieldRef:
+    fieldPath: metadata.annotations['batch.kubernetes.io/job-completion-index']"""
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for workload in facts.workloads:
+        for role in workload.roles:
+            count = role.replicas.integer
+            if count is None or count < 2:
+                continue
+            for name in _IDENTITY:
+                value = role.env.get(name)
+                if value is None or (name == "TF_CONFIG" and '"task"' not in value.text):
+                    continue
+                yield _claim(workload, role, value, count)
+
+
+def _claim(workload: Workload, role: Role, value: Value, count: int) -> Claim:
+    name = value.origin.variable
+    operator = workload.kind in ("TFJob", "PyTorchJob", "MPIJob")
+    group = f" {role.name}" if role.name else ""
+    return Claim(
+        summary=f"all {count} pods of {workload.kind} {workload.name}{group} get {name}="
+        f"{value.text if len(value.text) < 20 else '…'}: they are one and the same member",
+        evidence=(value.evidence, role.replicas.evidence),
+        fix=f"remove {name}: the operator sets it" if operator else _DERIVED,
+        where=value.origin.place,
+    )
+
+
+def _facts(replicas: str, name: str = "RANK", text: str = "0") -> ManifestFacts:
+    at = Origin(variable=name, file="job.yaml", line=18, column=20)
+    role = Role(name="Worker", replicas=Value(replicas), env={name: Value(text, at)})
+    return ManifestFacts(workloads=(Workload(kind="PyTorchJob", name="mnist", roles=(role,)),))
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "RANK": (
+            _facts("3"),
+            "all 3 pods of PyTorchJob mnist Worker get RANK=0: they are one and the same member",
+        )
+    },
+    silent_on={
+        "one pod": _facts("1"),
+        "the same by right": _facts("3", "WORLD_SIZE", "4"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

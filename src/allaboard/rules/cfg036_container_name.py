@@ -1,0 +1,63 @@
+"""An operator's job has no container of the name that the operator looks for.
+
+## Why it matters
+The training operator sets TF_CONFIG, RANK and the rest in the container that is called
+`tensorflow` in a TFJob and `pytorch` in a PyTorchJob. Under another name the job is refused, or
+its containers start without any of these variables and train alone.
+
+## What to do
+Rename the training container as shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+
+_NAMES = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for workload in facts.workloads:
+        wanted = _NAMES.get(workload.kind)
+        if wanted is None:
+            continue
+        for role in workload.roles:
+            names = [c.text for c in role.containers]
+            if not names or wanted in names:
+                continue
+            first = role.containers[0]
+            yield Claim(
+                summary=f"{workload.kind} {workload.name} {role.name} has no container "
+                f"{wanted!r}: it has {', '.join(names)}",
+                evidence=(first.evidence,),
+                fix=f"- name: {wanted}",
+                where=first.origin.place,
+            )
+
+
+def _facts(kind: str, name: str) -> ManifestFacts:
+    at = Origin(key="containers.name", file="job.yaml", line=12, column=19)
+    role = Role(name="Worker", replicas=Value("2"), containers=(Value(name, at),))
+    return ManifestFacts(workloads=(Workload(kind=kind, name="mnist", roles=(role,)),))
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "PyTorchJob": (
+            _facts("PyTorchJob", "trainer"),
+            "PyTorchJob mnist Worker has no container 'pytorch': it has trainer",
+        )
+    },
+    silent_on={
+        "as it should be": _facts("TFJob", "tensorflow"),
+        "a plain Job": _facts("Job", "trainer"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,67 @@
+"""TensorFlow's SlurmClusterResolver would number the tasks otherwise than Slurm does.
+
+## Why it matters
+The resolver sorts the host names as text, and gives task n the n-th address. Slurm starts its
+tasks in the order of the node list. Where the two differ (`n9,n10`: as text, n10 comes first)
+every task takes itself for another one, binds the wrong port or none, and all wait.
+
+## What to do
+Pass the order yourself, or name hosts with leading zeros. `allaboard spec --as tf_config` writes
+a TF_CONFIG in Slurm's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    slurm = facts.part("slurm")
+    if slurm is None or len(slurm.machines) < 2 or facts.spec.framework in ("pytorch", "jax"):
+        return
+    names = [m.name.text for m in slurm.machines]
+    order = sorted(names)
+    if names == order:
+        return
+    at = next(i for i, (a, b) in enumerate(zip(names, order, strict=True)) if a != b)
+    yield Claim(
+        summary=f"SlurmClusterResolver would take {order[at]} for host {at}, where Slurm has "
+        f"{names[at]}; it matters to TensorFlow alone",
+        who=own(facts.spec),
+        evidence=(
+            slurm.machines[0].name.evidence,
+            Evidence(",".join(order[:6]), "sorted as text"),
+        ),
+        fix="allaboard spec --as tf_config",
+        severity=Severity.INFO,
+        where=slurm.machines[0].name.origin.place,
+    )
+
+
+def _facts(*names: str, framework: str = "") -> ConfigFacts:
+    machines = tuple((name, 1) for name in names)
+    return facts_of(source="slurm", machines=machines, framework=framework)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "n9 and n10": (
+            _facts("n9", "n10"),
+            "SlurmClusterResolver would take n10 for host 0, where Slurm has n9; "
+            "it matters to TensorFlow alone",
+        )
+    },
+    silent_on={
+        "leading zeros": _facts("n09", "n10"),
+        "PyTorch": _facts("n9", "n10", framework="pytorch"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,88 @@
+"""The port of a member or of the meeting point is below 1024.
+
+## Why it matters
+Linux lets only root, or a process with CAP_NET_BIND_SERVICE, bind these ports. The member fails
+with `Permission denied`, and its peers wait for it. As root, in a container, it works.
+
+## What to do
+Take a port above 1023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Severity,
+    Stage,
+    Value,
+    Who,
+    facts_of,
+    whole,
+)
+from allaboard.formats.address import DEFAULT_PORT, join, parse
+from allaboard.spec import own
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    if facts.kind == "manifest":
+        return
+    for job, index, value in facts.spec.tasks():
+        address = parse(value.text)
+        if _low(address.port):
+            yield _claim(
+                f"{job} {index} has port {address.port}, which root alone may bind",
+                (Who(job=job, index=index),),
+                value,
+                f'"{join(address.host, DEFAULT_PORT["tensorflow"])}"',
+            )
+            return
+    port = facts.spec.values.get("master_port")
+    if port is not None and _low(port.text.strip()):
+        name = port.origin.variable or port.origin.flag or "the port"
+        yield _claim(
+            f"{name} is {port.text}, which root alone may bind",
+            own(facts.spec),
+            port,
+            f"export {name}=29500" if port.origin.variable else "29500",
+        )
+
+
+def _low(port: str) -> bool:
+    return 0 < (whole(port) or 0) < 1024
+
+
+def _claim(summary: str, who: tuple[Who, ...], value: Value, fix: str) -> Claim:
+    return Claim(
+        summary=summary,
+        who=who,
+        evidence=(value.evidence,),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=value.origin.place,
+    )
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={
+        "a task": (
+            facts_of(cluster={"worker": ["a:80"]}, task=("worker", 0)),
+            "worker 0 has port 80, which root alone may bind",
+        ),
+        "the store": (
+            facts_of(master_addr="a", master_port="443"),
+            "MASTER_PORT is 443, which root alone may bind",
+        ),
+    },
+    silent_on={"1024": facts_of(master_addr="a", master_port="1024")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

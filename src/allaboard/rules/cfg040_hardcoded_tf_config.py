@@ -1,0 +1,141 @@
+"""The script sets TF_CONFIG itself, identity included, over what the environment says.
+
+## Why it matters
+Started on every host, such a script is worker 0 everywhere. Whatever a launcher or an operator
+put into TF_CONFIG is lost. As a demonstration on one machine it is right: so it is a warning, and
+only where the cluster is on several hosts.
+
+## What to do
+Take the index from outside: `int(os.environ["WORKER_INDEX"])`, or an argument; or leave TF_CONFIG
+to the launcher.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.address import only_here, parse
+from allaboard.formats.script import Script, read_script
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "TF_CONFIG" not in facts.source:
+        return
+    script = read_script(facts)
+    literals = _literals(script)
+    for node in ast.walk(script.tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        if "'TF_CONFIG'" not in ast.unparse(node.targets[0]) or _guarded(script, node):
+            continue
+        spec = _spec(node.value, literals)
+        if spec is None:
+            continue
+        task, cluster = spec.get("task"), spec.get("cluster")
+        if not isinstance(task, dict) or type(task.get("index")) is not int:
+            continue
+        if not isinstance(cluster, dict) or not _several(cluster):
+            continue
+        yield Claim(
+            summary=f"the script sets TF_CONFIG itself: whoever runs it is "
+            f"{task.get('type', 'worker')} {task['index']}",
+            evidence=(script.evidence(node),),
+            fix='"index": int(os.environ["WORKER_INDEX"])',
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place(node),
+        )
+
+
+def _literals(script: Script) -> dict[str, object]:
+    """Names that are assigned one literal, once."""
+    found: dict[str, object] = {}
+    stored: dict[str, int] = {}
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base = ast.unparse(node).partition("[")[0]
+            stored[base] = stored.get(base, 0) + 2
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            stored[name] = stored.get(name, 0) + 1
+            try:
+                found[name] = ast.literal_eval(node.value)
+            except (ValueError, TypeError, RecursionError):
+                stored[name] += 1
+    return {name: value for name, value in found.items() if stored.get(name) == 1}
+
+
+def _spec(value: ast.expr, literals: dict[str, object]) -> dict[str, object] | None:
+    import json
+
+    if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("dumps") and value.args:
+        first = value.args[0]
+        if isinstance(first, ast.Name):
+            known = literals.get(first.id)
+            return known if isinstance(known, dict) else None
+        try:
+            literal = ast.literal_eval(first)
+        except (ValueError, TypeError, RecursionError):
+            return None
+        return literal if isinstance(literal, dict) else None
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        try:
+            read = json.loads(value.value)
+        except (ValueError, RecursionError):
+            return None
+        return read if isinstance(read, dict) else None
+    return None
+
+
+def _guarded(script: Script, node: ast.AST) -> bool:
+    """Whether it happens only where the environment says nothing."""
+    return any(
+        isinstance(above, ast.If) and "TF_CONFIG" in ast.unparse(above.test)
+        for above in script.ancestors(node)
+    )
+
+
+def _several(cluster: dict[object, object]) -> bool:
+    hosts = {
+        parse(address).host
+        for tasks in cluster.values()
+        if isinstance(tasks, list)
+        for address in tasks
+        if isinstance(address, str)
+    }
+    return len(hosts) > 1 and not all(only_here(h) for h in hosts)
+
+
+_SET = """import json, os
+os.environ["TF_CONFIG"] = json.dumps({
+    "cluster": {"worker": ["HOST0:2222", "HOST1:2222"]},
+    "task": {"type": "worker", "index": INDEX},
+})
+"""
+
+
+def _script(index: str, one: str = "10.0.0.1", other: str = "10.0.0.2") -> ScriptFacts:
+    text = _SET.replace("INDEX", index).replace("HOST0", one).replace("HOST1", other)
+    return ScriptFacts(source=text)
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "worker 0 for all": (
+            _script("0"),
+            "the script sets TF_CONFIG itself: whoever runs it is worker 0",
+        )
+    },
+    silent_on={
+        "index from outside": _script("int(os.environ['I'])"),
+        "one machine": _script("0", "localhost", "localhost"),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

@@ -1,0 +1,72 @@
+"""TF_CONFIG is set after the strategy was made.
+
+## Why it matters
+A strategy reads TF_CONFIG when it is made. What is set after it is not read at all: the worker
+trains alone, in silence. Setting it after `import tensorflow` but before the strategy is early
+enough, and nothing is said of that.
+
+## What to do
+Move the assignment before the strategy.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.script import read_script
+
+_READS = ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TFConfigClusterResolver")
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "TF_CONFIG" not in facts.source:
+        return
+    script = read_script(facts)
+    readers = [n for name, n in script.calls if name.rpartition(".")[2] in _READS]
+    if not readers:
+        return
+    first = readers[0]
+    sets = [
+        n
+        for n in ast.walk(script.tree)
+        if isinstance(n, ast.Assign)
+        and isinstance(n.targets[0], ast.Subscript)
+        and ast.unparse(n.targets[0]) == "os.environ['TF_CONFIG']"
+        and script.function(n) is script.function(first)
+    ]
+    if not sets or any(n.lineno < first.lineno for n in sets):
+        return
+    if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(first)):
+        return
+    name = script.name(first.func).rpartition(".")[2]
+    yield Claim(
+        summary=f"TF_CONFIG is set after {name} was made, which has read it by then",
+        evidence=(script.evidence(sets[0]), script.evidence(first)),
+        fix=f"{script.text(sets[0])}   # before line {first.lineno}",
+        certainty=Certainty.LIKELY,
+        where=script.place(sets[0]),
+    )
+
+
+_IMPORT = "import os\nimport tensorflow as tf\n"
+_MAKE = "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+_SET = "os.environ['TF_CONFIG'] = text\n"
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "after it": (
+            ScriptFacts(source=_IMPORT + _MAKE + _SET),
+            "TF_CONFIG is set after MultiWorkerMirroredStrategy was made, "
+            "which has read it by then",
+        )
+    },
+    silent_on={"after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE)},
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

@@ -1,0 +1,96 @@
+"""A model or a variable is made outside of `strategy.scope()`.
+
+## Why it matters
+Only what is created inside the scope becomes a mirrored variable. A model made before or beside
+it has plain variables: `compile` or `fit` fails with a message about variables from another
+strategy, or each worker trains a copy of its own and nothing is averaged.
+
+## What to do
+Make the model, its optimizer and its metrics inside `with strategy.scope():`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.script import Script, read_script
+
+_MODELS = frozenset(
+    f"{keras}.{name}"
+    for keras in ("tensorflow.keras", "keras", "tensorflow.keras.models", "keras.models")
+    for name in ("Sequential", "Model")
+)
+_DEPTH = 8
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    if not script.strategies:
+        return
+    for name, call in script.calls:
+        ready_made = ".applications." in name and "keras" in name and "()" not in name
+        made = name in _MODELS or (ready_made and name.rpartition(".")[2][:1].isupper())
+        if not made or _covered(script, call, 0):
+            continue
+        outer = script.function(call)
+        if outer is not None and not script.callers(outer):
+            continue  # nobody here calls it: it may be called inside a scope elsewhere
+        yield Claim(
+            summary="a model is made outside of strategy.scope(): its variables are not mirrored",
+            evidence=(script.evidence(call), script.evidence(script.strategies[0])),
+            fix=f"with strategy.scope():\n    {script.text(call)}",
+            certainty=Certainty.LIKELY,
+            where=script.place(call),
+        )
+
+
+def _covered(script: Script, node: ast.AST, depth: int) -> bool:
+    """Whether the node runs inside a scope, as far as the script itself shows."""
+    if depth > _DEPTH or script.in_scope(node):
+        return True
+    outer: ast.AST | None = script.function(node)
+    holder = next((a for a in script.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+    if holder is not None:
+        uses = [n for n in ast.walk(script.tree) if isinstance(n, ast.Name) and n.id == holder.name]
+    elif isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        uses = [n for n in script.callers(outer) if isinstance(n, ast.Name)]
+    else:
+        return False
+    return any(_covered(script, use, depth + 1) for use in uses if use is not node)
+
+
+_HEAD = """import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "at the top": (
+            ScriptFacts(
+                source=_HEAD + "model = tf.keras.Sequential([])\n"
+                "with strategy.scope():\n    model.compile()\n"
+            ),
+            "a model is made outside of strategy.scope(): its variables are not mirrored",
+        )
+    },
+    silent_on={
+        "inside": ScriptFacts(
+            source=_HEAD + "with strategy.scope():\n    model = tf.keras.Sequential([])\n"
+        ),
+        "in a function that the scope calls": ScriptFacts(
+            source=_HEAD + "def build():\n    return tf.keras.Sequential([])\n"
+            "with strategy.scope():\n    model = build()\n"
+        ),
+        "no strategy": ScriptFacts(
+            source="import tensorflow as tf\nmodel = tf.keras.Sequential([])\n"
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

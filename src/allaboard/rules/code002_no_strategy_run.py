@@ -1,0 +1,79 @@
+"""A strategy is made, and the train step never goes through `strategy.run`.
+
+## Why it matters
+This is a very common loop, and it seems to work: every worker computes its own gradients on its
+own data and applies them to itself. Nothing is averaged and nothing fails; N workers train N
+models.
+
+## What to do
+Put the step's body into a function of one replica, and call it by `strategy.run(step,
+args=(batch,))`, on batches of `strategy.experimental_distribute_dataset(...)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.script import read_script
+
+_RUNS = (
+    "run",
+    "experimental_run_v2",
+    "schedule",
+    "fit",
+    "train_and_evaluate",
+    "call_for_each_replica",
+)
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    tapes = script.called("tensorflow.GradientTape")
+    makers = [s for s in script.strategies if "OneDevice" not in script.name(s.func)]
+    if not makers or not tapes or script.methods(*_RUNS):
+        return
+    step = script.function(tapes[0])
+    name = step.name if step is not None else "step"
+    shown = step if step is not None else tapes[0]
+    yield Claim(
+        summary=f"{name} computes gradients and never goes through strategy.run: "
+        "each worker would train alone",
+        evidence=(script.evidence(shown), script.evidence(makers[0])),
+        fix=f"strategy.run({name}, args=(…,))",
+        certainty=Certainty.LIKELY,
+        where=script.place(shown),
+    )
+
+
+_LOOP = """import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([])
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = model(x) - y
+    return tape.gradient(loss, model.trainable_variables)
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a plain loop": (
+            ScriptFacts(source=_LOOP + "for x, y in data:\n    train_step(x, y)\n"),
+            "train_step computes gradients and never goes through strategy.run: "
+            "each worker would train alone",
+        )
+    },
+    silent_on={
+        "through run": ScriptFacts(
+            source=_LOOP + "for x, y in data:\n    strategy.run(train_step, args=(x, y))\n"
+        ),
+        "one process": ScriptFacts(source=_LOOP.replace("MultiWorkerMirrored", "OneDevice")),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

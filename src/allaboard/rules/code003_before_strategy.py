@@ -1,0 +1,79 @@
+"""TensorFlow is put to work before MultiWorkerMirroredStrategy is made.
+
+## Why it matters
+The strategy has to set up collectives before TensorFlow's runtime starts. A dataset, a constant
+or a variable made before it starts the runtime: the constructor fails with `Collective ops must
+be configured at program startup`, or, where it was a slow load, the other workers wait for this
+one.
+
+## What to do
+Make the strategy the first thing after the imports; load data by NumPy before it, if at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.script import read_script
+
+_WORK = (
+    "tensorflow.constant",
+    "tensorflow.Variable",
+    "tensorflow.convert_to_tensor",
+    "tensorflow.ones",
+    "tensorflow.zeros",
+    "tensorflow.keras.Sequential",
+    "tensorflow.keras.Model",
+    "tensorflow.random.normal",
+    "tensorflow.random.uniform",
+)
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    makers = script.called("tensorflow.distribute.MultiWorkerMirroredStrategy")
+    if not makers:
+        return
+    first = makers[0]
+    home = script.function(first)
+    for name, call in script.calls:
+        works = name in _WORK or name.startswith("tensorflow.data.Dataset.")
+        if not works or call.lineno >= first.lineno or script.function(call) is not home:
+            continue
+        yield Claim(
+            summary="TensorFlow is put to work before MultiWorkerMirroredStrategy is made, "
+            "which must come first",
+            evidence=(script.evidence(call), script.evidence(first)),
+            fix=f"{script.text(first)}   # before line {call.lineno}",
+            certainty=Certainty.LIKELY,
+            where=script.place(call),
+        )
+        return
+
+
+_MAKE = "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+_DATA = "data = tf.data.Dataset.range(8)\n"
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a dataset": (
+            ScriptFacts(source="import tensorflow as tf\n" + _DATA + _MAKE),
+            "TensorFlow is put to work before MultiWorkerMirroredStrategy is made, "
+            "which must come first",
+        )
+    },
+    silent_on={
+        "after it": ScriptFacts(source="import tensorflow as tf\n" + _MAKE + _DATA),
+        "in a function": ScriptFacts(
+            source="import tensorflow as tf\ndef data():\n    return tf.data.Dataset.range(8)\n"
+            + _MAKE
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

@@ -1,0 +1,87 @@
+"""A DistributedSampler shuffles, and `set_epoch` is never called.
+
+## Why it matters
+The sampler's order depends on its epoch number alone. Without `set_epoch` every epoch has the
+same order and each rank sees the same part of the data for the whole training.
+
+## What to do
+`sampler.set_epoch(epoch)` at the head of the epoch loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.script import Script, argument, read_script
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    if script.launched_by_library or "set_epoch" in facts.source:
+        return
+    samplers = [
+        call
+        for call in script.called("torch.utils.data.DistributedSampler")
+        if not _unshuffled(argument(call, "shuffle", 3))
+    ]
+    epochs = _epochs(script)
+    if not samplers or epochs is None:
+        return
+    variable = ast.unparse(epochs.target)
+    parent = script.parents.get(samplers[0])
+    sampler = ast.unparse(parent.targets[0]) if isinstance(parent, ast.Assign) else "sampler"
+    yield Claim(
+        summary="the DistributedSampler is never told the epoch: every epoch has the same order",
+        evidence=(script.evidence(samplers[0]), script.evidence(epochs)),
+        fix=f"{sampler}.set_epoch({variable})   # first in the loop of line {epochs.lineno}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place(epochs),
+    )
+
+
+def _unshuffled(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _epochs(script: Script) -> ast.For | None:
+    """A loop over epochs by its variable's name."""
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.For) and "epoch" in ast.unparse(node.target).lower():
+            return node
+    return None
+
+
+_HEAD = """from torch.utils.data import DataLoader, DistributedSampler
+sampler = DistributedSampler(data)
+loader = DataLoader(data, sampler=sampler)
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "forgotten": (
+            ScriptFacts(
+                source=_HEAD + "for epoch in range(9):\n    for x in loader:\n        train(x)\n"
+            ),
+            "the DistributedSampler is never told the epoch: every epoch has the same order",
+        )
+    },
+    silent_on={
+        "told": ScriptFacts(
+            source=_HEAD + "for epoch in range(9):\n    sampler.set_epoch(epoch)\n"
+        ),
+        "one pass": ScriptFacts(source=_HEAD + "for x in loader:\n    train(x)\n"),
+        "not shuffled": ScriptFacts(
+            source=_HEAD.replace("(data)\n", "(data, shuffle=False)\n", 1)
+            + "for epoch in range(9):\n    train(loader)\n"
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

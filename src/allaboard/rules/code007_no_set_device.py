@@ -1,0 +1,87 @@
+"""NCCL is used, and all processes of a host take the default GPU.
+
+## Why it matters
+`.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a
+host then share GPU 0: NCCL refuses two ranks on one device, or hangs in the first collective,
+while the other GPUs stand idle.
+
+## What to do
+`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.script import Script, argument, read_script
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    if script.launched_by_library:
+        return
+    inits = [c for c in script.called("torch.distributed.init_process_group") if _nccl(c)]
+    if not inits or _chosen(script, facts.source):
+        return
+    plain = _default_device(script)
+    if plain is None:
+        return
+    yield Claim(
+        summary="every process of a host takes GPU 0: nothing says which GPU is whose",
+        evidence=(script.evidence(plain), script.evidence(inits[0])),
+        fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # '
+        f"before line {inits[0].lineno}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place(inits[0]),
+    )
+
+
+def _nccl(call: ast.Call) -> bool:
+    backend = argument(call, "backend", 0)
+    device = argument(call, "device_id")
+    return isinstance(backend, ast.Constant) and backend.value == "nccl" and device is None
+
+
+def _chosen(script: Script, source: str) -> bool:
+    """Whether a device is chosen in any way."""
+    if "CUDA_VISIBLE_DEVICES" in source or "set_device" in source or "device_ids" in source:
+        return True
+    return bool(script.called("torch.cuda.device")) or "cuda:" in source
+
+
+def _default_device(script: Script) -> ast.AST | None:
+    """Where the default GPU is used."""
+    for call in script.methods("cuda"):
+        if not call.args and not call.keywords:
+            return call
+    for call in script.methods("to", "device"):
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.Constant) and first.value == "cuda" and len(call.args) == 1:
+            return call
+    return None
+
+
+_INIT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "plain cuda": (
+            ScriptFacts(source=_INIT + "model = Net().cuda()\n"),
+            "every process of a host takes GPU 0: nothing says which GPU is whose",
+        )
+    },
+    silent_on={
+        "set": ScriptFacts(source=_INIT + "torch.cuda.set_device(rank)\nmodel = Net().cuda()\n"),
+        "by rank": ScriptFacts(source=_INIT + "model = Net().to(rank)\n"),
+        "gloo": ScriptFacts(source=_INIT.replace("nccl", "gloo") + "model = Net().cuda()\n"),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

@@ -1,0 +1,106 @@
+"""The script prepares for distributed training, and never joins.
+
+## Why it matters
+With TF_CONFIG set and no strategy made, TensorFlow trains alone on every worker, in silence, with
+exit code 0. DistributedDataParallel or a collective without `init_process_group` fails with
+`Default process group has not been initialized` on the ranks that get there.
+
+## What to do
+Call the framework's own init first: `dist.init_process_group(...)`, or make a strategy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.script import Script, read_script
+
+_DDP = "torch.nn.parallel.DistributedDataParallel"
+_OTHER_INIT = re.compile(r"init|setup|launch|prepare|spawn|main_worker", re.I)
+_JOINS = ("tensorflow.distribute.", "tensorflow.estimator.", "tensorflow.train.Server",
+          "tensorflow.train.ClusterSpec", "tensorflow.tpu.")  # fmt: skip
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    yield from _torch(script)
+    yield from _tensorflow(script, facts.source)
+
+
+def _torch(script: Script) -> Iterator[Claim]:
+    wraps = script.called(_DDP)
+    if not wraps or script.launched_by_library:
+        return
+    if script.called("torch.distributed.init_process_group"):
+        return
+    # A helper of the script's own, or of a module of its author, may be what joins.
+    if any(_OTHER_INIT.search(name.rpartition(".")[2]) and "__init__" not in name
+           for name, _ in script.calls):  # fmt: skip
+        return
+    yield Claim(
+        summary="DistributedDataParallel is used, and init_process_group is never called",
+        evidence=(script.evidence(wraps[0]),),
+        fix='torch.distributed.init_process_group("gloo")   # or "nccl"; '
+        f"before line {wraps[0].lineno}",
+        certainty=Certainty.LIKELY,
+        where=script.place(wraps[0]),
+    )
+
+
+def _tensorflow(script: Script, source: str) -> Iterator[Claim]:
+    if "TF_CONFIG" not in source or "tensorflow" not in script.names.values():
+        return
+    setting = next(
+        (n for n, line in enumerate(script.lines, 1)
+         if re.match(r"\s*os\.environ\[['\"]TF_CONFIG['\"]\]\s*=", line)),
+        0,
+    )  # fmt: skip
+    if not setting or re.search(r"Strategy|estimator|Popen|subprocess|multiprocess", source):
+        return
+    if any(name.startswith(_JOINS) for name, _ in script.calls):
+        return
+    text = script.lines[setting - 1].strip()[:120]
+    from allaboard.facts import Evidence, Place
+
+    place = Place(file=script.file, line=setting, column=1)
+    yield Claim(
+        summary="TF_CONFIG is set, and no strategy is made: each worker trains alone",
+        evidence=(Evidence(text, str(place)),),
+        fix="strategy = tf.distribute.MultiWorkerMirroredStrategy()",
+        certainty=Certainty.LIKELY,
+        where=place,
+    )
+
+
+_WRAP = """from torch.nn.parallel import DistributedDataParallel as DDP
+model = DDP(net)
+"""
+_SET = """import os
+import tensorflow as tf
+os.environ["TF_CONFIG"] = text
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "PyTorch": (
+            ScriptFacts(source=_WRAP),
+            "DistributedDataParallel is used, and init_process_group is never called",
+        ),
+        "TensorFlow": (
+            ScriptFacts(source=_SET + "model = tf.keras.Sequential([])\n"),
+            "TF_CONFIG is set, and no strategy is made: each worker trains alone",
+        ),
+    },
+    silent_on={
+        "a helper of one's own": ScriptFacts(source="from mine import setup\nsetup()\n" + _WRAP),
+        "a strategy": ScriptFacts(source=_SET + "s = tf.distribute.MirroredStrategy()\n"),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

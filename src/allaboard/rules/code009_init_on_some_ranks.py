@@ -1,0 +1,88 @@
+"""The distributed init is reached by some ranks only.
+
+## Why it matters
+`init_process_group` and the multi-worker strategies wait for *all* members. Under `if rank == 0`
+one rank waits for the others until its timeout, and the others train without a group.
+
+## What to do
+Call it on every rank, before any branch on the rank.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.script import Script, read_script
+
+_INITS = (
+    "torch.distributed.init_process_group",
+    "tensorflow.distribute.MultiWorkerMirroredStrategy",
+    "jax.distributed.initialize",
+)
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    for call in script.called(*_INITS):
+        condition = script.rank_condition(call)
+        if condition is None or not _singles_out(condition.test) or _both(script, condition, call):
+            continue
+        name = script.name(call.func).rpartition(".")[2]
+        yield Claim(
+            summary=f"{name} is reached only where {ast.unparse(condition.test)[:60]}: "
+            "it waits for all ranks",
+            evidence=(script.evidence(call), script.evidence(condition)),
+            fix=f"{script.text(call)}   # before line {condition.lineno}",
+            certainty=Certainty.LIKELY,
+            where=script.place(call),
+        )
+
+
+def _singles_out(test: ast.expr) -> bool:
+    """Whether it compares with a number: ``rank == 0``, ``local_rank != 0``."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            other = node.comparators[0]
+            if isinstance(other, ast.Constant) and type(other.value) is int and other.value >= 0:
+                return True
+    return False
+
+
+def _both(script: Script, condition: ast.If, call: ast.Call) -> bool:
+    """Whether the other branch calls it too."""
+    name = script.name(call.func)
+    counts = [
+        sum(isinstance(n, ast.Call) and script.name(n.func) == name for n in ast.walk(branch))
+        for block in (condition.body, condition.orelse)
+        for branch in [ast.Module(block, [])]
+    ]
+    return all(counts)
+
+
+_HEAD = "import torch.distributed as dist\n"
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "under rank 0": (
+            ScriptFacts(source=_HEAD + 'if rank == 0:\n    dist.init_process_group("gloo")\n'),
+            "init_process_group is reached only where rank == 0: it waits for all ranks",
+        )
+    },
+    silent_on={
+        "where it is distributed at all": ScriptFacts(
+            source=_HEAD + 'if local_rank != -1:\n    dist.init_process_group("gloo")\n'
+        ),
+        "in both branches": ScriptFacts(
+            source=_HEAD + 'if rank == 0:\n    dist.init_process_group("gloo")\nelse:\n'
+            '    dist.init_process_group("gloo", timeout=t)\n'
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

@@ -1,0 +1,90 @@
+"""Every rank writes its checkpoint to one path.
+
+## Why it matters
+On a shared disk the ranks overwrite each other's file while another one is still writing it: a
+checkpoint that loads is luck. On disks of their own it is N times the same work.
+
+## What to do
+PyTorch: write under `if rank == 0:`, with a barrier after it. TensorFlow's
+MultiWorkerMirroredStrategy wants every worker to save, each to a folder of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.script import Script, argument, read_script
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    if script.launched_by_library or not script.called("torch.distributed.init_process_group"):
+        return
+    for call in script.called("torch.save"):
+        path = argument(call, "f", 1)
+        if path is None or not _one_path(script, path) or _alone(script, call, 0):
+            continue
+        yield Claim(
+            summary=f"every rank saves to {ast.unparse(path)[:60]}",
+            evidence=(script.evidence(call),),
+            fix=f"if dist.get_rank() == 0:\n    {script.text(call)}",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place(call),
+        )
+
+
+def _one_path(script: Script, path: ast.expr) -> bool:
+    """Whether the text of the path surely is the same on all ranks."""
+    for node in ast.walk(path):
+        if isinstance(node, ast.Name):
+            lowered = node.id.lower()
+            if "epoch" not in lowered and "step" not in lowered:
+                return False
+        elif isinstance(node, (ast.Call, ast.Attribute)):
+            return False
+    return True
+
+
+def _alone(script: Script, node: ast.AST, depth: int) -> bool:
+    """Whether one rank alone gets here, in this function or at all places that call it."""
+    if script.rank_condition(node) is not None:
+        return True
+    outer = script.function(node)
+    if outer is None or depth > 4:
+        return False
+    uses = script.callers(outer)
+    # Called by nobody here, or as a method of an object: who calls it cannot be seen.
+    if not uses or isinstance(script.parents.get(outer), ast.ClassDef):
+        return True
+    return any(_alone(script, use, depth + 1) for use in uses)
+
+
+_HEAD = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("gloo")\n'
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "one file": (
+            ScriptFacts(source=_HEAD + 'torch.save(model.state_dict(), "model.pt")\n'),
+            "every rank saves to 'model.pt'",
+        )
+    },
+    silent_on={
+        "rank 0 alone": ScriptFacts(
+            source=_HEAD + 'if dist.get_rank() == 0:\n    torch.save(state, "model.pt")\n'
+        ),
+        "a file each": ScriptFacts(source=_HEAD + 'torch.save(state, f"model{rank}.pt")\n'),
+        "a function that rank 0 calls": ScriptFacts(
+            source=_HEAD + 'def save():\n    torch.save(state, "model.pt")\n'
+            "if rank == 0:\n    save()\n"
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

@@ -1,0 +1,85 @@
+"""Of the members that are awaited, one has no configuration among those given.
+
+## Why it matters
+All members wait for each task of the cluster, or each rank below WORLD_SIZE. One that nobody
+starts holds up all of them, without end in TensorFlow and for half an hour in PyTorch.
+
+## What to do
+Write the missing member's configuration and start it, or take it out of the cluster. It is said
+only where more than half of the members were given: fewer are a sample, not the job.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Pasted,
+    Severity,
+    Stage,
+    Who,
+    facts_of,
+)
+
+_MOST = 10_000
+
+
+def check(facts: Pasted) -> Iterator[Claim]:
+    wanted: dict[tuple[str, int], str] = {}
+    have: set[tuple[str, int]] = set()
+    for name, spec in facts.specs:
+        index = spec.index.integer if spec.index is not None else None
+        if spec.job is not None and index is not None:
+            have.add((spec.job.text, index))
+            for job, number, _ in list(spec.tasks())[:_MOST]:
+                wanted.setdefault((job, number), name)
+        elif spec.number("rank") is not None and spec.number("world_size") is not None:
+            have.add(("rank", spec.number("rank") or 0))
+            for number in range(min(spec.number("world_size") or 0, _MOST)):
+                wanted.setdefault(("rank", number), name)
+    missing = sorted(wanted.keys() - have)
+    if not missing or 2 * len(missing) >= len(wanted):
+        return
+    names = ", ".join(f"{job} {i}" for job, i in missing[:5]) + (", …" if len(missing) > 5 else "")
+    origin = wanted[missing[0]]
+    first = dict(facts.specs)[origin]
+    where = next((v.origin.place for j, i, v in first.tasks() if (j, i) == missing[0]), None)
+    yield Claim(
+        summary=f"{names} {'has' if len(missing) == 1 else 'have'} no configuration among the "
+        f"{len(facts.specs)} given",
+        who=tuple(Who(job=job if job != "rank" else "worker", index=i) for job, i in missing[:5]),
+        evidence=(Evidence(f"{len(wanted)} members awaited", origin),),
+        fix=f"allaboard spec --as tf_config {shlex.quote(origin)}   "
+        f"# then set the index to {missing[0][1]}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=where,
+    )
+
+
+def _pasted(*indices: int) -> Pasted:
+    cluster = {"worker": ["a:1", "b:1", "c:1", "d:1"]}
+    return Pasted(
+        specs=tuple(
+            (f"node{i}.json", facts_of(cluster=cluster, task=("worker", index)).spec)
+            for i, index in enumerate(indices)
+        )
+    )
+
+
+RULE = Rule(
+    stage=Stage.CLUSTER,
+    reads=Pasted,
+    check=check,
+    fires_on={
+        "worker 2": (_pasted(0, 1, 3), "worker 2 has no configuration among the 3 given"),
+    },
+    silent_on={"all": _pasted(0, 1, 2, 3), "a sample": _pasted(0, 1)},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,74 @@
+"""Members mean to meet at other places, or disagree on how many they are.
+
+## Why it matters
+The member with another MASTER_ADDR or MASTER_PORT knocks where nobody listens; with another
+WORLD_SIZE, the store of rank 0 counts to another number: its own init succeeds, and the first
+collective stops.
+
+## What to do
+Give all members the majority's value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, Pasted, Stage, facts_of
+from allaboard.formats.address import canonical
+from allaboard.spec import own
+
+_FIELDS = ("world_size", "master_addr", "master_port", "init_url", "coordinator", "backend",
+           "rdzv_endpoint", "rdzv_id", "nnodes")  # fmt: skip
+
+
+def check(facts: Pasted) -> Iterator[Claim]:
+    for field in _FIELDS:
+        told = {n: s.values[field] for n, s in facts.specs if field in s.values}
+        if len(told) < 2:
+            continue
+        plain = {n: canonical(v.text) if "addr" in field else v.text for n, v in told.items()}
+        usual = Counter(plain.values()).most_common(1)[0][0]
+        model = next(n for n, text in plain.items() if text == usual)
+        for name, spec in facts.specs:
+            if name not in told or plain[name] == usual:
+                continue
+            value = told[name]
+            variable = value.origin.variable or value.origin.flag or field
+            yield Claim(
+                summary=f"{name} has {variable}={value.text}, {model} {told[model].text}",
+                who=own(spec),
+                evidence=(
+                    value.evidence,
+                    Evidence(
+                        f"{sum(t == usual for t in plain.values())} of {len(plain)} have "
+                        f"{told[model].text}",
+                        "the files given",
+                    ),
+                ),
+                fix=f"export {variable}={told[model].text}",
+                where=value.origin.place,
+            )
+
+
+def _pasted(*sizes: str) -> Pasted:
+    return Pasted(
+        specs=tuple(
+            (f"node{i}.env", facts_of(rank=str(i), world_size=size, source="torch_env").spec)
+            for i, size in enumerate(sizes)
+        )
+    )
+
+
+RULE = Rule(
+    stage=Stage.CLUSTER,
+    reads=Pasted,
+    check=check,
+    fires_on={
+        "world sizes": (_pasted("3", "3", "2"), "node2.env has WORLD_SIZE=2, node0.env 3"),
+    },
+    silent_on={"the same": _pasted("2", "2")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

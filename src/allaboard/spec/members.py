@@ -1,0 +1,38 @@
+"""Who reads a spec, and on how many hosts its members are."""
+
+from __future__ import annotations
+
+from allaboard.facts import PartialSpec, Who
+from allaboard.formats.address import only_here, parse
+
+
+def own(spec: PartialSpec) -> tuple[Who, ...]:
+    """The member that the spec speaks to; empty where it does not say."""
+    index = spec.index.integer if spec.index is not None else None
+    rank = spec.number("rank")
+    if spec.job is not None and index is not None:
+        return (Who(job=spec.job.text, index=index),)
+    if rank is not None:
+        return (Who(index=max(rank, 0), rank=rank),)
+    return ()
+
+
+def hosts(spec: PartialSpec) -> int:
+    """How many hosts the spec surely means; 0 where it does not say.
+
+    Tasks of one cluster that are all at loopback addresses are on one host.
+    """
+    if spec.cluster:
+        names = {parse(value.text).host.lower() for _, _, value in spec.tasks()}
+        here = {name for name in names if only_here(name)}
+        return len(names - here) + (1 if here else 0)
+    nodes = spec.values.get("nnodes")
+    if nodes is not None:
+        fewest = nodes.text.partition(":")[0].strip()
+        return int(fewest) if fewest.isascii() and fewest.isdigit() else 0
+    if spec.machines:
+        return len({m.name.text for m in spec.machines})
+    size, local = spec.number("world_size"), spec.number("local_world_size")
+    if size and local:
+        return -(-size // local)
+    return 0

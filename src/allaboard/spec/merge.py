@@ -1,0 +1,86 @@
+"""Merges what several sources say into one spec; a disagreement names both origins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from allaboard.facts import ClusterSpec, Conflict, PartialSpec, Value
+from allaboard.formats.address import canonical
+
+LAYERS = ("call", "launcher", "framework", "processes", "allocation")
+"""Kinds of statement, the one in force first: an argument overrules the environment, and what a
+launcher gave its workers overrules the allocation that the launcher runs in."""
+
+_ADDRESSES = ("master_addr", "coordinator", "init_url", "rdzv_endpoint")
+_COMPARED = {
+    "call": ("processes", "framework"),
+    "launcher": ("launcher",),
+    "framework": ("framework",),
+    "processes": ("processes",),
+    "allocation": (),
+}
+"""Which layers a statement is compared with. An allocation has its own counts by right: one Slurm
+task a node that starts eight workers is no contradiction."""
+
+
+def merge(parts: Sequence[PartialSpec]) -> ClusterSpec:
+    """One spec of all parts; for every field the first layer's first value is in force."""
+    ordered = sorted(parts, key=lambda p: LAYERS.index(p.layer) if p.layer in LAYERS else 9)
+    values: dict[str, Value] = {}
+    layer_of: dict[str, str] = {}
+    source_of: dict[str, str] = {}
+    conflicts: list[Conflict] = []
+    for part in ordered:
+        for field, value in part.values.items():
+            if field not in values:
+                values[field], layer_of[field] = value, part.layer
+                source_of[field] = part.source
+            elif part.layer in _COMPARED.get(layer_of[field], ()):
+                # Two calls of one script may stand in branches that exclude each other.
+                if source_of[field] == part.source or _same(field, values[field], value):
+                    continue
+                conflicts.append(Conflict(field, values[field], value))
+    listed = [p for p in ordered if p.cluster]
+    first = listed[0] if listed else None
+    for other in listed[1:]:
+        if first is None or first.source == other.source:
+            continue
+        if other.layer in _COMPARED.get(first.layer, ()):
+            conflicts += _clusters(first, other)
+    named = next((p for p in ordered if p.index is not None or p.job is not None), None)
+    return ClusterSpec(
+        source="merged",
+        framework=next((p.framework for p in ordered if p.framework), ""),
+        cluster=first.cluster if first else {},
+        job=named.job if named else None,
+        index=named.index if named else None,
+        values=values,
+        machines=next((p.machines for p in ordered if p.machines), ()),
+        problems=tuple(problem for p in ordered for problem in p.problems),
+        conflicts=tuple(conflicts),
+        sources=tuple(dict.fromkeys(p.source for p in ordered)),
+    )
+
+
+def _same(field: str, one: Value, other: Value) -> bool:
+    if one.text.strip() == other.text.strip():
+        return True
+    if one.integer is not None and one.integer == other.integer:
+        return True
+    return field in _ADDRESSES and canonical(one.text) == canonical(other.text)
+
+
+def _clusters(one: PartialSpec, other: PartialSpec) -> list[Conflict]:
+    """The first task in which two cluster lists differ."""
+    theirs = {(job, index): value for job, index, value in other.tasks()}
+    for job, index, value in one.tasks():
+        counterpart = theirs.pop((job, index), None)
+        if counterpart is None:
+            first = next(iter(theirs.values()), value)
+            return [Conflict(f"cluster.{job}[{index}]", value, first)]
+        if canonical(value.text) != canonical(counterpart.text):
+            return [Conflict(f"cluster.{job}[{index}]", value, counterpart)]
+    for (job, index), value in theirs.items():
+        known = next((v for _, _, v in one.tasks()), value)
+        return [Conflict(f"cluster.{job}[{index}]", known, value)]
+    return []

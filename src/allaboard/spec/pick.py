@@ -1,0 +1,19 @@
+"""Takes fields out of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allaboard.facts import Value
+
+
+def pick(variables: Mapping[str, Value], table: Mapping[str, tuple[str, ...]]) -> dict[str, Value]:
+    """For every field of ``table`` the first of its variables that is set and not empty."""
+    found: dict[str, Value] = {}
+    for field, names in table.items():
+        for name in names:
+            value = variables.get(name)
+            if value is not None and value.text.strip():
+                found[field] = value
+                break
+    return found

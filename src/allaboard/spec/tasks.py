@@ -1,0 +1,82 @@
+"""The tasks of a spec, one by one, whatever source it came from."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts import PartialSpec, whole
+from allaboard.formats import address
+
+PORT = 29500
+"""PyTorch's default master port; used where a source names hosts without ports."""
+
+MOST = 200_000
+"""Tasks that are listed; the largest jobs of the field have a tenth of it."""
+
+_ORDER = {"chief": 0, "master": 0, "worker": 1, "ps": 2, "evaluator": 3}
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One process to be: ``rank`` counts through the whole job, ``slot`` through its host."""
+
+    job: str
+    index: int
+    rank: int
+    host: str
+    port: int
+    slot: int
+
+
+def tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
+    """Every task of the spec in rank order: chief, workers, parameter servers, evaluator.
+
+    From the listed cluster where there is one, else from the machines and their slots: a host's
+    n-th process gets port ``port + n`` (default: MASTER_PORT, else 29500).
+
+    Raises:
+        ValueError: the spec names neither tasks nor machines, or too many of them, or the ports
+            of a host's tasks run past 65535.
+    """
+    base = port or spec.number("master_port") or PORT
+    if spec.cluster:
+        return _listed(spec, base)
+    if not spec.machines:
+        raise ValueError(
+            "no host list in the configuration: a list of the hosts is needed "
+            "(TF_CONFIG, a hostfile, a Slurm node list or a manifest)"
+        )
+    each = spec.number("nproc_per_node") or 1
+    if sum(m.slots or each for m in spec.machines) > MOST:
+        raise ValueError(f"more than {MOST} processes: look at the slots")
+    most = max(m.slots or each for m in spec.machines)
+    if base + most > 65536:
+        raise ValueError(f"{most} processes on a host from port {base} on run past port 65535")
+    found: list[Task] = []
+    for machine in spec.machines:
+        for slot in range(machine.slots or each):
+            rank = len(found)
+            found.append(Task("worker", rank, rank, machine.name.text, base + slot, slot))
+    return found
+
+
+def _listed(spec: PartialSpec, base: int) -> list[Task]:
+    jobs = sorted(spec.cluster, key=lambda j: _ORDER.get(j, 4))
+    found: list[Task] = []
+    seen: dict[str, int] = {}
+    for job in jobs:
+        for index, value in enumerate(spec.cluster[job]):
+            host, text = address.parse(value.text)[:2]
+            number = whole(text) or base
+            slot = seen[host] = seen.get(host, -1) + 1
+            found.append(Task(job, index, len(found), host, number, slot))
+    return found
+
+
+def place(spec: PartialSpec, known: list[Task]) -> tuple[str, int]:
+    """Where the members meet: MASTER_ADDR and MASTER_PORT, else the first task's address."""
+    first = known[0]
+    named = spec.values.get("master_addr")
+    return (
+        named.text.strip() if named else first.host,
+        spec.number("master_port") or first.port,
+    )

@@ -1,0 +1,6 @@
+#!/bin/sh
+export RANK=0
+export WORLD_SIZE=3
+export MASTER_ADDR=node0
+export MASTER_PORT=29500
+exec python train.py

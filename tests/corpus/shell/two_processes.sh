@@ -1,0 +1,4 @@
+export MASTER_ADDR=localhost MASTER_PORT=29500 WORLD_SIZE=2
+RANK=0 python train.py &
+RANK=1 python train.py &
+wait

@@ -1,0 +1,2 @@
+#!/bin/bash
+torchrun --nnodes=2 --nproc-per-node=8 train.py

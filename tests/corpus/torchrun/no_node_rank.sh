@@ -1,0 +1,1 @@
+torchrun --nnodes=2 --nproc-per-node=8 --master-addr=10.0.0.1 train.py

@@ -1,0 +1,2 @@
+#!/bin/sh
+torchrun --standalone --nproc_per_node=gpu train.py "$@"

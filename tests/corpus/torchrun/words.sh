@@ -1,0 +1,1 @@
+torchrun --nnodes=two --nproc-per-node=0 train.py

@@ -1,0 +1,10 @@
+import json, os, sys
+import tensorflow as tf
+os.environ["TF_CONFIG"] = json.dumps({
+    "cluster": {"worker": ["localhost:12345", "localhost:23456"]},
+    "task": {"type": "worker", "index": int(sys.argv[1])}})
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(tf.data.Dataset.from_tensors(([[1.0]], [[1.0]])).repeat(10))

@@ -1,0 +1,43 @@
+"""docs/check.md: its files are written, its commands run, and what they print is what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs/check.md"
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
+
+
+def test_the_page_tells_the_truth(tmp_path: Path) -> None:
+    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = 0
+    for language, name, content in BLOCK.findall(PAGE.read_text()):
+        if name:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(content)
+        if language != "console":
+            continue
+        for part in re.split(r"^\$ ", content, flags=re.M)[1:]:
+            command, _, expected = part.partition("\n")
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env=env,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.stdout == expected, done.stderr
+            ran += 1
+    assert ran >= 5
+
+
+def test_its_yaml_is_yaml() -> None:
+    import yaml
+
+    blocks = [text for kind, _, text in BLOCK.findall(PAGE.read_text()) if kind == "yaml"]
+    assert len(blocks) == 2 and all(yaml.safe_load(b) for b in blocks)
