@@ -42,6 +42,8 @@ from allaboard.report.text import finding_lines, progress, summary_lines
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 QUICK, CALM = 0.05, 0.5
 """Seconds between two looks: while the job starts or stands still, and while it trains."""
+CROWDED = 0.05
+"""Seconds that a worker's output waits where neither file nor terminal takes it."""
 SLOW = 1.0
 """Seconds between two looks at what changes rarely."""
 OVERSLEPT = 2.0
@@ -274,6 +276,10 @@ class Agent:
     def _from_worker(
         self, loop: asyncio.AbstractEventLoop, log: WorkerLog, number: int, fd: int
     ) -> None:
+        if self.terminal.full and not log.kept:
+            loop.remove_reader(fd)
+            loop.call_later(CROWDED, loop.add_reader, fd, self._from_worker, loop, log, number, fd)
+            return
         try:
             data = os.read(fd, 1 << 16)
         except BlockingIOError:

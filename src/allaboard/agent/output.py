@@ -2,7 +2,8 @@
 
 Bytes are kept as they come in the files. For the terminal they are split into lines (or pieces of
 ``PIECE`` bytes), and a thread of its own writes them: a terminal that stands still (Ctrl-S, a slow
-pager) stops neither the agent nor the workers. What it cannot take is counted, and is in the file.
+pager) stops neither the agent nor the workers. What it cannot take is counted, and is in the file; where
+there is no file (a full disk), the worker waits, as it would for a terminal of its own.
 """
 
 from __future__ import annotations
@@ -38,9 +39,15 @@ class Terminal:
         self._thread = threading.Thread(target=self._write_all, daemon=True)
         self._thread.start()
 
-    def line(self, fd: int, text: bytes) -> None:
-        """Queues one line for 1 (stdout) or 2 (stderr)."""
-        if self._queue.qsize() > BACKLOG:
+    @property
+    def full(self) -> bool:
+        """Whether it is far behind."""
+        return self._queue.qsize() > BACKLOG
+
+    def line(self, fd: int, text: bytes, kept: bool) -> None:
+        """Queues one line for 1 (stdout) or 2 (stderr); one that is ``kept`` in a file may be left
+        out where the terminal is far behind."""
+        if kept and self.full:
             self._dropped += 1
             return
         self._queue.put((fd, text))
@@ -127,6 +134,11 @@ class WorkerLog:
             rest = rest[PIECE:]
         self._rest[fd] = rest
 
+    @property
+    def kept(self) -> bool:
+        """Whether the file still takes what comes."""
+        return self._file is not None
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)
@@ -137,7 +149,7 @@ class WorkerLog:
         shown = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
         if shown.strip():
             self.last_line = shown.strip().decode("utf-8", "replace")[:300]
-        self._terminal.line(fd, self._mark + shown + b"\n")
+        self._terminal.line(fd, self._mark + shown + b"\n", self.kept)
 
     def _keep(self, data: bytes) -> None:
         while data and self._file is not None:
