@@ -83,12 +83,13 @@ class _Reaper:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def loop(self) -> None:
+        agent = self.agent.fileno()
         while True:
-            ready, _, _ = select.select([self.agent, self.awake], [], [])
+            ready, _, _ = select.select([agent, self.awake], [], [])
             if self.awake in ready:
                 self._drain()
                 self._reap()
-            if self.agent in ready:
+            if agent in ready:
                 try:
                     data, fds, _, _ = socket.recv_fds(self.agent, MESSAGE_BYTES, 4)
                 except OSError:
@@ -193,8 +194,8 @@ def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
         for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for fd, number in zip(fds, (1, 2), strict=True):
-            os.dup2(fd, number)
+        for fd, standard in zip(fds, (1, 2), strict=True):
+            os.dup2(fd, standard)
             os.close(fd)
         environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
         os.chdir(message["folder"])

@@ -45,8 +45,14 @@ class OpenBox:
         finally:
             os.close(fd)
         head = layout.HEADER.unpack_from(self.map, 0)
-        magic, version, self.pid, self.started, self.born, self.main_thread = head[:6]
-        self.signum, self.stack_fd = head[6:]
+        magic, version = head[:2]
+        self.pid: int
+        self.started: int
+        self.born: float
+        self.main_thread: int
+        self.signum: int
+        self.stack_fd: int
+        self.pid, self.started, self.born, self.main_thread, self.signum, self.stack_fd = head[2:]
         if magic != layout.MAGIC or version != layout.VERSION or path.stem != str(self.pid):
             raise ValueError(f"{path}: not a black box of version {layout.VERSION}")
         self.stacks = path.with_suffix(".stacks")

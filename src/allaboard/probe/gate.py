@@ -5,15 +5,21 @@ ends when the agent lets this round through, when the agent's verdict is that th
 or when the agent has not been heard of for ``DEAF`` seconds: then training goes on without it.
 """
 
+from __future__ import annotations
+
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .blackbox import Box
 
 POLL = 0.005
 DEAF = 10.0
 EXIT_ROLL_CALL = 3
 
 
-def wait(box, round_):
+def wait(box: Box, round_: int) -> None:
     """Returns when this round may go on; raises SystemExit(3) when the roll call failed."""
     arrived = time.monotonic()
     while True:

@@ -5,6 +5,8 @@ code holds the GIL, which is where TensorFlow's start-up hangs. The agent sends 
 after it has seen, in /proc, that the handler is ours and that the file descriptor still is our file.
 """
 
+from __future__ import annotations
+
 import faulthandler
 import fcntl
 import os
@@ -15,7 +17,7 @@ FIRST_FD = 200
 """Far from the numbers that programs close or reuse by hand."""
 
 
-def register(folder):
+def register(folder: str) -> tuple[int, int]:
     """Registers the handler; returns (signal number, file descriptor), (0, -1) where all are taken.
 
     Raises OSError where the file cannot be made.
@@ -36,7 +38,7 @@ def register(folder):
     return free[0], fd
 
 
-def _caught():
+def _caught() -> int:
     """Signals that this process catches or ignores, as a bit mask; proc(5), SigCgt and SigIgn."""
     mask = 0
     with open("/proc/self/status", "rb") as file:

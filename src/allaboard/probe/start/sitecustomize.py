@@ -8,6 +8,8 @@ import sys
 
 
 def _load_probe():
+    # type: () -> None
+    import importlib
     import importlib.util
     import os
 
@@ -19,15 +21,16 @@ def _load_probe():
         os.path.join(home, "__init__.py"),
         submodule_search_locations=[home],
     )
+    if spec is None or spec.loader is None:
+        return
     package = importlib.util.module_from_spec(spec)
     sys.modules["_allaboard_probe"] = package
     spec.loader.exec_module(package)
-    from _allaboard_probe import bootstrap
-
-    bootstrap.start()
+    importlib.import_module("_allaboard_probe.bootstrap").start()
 
 
 def _load_shadowed():
+    # type: () -> None
     """Runs the sitecustomize that this one hides, under its own name."""
     import importlib.machinery
     import importlib.util
