@@ -187,6 +187,7 @@ class _Reaper:
 
 def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
     """In the child: its session, its output, its environment; then the program."""
+    what = ""
     try:
         os.setsid()
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -198,10 +199,14 @@ def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
             os.dup2(fd, standard)
             os.close(fd)
         environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
-        os.chdir(message["folder"])
-        os.execvpe(message["command"][0], message["command"], environment)
+        what = message["folder"]
+        os.chdir(what)
+        what = message["command"][0]
+        os.execvpe(what, message["command"], environment)
     except BaseException as error:
-        os.write(report, str(error).encode()[:4000])
+        # What was asked for: the error names the last folder of PATH that was tried.
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        os.write(report, f"{what}: {said}".encode(errors="replace")[:4000])
         os._exit(127)
 
 
@@ -220,7 +225,7 @@ def _below(root: int) -> list[int]:
     while queue:
         pid = queue.pop()
         found.append(pid)
-        queue += parents.get(pid, ())
+        queue += parents.pop(pid, ())  # popped: a pid reused between two reads closes no circle
     return found
 
 

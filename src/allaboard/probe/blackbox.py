@@ -65,18 +65,18 @@ class Box:
     def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
         """Creates the file at ``path``; raises OSError where there is no room or no right."""
         self.path = path
+        self._writing = threading.RLock()
+        self.rounds = 0
+        started = start_ticks(os.getpid())
+        found = _mine(path, started)
         hidden = path + ".new"
-        fd = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(fd, 0, SIZE)
-            self._map = mmap.mmap(fd, SIZE)
-        except BaseException:
-            os.unlink(hidden)
-            raise
-        finally:
-            os.close(fd)
+        if found is None:
+            self._map = _allocate(hidden)
+        else:
+            self._map = found
+            self._reset()
         HEADER.pack_into(
-            self._map, 0, MAGIC, VERSION, os.getpid(), start_ticks(os.getpid()), monotonic(),
+            self._map, 0, MAGIC, VERSION, os.getpid(), started, monotonic(),
             threading.main_thread().ident or 0, signum, stack_fd,
         )  # fmt: skip
         self.steps = 0
@@ -84,8 +84,16 @@ class Box:
         self._generation = 0
         self._local = threading.local()
         self._free = iter(range(1, SLOTS))
-        # Only whole boxes are ever seen under the name that the agent looks for.
-        os.rename(hidden, path)
+        if found is None:
+            # Only whole boxes are ever seen under the name that the agent looks for.
+            os.rename(hidden, path)
+
+    def _reset(self) -> None:
+        """Forgets what the program told that this one replaced (execve); ``rounds`` are its inits."""
+        self.rounds = STATE.unpack_from(self._map, STATE_AT)[3]
+        self._map[STATE_AT : TEXTS["detail"][0]] = bytes(TEXTS["detail"][0] - STATE_AT)
+        for name in ("detail", "identity", "raised", "declared"):
+            self.text(name, "")
 
     def phase(self, code: int, round_: int, now: float | None = None) -> None:
         """Records that the member reached this phase of this round of init."""
@@ -119,10 +127,13 @@ class Box:
         """Replaces one text; what does not fit is cut at the end."""
         offset, room = TEXTS[name]
         data = value.encode("utf-8", "replace")[: room - TEXT.size]
-        lock, _ = TEXT.unpack_from(self._map, offset)
-        TEXT.pack_into(self._map, offset, lock + 1, len(data))
-        self._map[offset + TEXT.size : offset + TEXT.size + len(data)] = data
-        TEXT.pack_into(self._map, offset, lock + 2, len(data))
+        start = offset + TEXT.size
+        with self._writing:
+            # Even: an exception out of a signal's handler may have ended a writer half-way.
+            lock = TEXT.unpack_from(self._map, offset)[0] & ~1
+            TEXT.pack_into(self._map, offset, lock + 1, len(data))
+            self._map[start : start + len(data)] = data
+            TEXT.pack_into(self._map, offset, lock + 2, len(data))
 
     def agent(self) -> tuple[float, int, int]:
         """What the agent wrote: its heartbeat (s), rounds let through, verdict."""
@@ -132,6 +143,34 @@ class Box:
     def verdict(self) -> str:
         """The text that the agent left for this member's user."""
         return read_text(self._map, "verdict") or ""
+
+
+def _mine(path: str, started: int) -> mmap.mmap | None:
+    """The box that this very process made before it executed another program; else None."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if os.fstat(fd).st_size != SIZE:
+            return None
+        box = mmap.mmap(fd, SIZE)
+    finally:
+        os.close(fd)
+    magic, version, pid, ticks = HEADER.unpack_from(box, 0)[:4]
+    return box if (magic, version, pid, ticks) == (MAGIC, VERSION, os.getpid(), started) else None
+
+
+def _allocate(path: str) -> mmap.mmap:
+    fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, SIZE)
+        return mmap.mmap(fd, SIZE)
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
 
 
 class Slot:

@@ -46,7 +46,11 @@ def _adapters() -> dict[str, ModuleType]:
 
 def _line_buffered() -> None:
     """Output to our pipe is buffered by the line, as on a terminal, so that logs come at once."""
-    if os.environ.get("ALLABOARD_STDOUT") == "%d" % os.fstat(1).st_ino:
+    try:
+        pipe = "%d" % os.fstat(1).st_ino
+    except OSError:  # started without a standard output
+        return
+    if os.environ.get("ALLABOARD_STDOUT") == pipe:
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(line_buffering=True)

@@ -8,12 +8,12 @@ init itself. Nothing in here raises into the user's code but the gate's SystemEx
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 import threading
+import time
 
-from . import gate, stackdump
+from . import gate, stackdump, texts
 from .blackbox import SUFFIX, Box
 
 TYPE_CHECKING = False
@@ -36,6 +36,7 @@ class _Process:
         self.worker = int(os.environ.get("ALLABOARD_WORKER", "0"))
         self.gated = os.environ.get("ALLABOARD_GATE", "")
         self.round = 0
+        self.told: BaseException | None = None
         self.notes: dict[str, str] = {}
         self.depth = 0
 
@@ -45,10 +46,14 @@ class _Process:
             return
         try:
             signum, fd = stackdump.register(self.folder)
-            self.box = Box(os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX)), signum, fd)
         except (OSError, ValueError, RuntimeError):
+            signum, fd = 0, -1
+        try:
+            self.box = Box(os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX)), signum, fd)
+        except (OSError, ValueError):
             self.folder = ""  # no room or no right: the job goes on, seen from outside only
             return
+        self.round = self.box.rounds
         self.identify()
         self.phase(STARTED)
 
@@ -61,14 +66,7 @@ class _Process:
     def identify(self) -> None:
         """Writes who this is: script, Python, and what the hooks noted of the framework."""
         if self.box is not None:
-            facts = {
-                "worker": self.worker,
-                "argv": sys.argv[:8] if hasattr(sys, "argv") else [],
-                "python": sys.version.split()[0],
-                "host": os.uname().nodename,
-                "notes": self.notes,
-            }
-            self.box.text("identity", json.dumps(facts))
+            self.box.text("identity", texts.identity(self.worker, dict(self.notes)))
 
     def phase(self, code: int) -> None:
         if self.box is not None:
@@ -110,14 +108,19 @@ def arrive(declared: Declared) -> None:
         return
     try:
         here.round += 1
-        here.box.text("declared", _fitting(declared))
+        here.box.text("declared", texts.declared(declared))
         here.box.text("detail", str(declared.get("call", "")))
         here.phase(ARRIVED)
+        held = _held(declared)
     except Exception as error:
         here.note("arrive", repr(error))
         return
-    if _held(declared):
-        gate.wait(here.box, here.round)
+    if held:
+        try:
+            gate.wait(here.box, here.round)
+        except BaseException:
+            here.depth -= 1  # the program may catch it and try once more
+            raise
     here.phase(JOINING)
 
 
@@ -154,18 +157,10 @@ def raised(
     """Records the exception that ends the main thread, with the frame that raised it."""
     if here.box is None or threading.current_thread() is not threading.main_thread():
         return
-    frames: list[tuple[str, int, str]] = []
-    while traceback is not None and len(frames) < 200:
-        code = traceback.tb_frame.f_code
-        frames.append((code.co_filename, traceback.tb_lineno, code.co_name))
-        traceback = traceback.tb_next
-    facts = {
-        "type": getattr(kind, "__name__", str(kind)),
-        "message": _text(value)[:2000],
-        "at": __import__("time").monotonic(),
-        "frames": frames[::-1][:40],
-    }
-    here.box.text("raised", json.dumps(facts))
+    if here.told is value:
+        return  # at the interpreter's end, which may come much later: the first time is the true one
+    here.told = value
+    here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
 
 
 def operation(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -213,18 +208,3 @@ def joining(
             joined(succeeded)
 
     return inside
-
-
-def _fitting(declared: Declared) -> str:
-    """As JSON; a cluster too large for the box is left out and counted instead."""
-    text = json.dumps(declared)
-    if len(text) > 40000:
-        text = json.dumps(dict(declared, cluster={}, cluster_size=len(declared["cluster"])))
-    return text
-
-
-def _text(value: object) -> str:
-    try:
-        return str(value)
-    except Exception as error:
-        return "<%s in str()>" % type(error).__name__

@@ -29,11 +29,15 @@ def register(folder: str) -> tuple[int, int]:
     if not free:
         return 0, -1
     path = os.path.join(folder, "%d%s" % (os.getpid(), SUFFIX))
-    low = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    # The file may be there: a program that executes another one in its place keeps its pid.
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
-    finally:
-        os.close(low)
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
+    except OSError:  # `ulimit -n` is lower than that
+        pass
+    else:
+        os.close(fd)
+        fd = high
     faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
     return free[0], fd
 
