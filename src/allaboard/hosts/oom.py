@@ -39,4 +39,11 @@ def count(file: Path | None) -> int:
         lines = file.read_text().splitlines() if file else []
     except OSError:
         return 0
-    return next((int(v) for k, _, v in (x.partition(" ") for x in lines) if k == "oom_kill"), 0)
+    return next(
+        (
+            int(v)
+            for k, _, v in (x.partition(" ") for x in lines)
+            if k == "oom_kill" and v.isdigit()
+        ),
+        0,
+    )
