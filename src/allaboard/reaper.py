@@ -83,12 +83,13 @@ class _Reaper:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def loop(self) -> None:
+        agent = self.agent.fileno()
         while True:
-            ready, _, _ = select.select([self.agent, self.awake], [], [])
+            ready, _, _ = select.select([agent, self.awake], [], [])
             if self.awake in ready:
                 self._drain()
                 self._reap()
-            if self.agent in ready:
+            if agent in ready:
                 try:
                     data, fds, _, _ = socket.recv_fds(self.agent, MESSAGE_BYTES, 4)
                 except OSError:
@@ -186,6 +187,7 @@ class _Reaper:
 
 def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
     """In the child: its session, its output, its environment; then the program."""
+    what = ""
     try:
         os.setsid()
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -193,14 +195,18 @@ def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
         for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for fd, number in zip(fds, (1, 2), strict=True):
-            os.dup2(fd, number)
+        for fd, standard in zip(fds, (1, 2), strict=True):
+            os.dup2(fd, standard)
             os.close(fd)
         environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
-        os.chdir(message["folder"])
-        os.execvpe(message["command"][0], message["command"], environment)
+        what = message["folder"]
+        os.chdir(what)
+        what = message["command"][0]
+        os.execvpe(what, message["command"], environment)
     except BaseException as error:
-        os.write(report, str(error).encode()[:4000])
+        # What was asked for: the error names the last folder of PATH that was tried.
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        os.write(report, f"{what}: {said}".encode(errors="replace")[:4000])
         os._exit(127)
 
 
@@ -219,7 +225,7 @@ def _below(root: int) -> list[int]:
     while queue:
         pid = queue.pop()
         found.append(pid)
-        queue += parents.get(pid, ())
+        queue += parents.pop(pid, ())  # popped: a pid reused between two reads closes no circle
     return found
 
 

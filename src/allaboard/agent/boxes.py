@@ -44,9 +44,10 @@ class OpenBox:
             self.map = mmap.mmap(fd, layout.SIZE)
         finally:
             os.close(fd)
-        head = layout.HEADER.unpack_from(self.map, 0)
-        magic, version, self.pid, self.started, self.born, self.main_thread = head[:6]
-        self.signum, self.stack_fd = head[6:]
+        self.pid: int
+        self.started: int
+        magic, version, self.pid, self.started = layout.HEADER.unpack_from(self.map, 0)[:4]
+        self._writer()
         if magic != layout.MAGIC or version != layout.VERSION or path.stem != str(self.pid):
             raise ValueError(f"{path}: not a black box of version {layout.VERSION}")
         self.stacks = path.with_suffix(".stacks")
@@ -57,6 +58,7 @@ class OpenBox:
 
     def read(self) -> BoxReading:
         """One look."""
+        self._writer()
         if self._changed("identity"):
             self.identity = _decode(self._texts["identity"][1], _Identity) or self.identity
         if self._changed("declared"):
@@ -95,6 +97,16 @@ class OpenBox:
         layout.TEXT.pack_into(self.map, offset, lock + 1, len(data))
         self.map[start : start + len(data)] = data
         layout.TEXT.pack_into(self.map, offset, lock + 2, len(data))
+
+    def _writer(self) -> None:
+        """Its birth, main thread, signal and file for stacks: another program that the process
+        executes in its place writes them anew."""
+        self.born: float
+        self.main_thread: int
+        self.signum: int
+        self.stack_fd: int
+        writer = layout.HEADER.unpack_from(self.map, 0)[4:]
+        self.born, self.main_thread, self.signum, self.stack_fd = writer
 
     def _state(self) -> tuple[int, float, int]:
         for _ in range(4):

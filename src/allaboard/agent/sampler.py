@@ -62,7 +62,10 @@ async def _ask(box: OpenBox) -> tuple[Frame, ...]:
             os.close(pidfd)
     except OSError:
         return ()
-    return parse_faulthandler(await _answer(box.stacks), box.main_thread)
+    try:
+        return parse_faulthandler(await _answer(box.stacks), box.main_thread)
+    except OSError:  # the job ended meanwhile, and its folder is gone
+        return ()
 
 
 async def _answer(file: Path) -> str:

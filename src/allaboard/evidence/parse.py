@@ -15,8 +15,9 @@ _FRAME = re.compile(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
 def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
     """The frames of the thread ``main_thread`` (its pthread id), innermost first.
 
-    Falls back to the last thread of the dump: CPython lists threads newest first. The format is
-    that of CPython's ``_Py_DumpTracebackThreads``. Empty when the text holds no frame.
+    Where ``main_thread`` is 0, unknown, it is the last thread of the dump: CPython lists threads newest
+    first. Empty when that thread is not in the text, which ends after a hundred threads. The format is
+    that of CPython's ``_Py_DumpTracebackThreads``.
     """
     threads: dict[int, list[Frame]] = {}
     current: list[Frame] | None = None
@@ -26,9 +27,9 @@ def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
         elif current is not None and (found := _FRAME.match(line)):
             number = int(found[2]) if found[2].isdigit() else 0
             current.append(Frame(found[1], number, found[3]))
-    if main_thread in threads:
-        return tuple(threads[main_thread])
-    return tuple(list(threads.values())[-1]) if threads else ()
+    if main_thread == 0 and threads:
+        return tuple(list(threads.values())[-1])
+    return tuple(threads.get(main_thread, ()))
 
 
 class _SpyFrame(msgspec.Struct):

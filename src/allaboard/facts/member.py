@@ -37,6 +37,9 @@ class Phase(IntEnum):
     """The process is gone."""
 
 
+_PROBE = "/allaboard/probe/"
+
+
 class Frame(msgspec.Struct, frozen=True):
     """One Python frame; ``text`` is its source line where it could be read."""
 
@@ -48,7 +51,7 @@ class Frame(msgspec.Struct, frozen=True):
     @property
     def is_user(self) -> bool:
         """Whether it is the user's own code: neither standard library, nor installed, nor ours."""
-        foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/allaboard/probe/")
+        foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", _PROBE)
         return not self.file.startswith("<frozen") and not any(p in self.file for p in foreign)
 
     def __str__(self) -> str:

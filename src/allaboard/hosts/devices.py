@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 
 
 def devices(environment: Mapping[str, str], root: Path = Path("/proc/driver/nvidia/gpus")) -> int:
     """How many GPUs a worker started here would see: CUDA_VISIBLE_DEVICES, else the driver's list."""
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return len([d for d in visible.split(",") if d.strip() not in ("", "-1")])
+    listed = environment.get("CUDA_VISIBLE_DEVICES")
+    if listed is not None:
+        return len(_visible(listed))
     return len(list(root.iterdir())) if root.is_dir() else 0
 
 
-def share(environment: Mapping[str, str], local_rank: int, workers: int) -> str | None:
+def _visible(listed: str) -> list[str]:
+    """CUDA sees the devices before the first entry that names none."""
+    names = (name.strip() for name in listed.split(","))
+    return list(takewhile(lambda name: name not in ("", "-1"), names))
+
+
+def share(
+    environment: Mapping[str, str],
+    local_rank: int,
+    workers: int,
+    root: Path = Path("/proc/driver/nvidia/gpus"),
+) -> str | None:
     """The devices of one worker among ``workers`` of this host, as CUDA_VISIBLE_DEVICES takes them.
 
     None where there is no GPU, or one worker alone.
     """
-    count = devices(environment)
+    count = devices(environment, root)
     if count == 0 or workers < 2:
         return None
     listed = environment.get("CUDA_VISIBLE_DEVICES")
-    names = listed.split(",") if listed is not None else [str(i) for i in range(count)]
+    names = _visible(listed) if listed is not None else [str(i) for i in range(count)]
     each = max(1, count // workers)
     mine = [names[(local_rank * each + i) % count] for i in range(each)]
     return ",".join(mine)

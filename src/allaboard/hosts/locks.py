@@ -8,8 +8,9 @@ from pathlib import Path
 
 from allaboard.facts import LockWait
 
-# "1: FLOCK ADVISORY WRITE 123 08:01:42 0 EOF"; a line with "->" waits for the one above it.
-_LINE = re.compile(r"^(\d+): (-> )?\S+\s+\S+\s+\S+\s+(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ")
+# "1: FLOCK ADVISORY WRITE 123 08:01:42 0 EOF"; a line with "->" waits for the one above it. Who waits
+# behind another that waits is indented by one more space.
+_LINE = re.compile(r"^(\d+): +(-> )?\S+\s+\S+\s+\S+\s+(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ")
 
 
 def lock_waits(text: str | None = None) -> tuple[LockWait, ...]:

@@ -12,19 +12,19 @@ from pathlib import Path
 _ROOT = Path("/sys/fs/cgroup")
 
 
-def counter_file(pid: int) -> Path | None:
+def counter_file(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> Path | None:
     """The file that holds the count for the group of ``pid``; None where there is none."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        lines = (proc / str(pid) / "cgroup").read_text().splitlines()
     except OSError:
         return None
     for line in lines:
         _, controllers, path = line.split(":", 2)
         inside = path.lstrip("/")
         if controllers == "":
-            candidates = [_ROOT / inside / "memory.events.local", _ROOT / inside / "memory.events"]
+            candidates = [root / inside / "memory.events.local", root / inside / "memory.events"]
         elif "memory" in controllers.split(","):
-            candidates = [_ROOT / "memory" / inside / "memory.oom_control"]
+            candidates = [root / "memory" / inside / "memory.oom_control"]
         else:
             continue
         for file in candidates:
@@ -39,4 +39,11 @@ def count(file: Path | None) -> int:
         lines = file.read_text().splitlines() if file else []
     except OSError:
         return 0
-    return next((int(v) for k, _, v in (x.partition(" ") for x in lines) if k == "oom_kill"), 0)
+    return next(
+        (
+            int(v)
+            for k, _, v in (x.partition(" ") for x in lines)
+            if k == "oom_kill" and v.isdigit()
+        ),
+        0,
+    )

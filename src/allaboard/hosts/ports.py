@@ -31,9 +31,10 @@ def reserve(count: int, first: int = FIRST, last: int | None = None) -> list[soc
 
     Raises NoFreePort where the range does not hold so many.
     """
-    last = last if last is not None else ephemeral_start()
-    if last - first < count:
-        first = 1024
+    if last is None:
+        last = ephemeral_start()
+        if last - first < count:
+            first = 1024
     order = list(range(first, last))
     begin = random.randrange(len(order)) if order else 0
     held: list[socket.socket] = []

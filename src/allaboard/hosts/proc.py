@@ -37,7 +37,8 @@ def io_bytes(pid: int) -> int:
         lines = Path(f"/proc/{pid}/io").read_text().split("\n", 2)
     except OSError:
         return 0
-    return sum(int(line.partition(":")[2]) for line in lines[:2])
+    numbers = (line.partition(":")[2].strip() for line in lines[:2])
+    return sum(int(n) for n in numbers if n.isdigit())
 
 
 def catches(pid: int, signum: int) -> bool:
@@ -73,8 +74,9 @@ def descendants(root: int) -> dict[int, ProcStat]:
     queue = list(children[root])
     while queue:
         pid = queue.pop(0)
-        found[pid] = stats[pid]
-        queue += children[pid]
+        if pid not in found:  # a pid that was reused between two reads could close a circle
+            found[pid] = stats[pid]
+            queue += children[pid]
     return found
 
 

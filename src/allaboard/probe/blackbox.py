@@ -20,6 +20,8 @@ Small records carry their generation at both ends; a reader that sees two differ
 Times are CLOCK_MONOTONIC, which all processes of a host share.
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import struct
@@ -60,21 +62,21 @@ TEXTS = {  # name: (offset, bytes)
 class Box:
     """Writes one black box. Never called by more than one process; threads have slots."""
 
-    def __init__(self, path, signum=0, stack_fd=-1):
+    def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
         """Creates the file at ``path``; raises OSError where there is no room or no right."""
         self.path = path
+        self._writing = threading.RLock()
+        self.rounds = 0
+        started = start_ticks(os.getpid())
+        found = _mine(path, started)
         hidden = path + ".new"
-        fd = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(fd, 0, SIZE)
-            self._map = mmap.mmap(fd, SIZE)
-        except BaseException:
-            os.unlink(hidden)
-            raise
-        finally:
-            os.close(fd)
+        if found is None:
+            self._map = _allocate(hidden)
+        else:
+            self._map = found
+            self._reset()
         HEADER.pack_into(
-            self._map, 0, MAGIC, VERSION, os.getpid(), start_ticks(os.getpid()), monotonic(),
+            self._map, 0, MAGIC, VERSION, os.getpid(), started, monotonic(),
             threading.main_thread().ident or 0, signum, stack_fd,
         )  # fmt: skip
         self.steps = 0
@@ -82,10 +84,18 @@ class Box:
         self._generation = 0
         self._local = threading.local()
         self._free = iter(range(1, SLOTS))
-        # Only whole boxes are ever seen under the name that the agent looks for.
-        os.rename(hidden, path)
+        if found is None:
+            # Only whole boxes are ever seen under the name that the agent looks for.
+            os.rename(hidden, path)
 
-    def phase(self, code, round_, now=None):
+    def _reset(self) -> None:
+        """Forgets what the program told that this one replaced (execve); ``rounds`` are its inits."""
+        self.rounds = STATE.unpack_from(self._map, STATE_AT)[3]
+        self._map[STATE_AT : TEXTS["detail"][0]] = bytes(TEXTS["detail"][0] - STATE_AT)
+        for name in ("detail", "identity", "raised", "declared"):
+            self.text(name, "")
+
+    def phase(self, code: int, round_: int, now: float | None = None) -> None:
         """Records that the member reached this phase of this round of init."""
         self._generation += 1
         self.phase_code = code
@@ -94,40 +104,73 @@ class Box:
             self._generation,
         )  # fmt: skip
 
-    def step(self):
+    def step(self) -> None:
         """Counts one finished step."""
         self.steps = n = self.steps + 1
         now = monotonic()
         STEP.pack_into(self._map, STEP_AT, n, n, now, n)
         TIME.pack_into(self._map, RING_AT + (n % RING) * 8, now)
 
-    def slot(self):
+    def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""
+        slot: Slot | None
         try:
-            return self._local.slot
+            slot = self._local.slot
         except AttributeError:
             main = threading.current_thread() is threading.main_thread()
             index = 0 if main else next(self._free, None)
             slot = None if index is None else Slot(self._map, SLOTS_AT + index * SLOT_BYTES)
             self._local.slot = slot
-            return slot
+        return slot
 
-    def text(self, name, value):
+    def text(self, name: str, value: str) -> None:
         """Replaces one text; what does not fit is cut at the end."""
         offset, room = TEXTS[name]
         data = value.encode("utf-8", "replace")[: room - TEXT.size]
-        lock, _ = TEXT.unpack_from(self._map, offset)
-        TEXT.pack_into(self._map, offset, lock + 1, len(data))
-        self._map[offset + TEXT.size : offset + TEXT.size + len(data)] = data
-        TEXT.pack_into(self._map, offset, lock + 2, len(data))
+        start = offset + TEXT.size
+        with self._writing:
+            # Even: an exception out of a signal's handler may have ended a writer half-way.
+            lock = TEXT.unpack_from(self._map, offset)[0] & ~1
+            TEXT.pack_into(self._map, offset, lock + 1, len(data))
+            self._map[start : start + len(data)] = data
+            TEXT.pack_into(self._map, offset, lock + 2, len(data))
 
-    def agent(self):
+    def agent(self) -> tuple[float, int, int]:
         """What the agent wrote: its heartbeat (s), rounds let through, verdict."""
-        return AGENT.unpack_from(self._map, AGENT_AT)
+        heard, let_through, verdict = AGENT.unpack_from(self._map, AGENT_AT)
+        return heard, let_through, verdict
 
-    def verdict(self):
+    def verdict(self) -> str:
         """The text that the agent left for this member's user."""
         return read_text(self._map, "verdict") or ""
+
+
+def _mine(path: str, started: int) -> mmap.mmap | None:
+    """The box that this very process made before it executed another program; else None."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if os.fstat(fd).st_size != SIZE:
+            return None
+        box = mmap.mmap(fd, SIZE)
+    finally:
+        os.close(fd)
+    magic, version, pid, ticks = HEADER.unpack_from(box, 0)[:4]
+    return box if (magic, version, pid, ticks) == (MAGIC, VERSION, os.getpid(), started) else None
+
+
+def _allocate(path: str) -> mmap.mmap:
+    fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, SIZE)
+        return mmap.mmap(fd, SIZE)
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
 
 
 class Slot:
@@ -135,20 +178,20 @@ class Slot:
 
     __slots__ = ("_map", "_offset", "count", "depth")
 
-    def __init__(self, map_, offset):
+    def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_
         self._offset = offset
         self.count = 0
         self.depth = 0
 
-    def enter(self, name):
+    def enter(self, name: bytes) -> None:
         """Enters an operation; ``name`` is bytes."""
         self.depth += 1
         if self.depth == 1:
             self.count = n = self.count + 1
             OP.pack_into(self._map, self._offset, n, monotonic(), 1, name, n)
 
-    def leave(self, name):
+    def leave(self, name: bytes) -> None:
         """Leaves it again."""
         self.depth -= 1
         if self.depth == 0:
@@ -156,7 +199,7 @@ class Slot:
             OP.pack_into(self._map, self._offset, n, monotonic(), 0, name, n)
 
 
-def read_text(map_, name):
+def read_text(map_: mmap.mmap, name: str) -> str | None:
     """One text of a box; None while it is being written."""
     offset, room = TEXTS[name]
     for _ in range(4):
@@ -169,7 +212,7 @@ def read_text(map_, name):
     return None
 
 
-def start_ticks(pid):
+def start_ticks(pid: int) -> int:
     """When a process started, in clock ticks since boot: field 22 of /proc/PID/stat, proc(5)."""
     with open("/proc/%d/stat" % pid, "rb") as file:
         return int(file.read().rpartition(b")")[2].split()[19])

@@ -1,5 +1,7 @@
 """Starts the probe: once per interpreter, a few milliseconds, and silent when anything fails."""
 
+from __future__ import annotations
+
 import atexit
 import importlib
 import os
@@ -8,8 +10,12 @@ import sys
 from . import member
 from .imports import Watch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
 
-def start():
+
+def start() -> None:
     """Hooks this interpreter if it belongs to a job (ALLABOARD_BOX is set); else does nothing."""
     if not os.environ.get("ALLABOARD_BOX"):
         return
@@ -17,9 +23,10 @@ def start():
     before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
     hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
 
-    def importing(name):
-        if before[name] is not None:
-            before[name]()
+    def importing(name: str) -> None:
+        first = before[name]
+        if first is not None:
+            first()
         member.importing(name)
 
     sys.meta_path.insert(0, Watch(adapters, hooks, importing, member.imported))
@@ -30,24 +37,32 @@ def start():
     _watch_end()
 
 
-def _adapters():
+def _adapters() -> dict[str, ModuleType]:
     """Every file of the folder ``adapters``, by the name of its framework."""
     files = os.listdir(os.path.join(os.path.dirname(__file__), "adapters"))
     names = sorted(f[:-3] for f in files if f.endswith(".py") and not f.startswith("_"))
     return {n: importlib.import_module("%s.adapters.%s" % (__package__, n)) for n in names}
 
 
-def _line_buffered():
+def _line_buffered() -> None:
     """Output to our pipe is buffered by the line, as on a terminal, so that logs come at once."""
-    if os.environ.get("ALLABOARD_STDOUT") == "%d" % os.fstat(1).st_ino and sys.stdout is not None:
-        sys.stdout.reconfigure(line_buffering=True)
+    try:
+        pipe = "%d" % os.fstat(1).st_ino
+    except OSError:  # started without a standard output
+        return
+    if os.environ.get("ALLABOARD_STDOUT") == pipe:
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(line_buffering=True)
 
 
-def _watch_end():
+def _watch_end() -> None:
     """Records an exception at the top, and the beginning of the interpreter's end."""
     before = sys.excepthook
 
-    def excepthook(kind, value, traceback):
+    def excepthook(
+        kind: type[BaseException], value: BaseException, traceback: TracebackType | None
+    ) -> None:
         try:
             member.raised(kind, value, traceback)
         except Exception:
@@ -58,7 +73,7 @@ def _watch_end():
     atexit.register(_end)
 
 
-def _end():
+def _end() -> None:
     # A program that replaced sys.excepthook still leaves the exception here.
     value = getattr(sys, "last_value", None)
     if value is not None and member.here.box is not None:

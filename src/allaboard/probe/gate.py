@@ -5,24 +5,47 @@ ends when the agent lets this round through, when the agent's verdict is that th
 or when the agent has not been heard of for ``DEAF`` seconds: then training goes on without it.
 """
 
+from __future__ import annotations
+
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .blackbox import Box
 
 POLL = 0.005
 DEAF = 10.0
 EXIT_ROLL_CALL = 3
 
 
-def wait(box, round_):
+def wait(
+    box: Box,
+    round_: int,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
     """Returns when this round may go on; raises SystemExit(3) when the roll call failed."""
-    arrived = time.monotonic()
+    arrived = now()
     while True:
         heard, let_through, verdict = box.agent()
         if let_through >= round_:
             return
         if verdict:
-            sys.stderr.write(box.verdict() + "\n")
+            _say(box.verdict())
             raise SystemExit(EXIT_ROLL_CALL)
-        if time.monotonic() - max(heard, arrived) > DEAF:
+        if now() - max(heard, arrived) > DEAF:
             return
-        time.sleep(POLL)
+        sleep(POLL)
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (
+        Exception
+    ):  # a program that has closed or replaced it still learns of its end by the code
+        pass

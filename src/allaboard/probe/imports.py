@@ -4,59 +4,110 @@ A finder at the head of sys.meta_path asks the other finders for the module and 
 loader's exec_module, on the instance: everything else about the module stays as it was.
 """
 
+from __future__ import annotations
+
 import sys
+from _thread import get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    Hook = Callable[[Any], None]
 
 
 class Watch:
     """``announce`` maps a top-level name to a call before and after its import; ``hooks`` maps a
     module to a call with that module, right after it has executed."""
 
-    def __init__(self, announce, hooks, importing, imported):
+    def __init__(
+        self,
+        announce: Mapping[str, object],
+        hooks: Mapping[str, Hook],
+        importing: Callable[[str], None],
+        imported: Callable[[str, str], None],
+    ) -> None:
         self._announce = announce
         self._hooks = hooks
         self._importing = importing
         self._imported = imported
         self._wanted = set(announce) | set(hooks)
+        self._asking: set[tuple[int, str]] = set()
 
-    def find_spec(self, name, path=None, target=None):
-        """The meta path protocol. Costs one set look-up for every other module."""
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The meta path protocol. Costs one set look-up for every other module.
+
+        Many programs only ask whether a framework is there (importlib.util.find_spec): a module
+        stays wanted until it executes.
+        """
         if name not in self._wanted:
             return None
-        self._wanted.discard(name)
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec = find(name, path, target)
-            if spec is not None:
-                self._wrap(name, spec.loader)
-                return spec
-        self._wanted.add(name)
-        return None
+        key = (get_ident(), name)
+        if key in self._asking:  # another finder searches the whole path again
+            return None
+        self._asking.add(key)
+        try:
+            for finder in sys.meta_path:
+                find = getattr(finder, "find_spec", None)
+                if finder is self or find is None:
+                    continue
+                spec: ModuleSpec | None = find(name, path, target)
+                if spec is not None:
+                    self._wrap(name, spec.loader)
+                    return spec
+            return None
+        finally:
+            self._asking.discard(key)
 
-    def _wrap(self, name, loader):
+    def _wrap(self, name: str, loader: Any) -> None:
         execute = getattr(loader, "exec_module", None)
         if execute is None:
             return
 
-        def exec_module(module):
+        def exec_module(module: ModuleType) -> None:
+            if module.__name__ != name:  # a loader that serves many modules, as zipimport's does
+                execute(module)
+                return
             try:
                 del loader.exec_module
             except AttributeError:
                 pass
-            if name in self._announce:
-                self._importing(name)
-            execute(module)
-            hook = self._hooks.get(name)
-            if hook is not None:
-                try:
-                    hook(module)
-                except Exception as error:  # the user's import must succeed whatever we do
-                    self._imported(name, "%s: %s" % (type(error).__name__, error))
-            if name in self._announce:
-                self._imported(name, "")
+            self._execute(name, execute, module)
 
         try:
             loader.exec_module = exec_module
         except AttributeError:
             pass
+
+    def _execute(self, name: str, execute: Hook, module: ModuleType) -> None:
+        announced = name in self._announce
+        self._wanted.discard(name)
+        if announced:
+            self._safely(name, self._importing, name)
+        try:
+            execute(module)
+        except BaseException:
+            self._wanted.add(name)  # the program may try again
+            if announced:
+                self._safely(name, self._imported, name, "")
+            raise
+        hook = self._hooks.get(name)
+        if hook is not None:
+            self._safely(name, hook, module)
+        if announced:
+            self._safely(name, self._imported, name, "")
+
+    def _safely(self, name: str, call: Callable[..., None], *arguments: object) -> None:
+        """The user's import must succeed whatever we do."""
+        try:
+            call(*arguments)
+        except Exception as error:
+            try:
+                self._imported(name, "%s: %s" % (type(error).__name__, error))
+            except Exception:
+                pass

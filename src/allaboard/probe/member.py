@@ -5,14 +5,24 @@ subprocess, a rank made by multiprocessing) lies dormant, without one, until it 
 init itself. Nothing in here raises into the user's code but the gate's SystemExit.
 """
 
+from __future__ import annotations
+
 import functools
-import json
 import os
 import sys
 import threading
+import time
 
-from . import gate, stackdump
+from . import gate, stackdump, texts
 from .blackbox import SUFFIX, Box
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any
+
+    Declared = dict[str, Any]
 
 STARTED, IMPORTING, IMPORTED, ARRIVED, JOINING, JOINED, TRAINING, LEAVING = range(1, 9)
 
@@ -20,51 +30,49 @@ STARTED, IMPORTING, IMPORTED, ARRIVED, JOINING, JOINED, TRAINING, LEAVING = rang
 class _Process:
     """The state of this process; one instance, ``here``."""
 
-    def __init__(self):
-        self.box = None
+    def __init__(self) -> None:
+        self.box: Box | None = None
         self.folder = os.environ.get("ALLABOARD_BOX", "")
         self.worker = int(os.environ.get("ALLABOARD_WORKER", "0"))
         self.gated = os.environ.get("ALLABOARD_GATE", "")
         self.round = 0
-        self.notes = {}
+        self.told: BaseException | None = None
+        self.notes: dict[str, str] = {}
         self.depth = 0
 
-    def wake(self):
+    def wake(self) -> None:
         """Makes this process a member with a black box of its own, if it is not one yet."""
         if self.box is not None or not self.folder:
             return
         try:
             signum, fd = stackdump.register(self.folder)
-            self.box = Box(os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX)), signum, fd)
         except (OSError, ValueError, RuntimeError):
+            signum, fd = 0, -1
+        try:
+            self.box = Box(os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX)), signum, fd)
+        except (OSError, ValueError):
             self.folder = ""  # no room or no right: the job goes on, seen from outside only
             return
+        self.round = self.box.rounds
         self.identify()
         self.phase(STARTED)
 
-    def sleep(self):
+    def sleep(self) -> None:
         """In a forked child: the parent's box is the parent's."""
         self.box = None
         self.round = 0
         self.depth = 0
 
-    def identify(self):
+    def identify(self) -> None:
         """Writes who this is: script, Python, and what the hooks noted of the framework."""
         if self.box is not None:
-            facts = {
-                "worker": self.worker,
-                "argv": sys.argv[:8] if hasattr(sys, "argv") else [],
-                "python": sys.version.split()[0],
-                "host": os.uname().nodename,
-                "notes": self.notes,
-            }
-            self.box.text("identity", json.dumps(facts))
+            self.box.text("identity", texts.identity(self.worker, dict(self.notes)))
 
-    def phase(self, code):
+    def phase(self, code: int) -> None:
         if self.box is not None:
             self.box.phase(code, self.round)
 
-    def note(self, key, value):
+    def note(self, key: str, value: str) -> None:
         self.notes[key] = value
         self.identify()
 
@@ -72,13 +80,13 @@ class _Process:
 here = _Process()
 
 
-def importing(name):
+def importing(name: str) -> None:
     if here.box is not None and here.box.phase_code < ARRIVED:
         here.box.text("detail", name)
         here.phase(IMPORTING)
 
 
-def imported(name, trouble):
+def imported(name: str, trouble: str) -> None:
     module = sys.modules.get(name)
     if trouble:
         here.note("hook " + name, trouble)
@@ -89,7 +97,7 @@ def imported(name, trouble):
         here.phase(IMPORTED)
 
 
-def arrive(declared):
+def arrive(declared: Declared) -> None:
     """Called on entry to a framework's init, with what the member told it. Returns when the
     member may go on; raises SystemExit(3) when the roll call has failed."""
     here.depth += 1
@@ -100,32 +108,37 @@ def arrive(declared):
         return
     try:
         here.round += 1
-        here.box.text("declared", _fitting(declared))
+        here.box.text("declared", texts.declared(declared))
         here.box.text("detail", str(declared.get("call", "")))
         here.phase(ARRIVED)
+        held = _held(declared)
     except Exception as error:
         here.note("arrive", repr(error))
         return
-    if _held(declared):
-        gate.wait(here.box, here.round)
+    if held:
+        try:
+            gate.wait(here.box, here.round)
+        except BaseException:
+            here.depth -= 1  # the program may catch it and try once more
+            raise
     here.phase(JOINING)
 
 
-def _held(declared):
+def _held(declared: Declared) -> bool:
     """Whether to wait at the gate: "all" where every member is ours, "local" where they may be."""
     if declared.get("world_size", 0) < 2 and here.gated != "all":
         return False
     return here.gated == "all" or (here.gated == "local" and bool(declared.get("local")))
 
 
-def joined(succeeded):
+def joined(succeeded: bool) -> None:
     """Called on exit from a framework's init."""
     here.depth -= 1
     if here.depth == 0:
         here.phase(JOINED if succeeded else IMPORTED)
 
 
-def step():
+def step() -> None:
     """Called after each training step of the framework."""
     box = here.box
     if box is not None:
@@ -134,34 +147,28 @@ def step():
         box.step()
 
 
-def leaving():
+def leaving() -> None:
     here.phase(LEAVING)
 
 
-def raised(kind, value, traceback):
+def raised(
+    kind: type[BaseException], value: BaseException, traceback: TracebackType | None
+) -> None:
     """Records the exception that ends the main thread, with the frame that raised it."""
     if here.box is None or threading.current_thread() is not threading.main_thread():
         return
-    frames = []
-    while traceback is not None and len(frames) < 200:
-        code = traceback.tb_frame.f_code
-        frames.append([code.co_filename, traceback.tb_lineno, code.co_name])
-        traceback = traceback.tb_next
-    facts = {
-        "type": getattr(kind, "__name__", str(kind)),
-        "message": _text(value)[:2000],
-        "at": __import__("time").monotonic(),
-        "frames": frames[::-1][:40],
-    }
-    here.box.text("raised", json.dumps(facts))
+    if here.told is value:
+        return  # at the interpreter's end, which may come much later: the first time is the true one
+    here.told = value
+    here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
 
 
-def operation(name, call):
+def operation(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """``call`` wrapped so that the box shows the thread inside of it; same signature, same result."""
     label = name.encode()[:60]
 
     @functools.wraps(call)
-    def inside(*args, **kwargs):
+    def inside(*args: Any, **kwargs: Any) -> Any:
         box = here.box
         slot = box.slot() if box is not None else None
         if slot is None:
@@ -175,16 +182,18 @@ def operation(name, call):
     return inside
 
 
-def joining(call, declare):
+def joining(
+    call: Callable[..., Any],
+    declare: Callable[[tuple[Any, ...], dict[str, Any]], Declared | None],
+) -> Callable[..., Any]:
     """An init function wrapped by the roll call; ``declare(args, kwargs)`` says what it was told."""
 
     @functools.wraps(call)
-    def inside(*args, **kwargs):
+    def inside(*args: Any, **kwargs: Any) -> Any:
         try:
             declared = declare(args, kwargs)
-        except (
-            Exception
-        ) as error:  # an argument that we do not understand is the framework's to judge
+        except Exception as error:
+            # An argument that we do not understand is the framework's to judge.
             here.note("declare", repr(error))
             declared = None
         if declared is None:
@@ -199,18 +208,3 @@ def joining(call, declare):
             joined(succeeded)
 
     return inside
-
-
-def _fitting(declared):
-    """As JSON; a cluster too large for the box is left out and counted instead."""
-    text = json.dumps(declared)
-    if len(text) > 40000:
-        text = json.dumps(dict(declared, cluster={}, cluster_size=len(declared["cluster"])))
-    return text
-
-
-def _text(value):
-    try:
-        return str(value)
-    except Exception as error:
-        return "<%s in str()>" % type(error).__name__

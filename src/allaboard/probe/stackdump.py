@@ -5,6 +5,8 @@ code holds the GIL, which is where TensorFlow's start-up hangs. The agent sends 
 after it has seen, in /proc, that the handler is ours and that the file descriptor still is our file.
 """
 
+from __future__ import annotations
+
 import faulthandler
 import fcntl
 import os
@@ -15,7 +17,7 @@ FIRST_FD = 200
 """Far from the numbers that programs close or reuse by hand."""
 
 
-def register(folder):
+def register(folder: str) -> tuple[int, int]:
     """Registers the handler; returns (signal number, file descriptor), (0, -1) where all are taken.
 
     Raises OSError where the file cannot be made.
@@ -27,16 +29,20 @@ def register(folder):
     if not free:
         return 0, -1
     path = os.path.join(folder, "%d%s" % (os.getpid(), SUFFIX))
-    low = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    # The file may be there: a program that executes another one in its place keeps its pid.
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
-    finally:
-        os.close(low)
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
+    except OSError:  # `ulimit -n` is lower than that
+        pass
+    else:
+        os.close(fd)
+        fd = high
     faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
     return free[0], fd
 
 
-def _caught():
+def _caught() -> int:
     """Signals that this process catches or ignores, as a bit mask; proc(5), SigCgt and SigIgn."""
     mask = 0
     with open("/proc/self/status", "rb") as file:

@@ -5,17 +5,24 @@ JAX reads JAX_COORDINATOR_ADDRESS from the environment and nothing else of it; u
 them out, so that `jax.distributed.initialize()` works unchanged.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 
 from .. import member
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def ports(size):
+
+def ports(size: int) -> int:
     return 1
 
 
-def environment(index, size, ports):
+def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
     """The coordinator's address, which jax reads itself, and the two numbers, which we fill in."""
     return {
         "JAX_COORDINATOR_ADDRESS": "127.0.0.1:%d" % ports[0],
@@ -24,13 +31,18 @@ def environment(index, size, ports):
     }
 
 
-def _distributed(module):
+def _distributed(module: Any) -> None:
     call = member.joining(module.State.initialize, _declared)
 
     @functools.wraps(call)
     def initialize(
-        self, coordinator_address=None, num_processes=None, process_id=None, *args, **kwargs
-    ):
+        self: Any,
+        coordinator_address: str | None = None,
+        num_processes: int | None = None,
+        process_id: int | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         if num_processes is None and process_id is None and member.here.box is not None:
             num_processes = _integer("JAX_NUM_PROCESSES")
             process_id = _integer("JAX_PROCESS_ID")
@@ -39,12 +51,12 @@ def _distributed(module):
     module.State.initialize = initialize
 
 
-def _integer(name):
+def _integer(name: str) -> int | None:
     value = os.environ.get(name, "")
     return int(value) if value.isdigit() else None
 
 
-def _declared(args, kwargs):
+def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     address, size, rank = args[1:4]
     address = address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if address is None or size is None or rank is None:

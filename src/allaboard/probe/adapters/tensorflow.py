@@ -4,18 +4,25 @@ Hooked and tried on TensorFlow 2.21. TensorFlow holds the GIL through the whole 
 start, so nothing in here may count on running while it lasts.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 
 from .. import member
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def ports(size):
+
+def ports(size: int) -> int:
     return size
 
 
-def environment(index, size, ports):
+def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
     """TF_CONFIG, as tf.distribute.cluster_resolver.TFConfigClusterResolver reads it."""
     cluster = {"worker": ["127.0.0.1:%d" % port for port in ports]}
     return {
@@ -23,12 +30,12 @@ def environment(index, size, ports):
     }
 
 
-def _strategy(module):
+def _strategy(module: Any) -> None:
     cls = module.CollectiveAllReduceStrategy
     cls.__init__ = member.joining(cls.__init__, _declared)
 
 
-def _declared(args, kwargs):
+def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The cluster that the strategy was given, else the one that TF_CONFIG describes."""
     resolver = kwargs.get("cluster_resolver") or (args[1] if len(args) > 1 else None)
     origin = "cluster_resolver argument" if resolver is not None else "TF_CONFIG"
@@ -60,16 +67,16 @@ def _declared(args, kwargs):
     }
 
 
-def _list(tasks):
+def _list(tasks: dict[int, str] | list[str]) -> list[str]:
     return list(tasks.values()) if isinstance(tasks, dict) else list(tasks)
 
 
-def _function(module):
+def _function(module: Any) -> None:
     call = module.Function.__call__
-    labels = {}
+    labels: dict[str, bytes] = {}
 
     @functools.wraps(call)
-    def inside(self, *args, **kwargs):
+    def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
         box = member.here.box
         slot = box.slot() if box is not None else None
         if slot is None:
@@ -90,7 +97,7 @@ def _function(module):
     module.Function.__call__ = inside
 
 
-def before_import():
+def before_import() -> None:
     """One GPU a worker, where several workers share a host: TensorFlow takes every GPU it sees."""
     devices = os.environ.get("ALLABOARD_DEVICES")
     if devices is not None:

@@ -5,9 +5,16 @@ executed, before anything can take a reference to them. DDP's own all-reduces ru
 backward and are not seen here; a rank that waits there is told by its stack.
 """
 
+from __future__ import annotations
+
 import os
 
 from .. import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 COLLECTIVES = (
     "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object",
@@ -18,11 +25,11 @@ COLLECTIVES = (
 )  # fmt: skip
 
 
-def ports(size):
+def ports(size: int) -> int:
     return 1
 
 
-def environment(index, size, ports):
+def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
     """What torch's env:// rendezvous reads, as torchrun sets it for one host."""
     return {
         "RANK": str(index),
@@ -36,7 +43,7 @@ def environment(index, size, ports):
     }
 
 
-def _distributed(module):
+def _distributed(module: Any) -> None:
     names = set(getattr(module, "__all__", ()))
     for name in COLLECTIVES:
         call = getattr(module, name, None)
@@ -45,7 +52,7 @@ def _distributed(module):
     module.init_process_group = member.joining(module.init_process_group, _declared)
 
 
-def _declared(args, kwargs):
+def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """What init_process_group was told: its arguments first, the environment second."""
     names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
     given = dict(zip(names, args), **kwargs)
@@ -73,14 +80,14 @@ def _declared(args, kwargs):
     }
 
 
-def _local(method, size):
+def _local(method: str, size: int) -> bool:
     """Whether every member is known to run on this host: torchrun says so, or the place does."""
     if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
         return True
     return method.startswith(("tcp://127.", "tcp://localhost:", "tcp://[::1]:"))
 
 
-def _query(method, rank, size):
+def _query(method: str, rank: int, size: int) -> tuple[str, int, int]:
     """tcp://host:port?rank=0&world_size=4, as torch.distributed.rendezvous reads it."""
     from urllib.parse import parse_qs, urlsplit
 
@@ -91,13 +98,13 @@ def _query(method, rank, size):
     return parts._replace(query="").geturl(), rank, size
 
 
-def _optimizer(module):
+def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(_stepped)
 
 
-def _stepped(optimizer, args, kwargs):
+def _stepped(optimizer: object, args: object, kwargs: object) -> None:
     member.step()
 
 

@@ -1,0 +1,92 @@
+"""What the probe tells in words, as JSON that always fits its room: cut JSON would say nothing."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import sys
+from collections import deque
+
+from .blackbox import TEXT, TEXTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Any
+
+WORD = 200
+"""Characters of one argument, note or path."""
+FRAMES = 40
+
+
+def identity(worker: int, notes: Mapping[str, str]) -> str:
+    """Who this is: script, Python, and what the hooks noted of the framework."""
+    argv = sys.argv[:8] if hasattr(sys, "argv") else []
+    facts: dict[str, Any] = {
+        "worker": worker,
+        "argv": [str(a)[:WORD] for a in argv],
+        "python": sys.version.split()[0],
+        "host": os.uname().nodename,
+        "notes": {k: v[:WORD] for k, v in notes.items()},
+    }
+    text = _json(facts)
+    if not _fits("identity", text):
+        text = _json(dict(facts, argv=[], notes={k: v[:32] for k, v in notes.items()}))
+    if not _fits("identity", text):
+        text = _json(dict(facts, argv=[], notes={}))
+    return text
+
+
+def declared(told: dict[str, Any]) -> str:
+    """What a framework's init was told; a cluster too large for the box is counted instead."""
+    text = _json(told)
+    if not _fits("declared", text):
+        text = _json(dict(told, cluster={}, cluster_size=len(told.get("cluster", ()))))
+    return text
+
+
+def exception(
+    kind: type[BaseException], value: BaseException, traceback: TracebackType | None, at: float
+) -> str:
+    """An exception with its frames, innermost first, as many as there is room for."""
+    frames: deque[tuple[str, int, str]] = deque(maxlen=FRAMES)
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        frames.appendleft((code.co_filename[-WORD:], traceback.tb_lineno, code.co_name[:WORD]))
+        traceback = traceback.tb_next
+    facts: dict[str, Any] = {
+        "type": getattr(kind, "__name__", str(kind))[:WORD],
+        "message": _said(value)[:2000],
+        "at": at,
+    }
+    kept = list(frames)
+    text = _json(dict(facts, frames=kept))
+    while kept and not _fits("raised", text):
+        kept = kept[: len(kept) // 2]
+        text = _json(dict(facts, frames=kept))
+    return text
+
+
+def _said(value: BaseException) -> str:
+    try:
+        return str(value)
+    except Exception as error:
+        return "<%s in str()>" % type(error).__name__
+
+
+def _fits(name: str, text: str) -> bool:
+    return len(text.encode("utf-8", "replace")) <= TEXTS[name][1] - TEXT.size
+
+
+def _json(facts: dict[str, Any]) -> str:
+    return json.dumps(facts, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """A rank may be an integer of another library."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # it says itself whether it is one
+    except TypeError:
+        return str(value)

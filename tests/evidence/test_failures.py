@@ -1,0 +1,108 @@
+"""Who began it and who fell; who lost a peer."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from allaboard.evidence.failures import before_init, failed, failures
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.facts import Member
+from allaboard.facts.samples import coming, ended, gathering, held, job, member
+
+CLOSED = ("RuntimeError", "[gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:18334")
+
+
+@pytest.mark.parametrize(
+    ("one", "bad"),
+    [
+        (member(0), False),
+        (ended(0, code=0), False),
+        (ended(0), False),
+        (ended(0, code=1), True),
+        (ended(0, signal=int(signal.SIGKILL)), True),
+        (ended(0, signal=int(signal.SIGTERM), ours=True), False),
+        (ended(0, raised=("ValueError", "x")), True),
+        (ended(0, raised=("ValueError", "x"), ours=True), True),
+        (ended(0, raised=("KeyboardInterrupt", ""), code=0), False),
+        (ended(0, raised=("KeyboardInterrupt", ""), code=130), True),
+    ],
+)
+def test_what_a_failure_is(one: Member, bad: bool) -> None:
+    assert failed(one) is bad
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "lost"),
+    [
+        (*CLOSED, True),
+        ("RuntimeError", "Timed out waiting 30000ms for recv operation to complete", True),
+        ("DistNetworkError", "anything", True),
+        ("UnavailableError", "anything", True),
+        ("RuntimeError", "connectFullMesh failed with ... refused", True),
+        ("ConnectionResetError", "[Errno 104]", True),
+        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", False),
+        ("ValueError", "bad batch", False),
+        ("MemoryError", "", False),
+    ],
+)
+def test_who_lost_a_peer(kind: str, message: str, lost: bool) -> None:
+    assert lost_peer(ended(0, raised=(kind, message))) is lost
+
+
+def test_last_words_speak_where_no_exception_was_kept() -> None:
+    assert lost_peer(ended(0, code=134, last_line="F0000 CoordinationService: peer gone"))
+    assert not lost_peer(ended(0, code=1, last_line="no such file"))
+    assert not lost_peer(member(0))
+
+
+def split(*members: Member) -> tuple[list[int | None], list[int | None]]:
+    found = failures(job(*members))
+    return [m.who.rank for m in found.began], [m.who.rank for m in found.fell]
+
+
+def test_the_one_who_was_killed_began_it() -> None:
+    killed = ended(1, at=95.0, signal=int(signal.SIGKILL))
+    others = [ended(r, at=95.3, raised=CLOSED) for r in (0, 2)]
+    assert split(*others, killed) == ([1], [0, 2])
+
+
+def test_the_cause_may_be_seen_after_its_effect() -> None:
+    raised = ended(1, at=95.4, raised=("ValueError", "bad batch"))
+    assert split(ended(0, at=95.3, raised=CLOSED), raised) == ([1], [0])
+
+
+def test_two_may_begin() -> None:
+    assert split(
+        ended(0, at=95.0, raised=("ValueError", "a")), ended(1, at=96.0, raised=("OSError", "b"))
+    ) == ([0, 1], [])
+
+
+def test_a_bare_exit_code_after_another_failure_is_its_effect() -> None:
+    assert split(ended(0, at=95.0, code=1), ended(1, at=96.0, code=1)) == ([0], [1])
+
+
+def test_a_kill_is_never_an_effect() -> None:
+    oom = ended(1, at=96.0, signal=int(signal.SIGKILL), oom=True)
+    assert split(ended(0, at=95.0, code=1), oom) == ([0, 1], [])
+    sent = ended(1, at=96.0, signal=int(signal.SIGTERM))
+    assert split(ended(0, at=95.0, code=1), sent) == ([0], [1])
+
+
+def test_launchers_pass_on_what_they_saw() -> None:
+    launcher = ended(9, at=96.0, code=1, member={"launcher": True})
+    assert split(ended(0, at=95.0, code=2), launcher) == ([0], [])
+
+
+def test_nobody_failed() -> None:
+    assert split(member(0), ended(1, code=0)) == ([], [])
+
+
+def test_a_failure_before_init_waits_for_those_who_may_come() -> None:
+    fallen = ended(1, at=99.0, code=1, member={"round": 0, "declared": None})
+    assert before_init(gathering(coming(0), fallen), fallen)
+    assert before_init(gathering(held(0), fallen), fallen)
+    assert not before_init(gathering(fallen, launched=1), fallen)
+    assert not before_init(gathering(coming(0), fallen, now=110.0), fallen), "told anyway"
+    assert not before_init(gathering(coming(0), fallen), ended(1, code=1)), "it had joined"

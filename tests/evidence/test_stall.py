@@ -1,0 +1,78 @@
+"""In a job that stands still: who waits, and who is elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.evidence.stall import LOOKS, stall, still, waiting_where, waits
+from allaboard.facts import Frame, Member, Op, Phase
+from allaboard.facts.samples import REDUCE, USER, ended, job, member, stack, stalled, waiting
+
+STEP = Frame("/v/lib/python3.11/site-packages/torch/autograd/graph.py", 824, "_engine_run_backward")
+
+
+def test_who_waits_and_who_is_elsewhere() -> None:
+    found = stall(stalled(waiting(0), member(1, stack=stack(USER)), waiting(2)))
+    assert found is not None
+    assert [m.who.rank for m in found.waiting] == [0, 2]
+    assert [m.who.rank for m in found.elsewhere] == [1]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        job(waiting(0), member(1, stack=stack(USER))),
+        stalled(member(0), member(1)),
+        stalled(waiting(0, phase=Phase.JOINING)),
+        stalled(ended(0, code=0)),
+        stalled(),
+    ],
+    ids=["moves", "nobody looked", "has not joined", "ended", "nobody"],
+)
+def test_there_is_no_stall(view: object) -> None:
+    assert stall(view) is None  # type: ignore[arg-type]
+
+
+def test_launchers_and_the_dead_are_left_out() -> None:
+    found = stall(stalled(waiting(0), waiting(1, launcher=True), ended(2, code=0)))
+    assert found is not None
+    assert len(found.waiting) == 1 and found.elsewhere == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (waiting(0), True),
+        (waiting(0, stack=None), True),
+        (waiting(0, os_state="T"), False),
+        (member(0, stack=stack(REDUCE, USER)), True),
+        (member(0, stack=stack(STEP, USER)), True),
+        (member(0, stack=stack(STEP, USER), cpu=0.9), False),
+        (member(0, stack=stack(USER)), False),
+        (member(0), False),
+        (member(0, op=Op("tf.function train", 3, 90.0)), True),
+        (member(0, op=Op("tf.function train", 3, 90.0), cpu=0.9), False),
+        (member(0, op=Op("tf.function train", 3, 90.0), stack=stack(USER)), False),
+    ],
+)
+def test_who_waits_for_its_peers(one: Member, expected: bool) -> None:
+    assert waits(one) is expected
+
+
+def test_still_needs_looks_at_one_place_and_no_io() -> None:
+    assert still(member(0, stack=stack(USER, samples=LOOKS)))
+    assert not still(member(0, stack=stack(USER, samples=LOOKS - 1)))
+    assert not still(member(0, stack=stack(USER, moving=True)))
+    assert not still(member(0, stack=stack(USER), io=1e6))
+    assert not still(member(0))
+
+
+def test_the_sentence_that_hangs_carry() -> None:
+    one = stall(stalled(waiting(0), member(1, stack=stack(USER))))
+    two = stall(stalled(member(0, stack=stack(STEP, USER)), member(2, stack=stack(STEP, USER))))
+    assert one is not None and two is not None
+    assert waiting_where(one).observed == "rank 0 waits in all_reduce at train.py:41 in train"
+    assert (
+        waiting_where(two).observed
+        == "ranks 0, 2 wait in a training step (gradients) at train.py:41 in train"
+    )

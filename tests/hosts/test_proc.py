@@ -1,0 +1,125 @@
+"""What /proc says of real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from allaboard.hosts import proc
+
+GONE = 2**22 + 1
+"""Above the largest process id that Linux allows."""
+SPEAKER = "import os, sys; print(os.getpid(), flush=True); sys.stdin.readline()"
+PARENT = (
+    f"import subprocess, sys\np = subprocess.Popen([sys.executable, '-c', {SPEAKER!r}])\np.wait()\n"
+)
+
+
+def speaker(code: str = SPEAKER, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def heard(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_look_at_this_process() -> None:
+    seen = proc.stat(os.getpid())
+    assert seen is not None
+    assert (seen.state, seen.ppid) == ("R", os.getppid())
+    used = time.process_time()
+    assert abs(seen.cpu - used) < 5
+    before = proc.stat(os.getppid())
+    assert before is not None and before.started <= seen.started
+
+
+def test_a_name_with_brackets_and_spaces_is_no_trouble(tmp_path: Path) -> None:
+    odd = tmp_path / "a) S 1 (b"
+    odd.symlink_to("/bin/cat")
+    with subprocess.Popen([str(odd)], stdin=subprocess.PIPE) as process:
+        seen = proc.stat(process.pid)
+        assert seen is not None and seen.ppid == os.getpid()
+
+
+def test_descendants_come_parents_first() -> None:
+    with speaker(PARENT) as parent:
+        child = int(heard(parent))
+        found = list(proc.descendants(os.getpid()))
+        assert found.index(parent.pid) < found.index(child)
+        assert list(proc.descendants(parent.pid)) == [child]
+        assert proc.descendants(child) == {}
+
+
+def test_a_process_that_is_gone() -> None:
+    assert proc.stat(GONE) is None
+    assert proc.io_bytes(GONE) == 0
+    assert proc.command_line(GONE) == []
+    assert proc.variable(GONE, "HOME") is None
+    assert not proc.catches(GONE, signal.SIGTERM)
+    assert not proc.points_to(GONE, 1, Path("/dev/null"))
+    assert proc.descendants(GONE) == {}
+
+
+def test_a_process_that_nobody_has_waited_for() -> None:
+    process = subprocess.Popen(["/bin/true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    seen = proc.stat(process.pid)
+    assert seen is not None and seen.state == "Z"
+    assert proc.io_bytes(process.pid) >= 0
+    assert proc.command_line(process.pid) == []
+    assert not proc.catches(process.pid, signal.SIGTERM)
+    process.wait()
+
+
+def test_stopped_is_a_state() -> None:
+    with speaker() as process:
+        heard(process)
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        seen = proc.stat(process.pid)
+        assert seen is not None and seen.state == "T"
+        process.send_signal(signal.SIGCONT)
+
+
+def test_who_catches_a_signal() -> None:
+    code = "import signal; signal.signal(signal.SIGUSR2, print)\n" + SPEAKER
+    with speaker(code) as process:
+        heard(process)
+        assert proc.catches(process.pid, signal.SIGUSR2)
+        assert proc.catches(process.pid, signal.SIGINT), "Python's own KeyboardInterrupt"
+        assert not proc.catches(process.pid, signal.SIGUSR1)
+        assert not proc.catches(process.pid, signal.SIGPIPE), "ignored is not caught"
+        assert not proc.catches(process.pid, signal.SIGRTMAX)
+        assert not proc.catches(process.pid, 1000)
+
+
+def test_where_a_descriptor_points(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    other.write_text("")
+    with mine.open("w") as file:
+        assert proc.points_to(os.getpid(), file.fileno(), mine)
+        assert not proc.points_to(os.getpid(), file.fileno(), other)
+        number = file.fileno()
+    assert not proc.points_to(os.getpid(), number, mine)
+    assert not proc.points_to(os.getpid(), -1, mine)
+
+
+def test_bytes_and_words_of_a_process() -> None:
+    environment = dict(os.environ, RANK="3", EMPTY="", ODD="a=b")
+    with speaker(env=environment) as process:
+        heard(process)
+        assert proc.io_bytes(process.pid) > 0
+        assert proc.command_line(process.pid) == [sys.executable, "-c", SPEAKER]
+        words = [proc.variable(process.pid, n) for n in ("RANK", "EMPTY", "ODD", "RAN", "NONE")]
+        assert words == ["3", "", "a=b", None, None]

@@ -1,0 +1,291 @@
+"""The black box: what the probe writes is what the agent reads, whatever stands in the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allaboard.agent.boxes import OpenBox
+from allaboard.facts import Op
+from allaboard.probe import blackbox as layout
+from allaboard.probe import texts
+from allaboard.probe.blackbox import Box
+from probed import Program
+
+DECLARED = {"framework": "torch", "call": "init_process_group", "rank": 1, "world_size": 2}
+
+
+def pair(folder: Path) -> tuple[Box, OpenBox]:
+    path = folder / f"{os.getpid()}.box"
+    return Box(str(path), signum=40, stack_fd=200), OpenBox(path)
+
+
+def test_every_field_comes_back(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    writer.phase(5, 2, now=12.5)
+    writer.text("detail", "init_process_group")
+    writer.text("declared", json.dumps(DECLARED))
+    writer.text("identity", texts.identity(3, {"torch": "2.13.0"}))
+    writer.step()
+    slot = writer.slot()
+    assert slot is not None
+    slot.enter(b"all_reduce")
+    seen = reader.read()
+    assert (seen.phase, seen.phase_since, seen.round) == (5, 12.5, 2)
+    assert (seen.detail, seen.step, seen.intervals) == ("init_process_group", 1, ())
+    assert seen.declared is not None and seen.declared.rank == 1
+    assert seen.op is not None and (seen.op.name, seen.op.number) == ("all_reduce", 1)
+    assert seen.ops == 1
+    assert seen.notes == {"torch": "2.13.0"}
+    assert reader.identity.worker == 3
+    assert reader.identity.python == sys.version.split()[0]
+    assert (reader.pid, reader.signum, reader.stack_fd) == (os.getpid(), 40, 200)
+    assert reader.started == layout.start_ticks(os.getpid())
+    assert reader.main_thread == threading.main_thread().ident
+    slot.leave(b"all_reduce")
+    assert reader.read().op is None
+
+
+def test_the_agent_answers_through_the_box(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    assert writer.agent() == (0.0, 0, 0)
+    reader.say("rank 2 never came: é")
+    reader.beat(100.5, 3, 1)
+    assert writer.agent() == (100.5, 3, 1)
+    assert writer.verdict() == "rank 2 never came: é"
+
+
+def test_the_file_is_private_and_allocated_in_full(tmp_path: Path) -> None:
+    writer, _ = pair(tmp_path)
+    status = Path(writer.path).stat()
+    assert status.st_mode & 0o777 == 0o600
+    assert status.st_blocks * 512 >= layout.SIZE
+    assert [p.name for p in tmp_path.iterdir()] == [f"{os.getpid()}.box"]
+
+
+def test_the_ring_holds_the_last_intervals(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    for _ in range(3 * layout.RING + 5):
+        writer.step()
+    for age in range(layout.RING):  # times that are easy to check, in the places of the real ones
+        n = writer.steps - age
+        at = layout.RING_AT + (n % layout.RING) * 8
+        struct.pack_into("<d", reader.map, at, 1000.0 - age * (age + 1) / 2)
+    seen = reader.read()
+    assert seen.step == 3 * layout.RING + 5
+    assert seen.intervals == tuple(float(n) for n in range(layout.RING - 2, 0, -1))
+
+
+def test_threads_have_slots_and_the_main_thread_speaks_first(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    entered, end = threading.Barrier(21), threading.Event()
+    got: list[bool] = []
+
+    def work() -> None:
+        slot = writer.slot()
+        got.append(slot is not None)
+        if slot is not None:
+            slot.enter(b"send")
+        entered.wait()
+        end.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    entered.wait()
+    try:
+        assert sum(got) == layout.SLOTS - 1, "the rest go on without one"
+        seen = reader.read()
+        assert seen.op is not None and seen.op.name == "send"
+        assert seen.ops == layout.SLOTS - 1
+        mine = writer.slot()
+        assert mine is not None and mine is writer.slot()
+        mine.enter(b"barrier")
+        now = reader.read().op
+        assert now is not None and now.name == "barrier"
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_nested_calls_count_as_the_outermost(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    slot = writer.slot()
+    assert slot is not None
+    slot.enter(b"all_gather_object")
+    slot.enter(b"all_gather")
+    slot.leave(b"all_gather")
+    seen = reader.read()
+    assert isinstance(seen.op, Op) and seen.op.name == "all_gather_object"
+    assert seen.ops == 1
+
+
+def test_a_text_is_cut_to_its_room(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    writer.text("detail", "é" * 400)
+    room = layout.TEXTS["detail"][1] - layout.TEXT.size
+    assert reader.read().detail == "é" * (room // 2)
+    writer.text("detail", "short \ud800")
+    assert reader.read().detail == "short ?"
+
+
+def test_texts_never_touch_each_other() -> None:
+    spans = sorted(layout.TEXTS.values())
+    assert spans[0][0] >= layout.SLOTS_AT + layout.SLOTS * layout.SLOT_BYTES
+    assert all(a + n <= b for (a, n), (b, _) in pairwise(spans))
+    assert spans[-1][0] + spans[-1][1] <= layout.SIZE
+    assert layout.OP.size <= layout.SLOT_BYTES
+    assert layout.RING_AT + layout.RING * 8 <= layout.SLOTS_AT
+
+
+def test_half_written_records_are_not_believed(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    writer.text("detail", "before")
+    writer.text("raised", '{"type": "ValueError", "message": "x", "at": 1.0}')
+    slot = writer.slot()
+    assert slot is not None
+    slot.enter(b"all_reduce")
+    assert reader.read().detail == "before"
+    offset, _ = layout.TEXTS["detail"]
+    struct.pack_into("<II", reader.map, offset, 3, 20)  # a writer that stopped in the middle
+    struct.pack_into("<Q", reader.map, layout.SLOTS_AT, 2)  # a slot whose ends do not agree
+    struct.pack_into("<I", reader.map, layout.STATE_AT, 9)
+    seen = reader.read()
+    assert seen.detail == "before"
+    assert seen.op is None
+    assert seen.raised is not None and seen.raised.type == "ValueError"
+    writer.text("detail", "after")
+    assert reader.read().detail == "after", "the next writer mends it"
+
+
+def test_two_threads_write_one_text(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    words = ["a" * 300, "b" * 300]
+
+    def write(word: str) -> None:
+        for _ in range(2000):
+            writer.text("detail", word)
+
+    threads = [threading.Thread(target=write, args=(w,)) for w in words]
+    for thread in threads:
+        thread.start()
+    while any(t.is_alive() for t in threads):
+        assert reader.read().detail in ("", *words)
+    assert reader.read().detail in words
+
+
+@pytest.mark.parametrize(
+    ("at", "what"), [(0, b"NOTABOX\0"), (8, struct.pack("<I", layout.VERSION + 1))]
+)
+def test_another_kind_of_file_is_refused(tmp_path: Path, at: int, what: bytes) -> None:
+    _, reader = pair(tmp_path)
+    reader.map[at : at + len(what)] = what
+    with pytest.raises(ValueError, match="not a black box of version"):
+        OpenBox(tmp_path / f"{os.getpid()}.box")
+
+
+def test_a_box_under_a_foreign_name_is_refused(tmp_path: Path) -> None:
+    writer, _ = pair(tmp_path)
+    other = tmp_path / "1.box"
+    Path(writer.path).rename(other)
+    with pytest.raises(ValueError, match="not a black box"):
+        OpenBox(other)
+
+
+@pytest.mark.parametrize("size", [0, 100, layout.SIZE - 1, layout.SIZE + 1])
+def test_a_file_of_another_size_is_refused(tmp_path: Path, size: int) -> None:
+    writer, _ = pair(tmp_path)
+    os.truncate(writer.path, size)
+    with pytest.raises(ValueError, match="bytes"):
+        OpenBox(Path(writer.path))
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '{"cluster":{"a":', '{"frames":[['])
+def test_deep_json_says_nothing(tmp_path: Path, opening: str) -> None:
+    writer, reader = pair(tmp_path)
+    for name in layout.TEXTS:
+        writer.text(name, opening * 100_000)
+    seen = reader.read()
+    assert (seen.declared, seen.raised, seen.notes) == (None, None, {})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_no_content_breaks_the_reader(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("box")
+    _, reader = pair(folder)
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.sampled_from([128, 192, 256, 320, 1024, 4096, 4608, 8192, 24576]))
+        what = data.draw(st.binary(min_size=1, max_size=96))
+        reader.map[at : at + len(what)] = what
+    reader.read()
+    reader.read()
+
+
+def test_what_does_not_fit_is_left_out_not_cut(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    told: dict[str, object] = dict(DECLARED, cluster={f"worker:{i}": "é" * 90 for i in range(500)})
+    writer.text("declared", texts.declared(told))
+    seen = reader.read().declared
+    assert seen is not None and seen.rank == 1 and seen.cluster == {}
+    writer.text("identity", texts.identity(7, {f"hook {i}": "x" * 999 for i in range(300)}))
+    reader.read()
+    assert reader.identity.worker == 7
+
+
+def test_a_rank_of_another_library_is_told(tmp_path: Path) -> None:
+    class Rank:
+        def __index__(self) -> int:
+            return 1
+
+    writer, reader = pair(tmp_path)
+    writer.text("declared", texts.declared(dict(DECLARED, rank=Rank(), backend=object())))
+    seen = reader.read().declared
+    assert seen is not None and seen.rank == 1
+
+
+def test_the_box_of_a_dead_process_is_read(program: Program) -> None:
+    process = program.start(
+        "import os, signal; import _allaboard_probe.member as m; m.step(); m.step()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert program.read(process.pid).step == 2
+
+
+def test_an_executed_program_takes_the_box_over(program: Program) -> None:
+    process = program.start(
+        "import os, sys, _allaboard_probe.member as m\n"
+        "if len(sys.argv) == 1:\n"
+        "    m.step(); m.here.note('first', '1'); m.here.round = 1; m.here.phase(7)\n"
+        "    print('once', flush=True); sys.stdin.readline()\n"
+        "    os.execv(sys.executable, [sys.executable, sys.argv[0], 'again'])\n"
+        "m.here.note('second', '2'); m.step(); m.step(); m.step()\n"
+        "print('twice', flush=True); sys.stdin.readline()\n"
+    )
+    assert process.stdout and process.stdin
+    assert process.stdout.readline() == "once\n"
+    box = program.box(process.pid)
+    first = box.read()
+    assert (first.step, first.phase, first.notes) == (1, 7, {"first": "1"})
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "twice\n"
+    second = box.read()
+    assert (second.step, second.notes) == (3, {"second": "2"})
+    assert second.round == 1, "its next init is the second one of this process"
+    assert program.members() == [process.pid]

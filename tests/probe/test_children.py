@@ -1,0 +1,86 @@
+"""Children of a worker lie dormant until they call a distributed init themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from probed import RENDEZVOUS, Program, fake_torch
+
+
+def test_a_forked_child_does_not_write_into_its_parents_box(any_program: Program) -> None:
+    fake_torch(any_program.folder)
+    ended = any_program.run(
+        "import os, torch.distributed as dist, _allaboard_probe.member as m\n"
+        "m.step(); dist.all_reduce(1)\n"
+        "if os.fork() == 0:\n"
+        "    m.step(); m.here.note('child', 'wrote'); m.here.phase(8); dist.all_reduce(1)\n"
+        "    raise ValueError('of the child')\n"
+        "os.wait(); os._exit(0)\n"
+    )
+    assert "of the child" in ended.err
+    seen = any_program.read(ended.pid)
+    assert (seen.step, seen.ops, seen.raised, seen.phase) == (1, 1, None, 7)
+    assert "child" not in seen.notes
+    assert any_program.members() == [ended.pid]
+
+
+def test_a_forked_child_that_calls_init_is_a_member(any_program: Program) -> None:
+    fake_torch(any_program.folder)
+    any_program.environment = dict(RENDEZVOUS, ALLABOARD_WORKER="4")
+    ended = any_program.run(
+        "import os, signal, torch.distributed as dist\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    dist.init_process_group('gloo'); dist.all_reduce(1)\n"
+        "    os._exit(0)\n"
+        "os.wait(); print(child)\n"
+    )
+    child = int(ended.out)
+    assert any_program.members() == sorted([ended.pid, child])
+    box = any_program.box(child)
+    seen = box.read()
+    assert (seen.phase, seen.round, seen.ops, box.identity.worker) == (6, 1, 1, 4)
+    assert seen.declared is not None and seen.declared.rank == 1
+    parent = any_program.box(ended.pid)
+    assert parent.read().declared is None
+    assert box.signum != parent.signum, "the inherited handler writes into the parent's file"
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_of_multiprocessing_is_dormant_until_init(program: Program, method: str) -> None:
+    fake_torch(program.folder)
+    program.environment = RENDEZVOUS
+    process = program.start(
+        "import multiprocessing as mp, os\n"
+        "def work(pipe):\n"
+        "    import torch.distributed as dist\n"
+        "    dist.all_reduce(1); pipe.send(os.getpid()); pipe.recv()\n"
+        "    dist.init_process_group('gloo'); pipe.send(0); pipe.recv()\n"
+        "if __name__ == '__main__':\n"
+        f"    mp.set_start_method('{method}')\n"
+        "    ours, theirs = mp.Pipe()\n"
+        "    p = mp.Process(target=work, args=(theirs,)); p.start()\n"
+        "    print(ours.recv(), flush=True); input(); ours.send(1)\n"
+        "    print(ours.recv(), flush=True); input(); ours.send(1); p.join()\n"
+    )
+    assert process.stdout and process.stdin
+    child = int(process.stdout.readline())
+    assert program.members() == [process.pid]
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "0\n"
+    assert program.members() == sorted([process.pid, child])
+    assert program.read(child).phase == 6
+    _, err = process.communicate("\n")
+    assert (process.returncode, err) == (0, "")
+
+
+def test_an_executed_child_is_dormant_and_its_own(program: Program) -> None:
+    ended = program.run(
+        "import subprocess, sys\n"
+        "code = 'import _allaboard_probe.member as m; m.step(); print(m.here.box)'\n"
+        "subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    assert ended.out == "None\n"
+    assert program.members() == [ended.pid]
+    assert program.read(ended.pid).step == 0

@@ -1,0 +1,368 @@
+"""The reaper with real processes: no orphan is left, however the agent ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allaboard.hosts import proc
+
+LIMIT = 20.0
+AGENT = """
+import json, os, socket, sys
+from allaboard import reaper
+kept = open(os.devnull)
+end, pid = reaper.start(sys.argv[1])
+print(json.dumps({"reaper": pid}), flush=True)
+for line in sys.stdin:
+    order = json.loads(line)
+    if order["do"] == "hear":
+        print(end.recv(1 << 16).decode() or "{}", flush=True)
+    elif order["do"] == "close":
+        end.close()
+    elif order["do"] == "spawn":
+        files = [os.open(order.pop(n), os.O_CREAT | os.O_WRONLY, 0o600) for n in ("out", "err")]
+        socket.send_fds(end, [json.dumps(order).encode()], files)
+        for fd in files:
+            os.close(fd)
+    else:
+        end.send(json.dumps(order).encode())
+"""
+DAEMON = """
+import os, signal, sys, time
+if os.fork():
+    os.wait(); signal.pause()
+os.setsid()
+if os.fork():
+    os._exit(0)
+signal.signal(signal.SIGTERM, getattr(signal, sys.argv[1]))
+print(os.getpid(), flush=True)
+signal.pause()
+"""
+"""A worker that leaves a daemon behind: two forks and a session of its own."""
+
+
+class Agent:
+    """A process that holds a reaper as the agent does, obeying one order a line."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.boxes = folder / "boxes"
+        self.boxes.mkdir()
+        (self.boxes / "1.box").write_text("x")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", AGENT, str(self.boxes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+        self.reaper = int(self._line()["reaper"])
+
+    def kill(self) -> None:
+        """Whatever state it is in."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def _line(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = json.loads(self.process.stdout.readline())
+        assert isinstance(line, dict)
+        return line
+
+    def tell(self, **order: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        self.tell(do="hear")
+        return self._line()
+
+    def ask(self, *command: str, worker: int = 0, **rest: Any) -> dict[str, Any]:
+        """Asks for a worker; what comes back."""
+        order = {"folder": str(self.folder), "environment": {}} | rest
+        out, err = (str(self.folder / f"{worker}.{n}") for n in ("out", "err"))
+        self.tell(do="spawn", worker=worker, command=command, out=out, err=err, **order)
+        return self.hear()
+
+    def spawn(self, *command: str, worker: int = 0, **rest: Any) -> int:
+        told = self.ask(*command, worker=worker, **rest)
+        assert told.get("spawned") == worker, told
+        return int(told["pid"])
+
+    def python(self, code: str, *words: str, worker: int = 0, **rest: Any) -> int:
+        return self.spawn(sys.executable, "-c", code, *words, worker=worker, **rest)
+
+    def said(self, worker: int = 0) -> str:
+        """What a worker printed, once it has printed a line."""
+        file = self.folder / f"{worker}.out"
+        until = time.monotonic() + LIMIT
+        while not (text := file.read_text()).endswith("\n"):
+            assert time.monotonic() < until, "it says nothing"
+        return text
+
+    def daemon(self, on_term: str = "SIG_DFL") -> tuple[int, int]:
+        """A worker and the daemon that it left."""
+        worker = self.python(DAEMON, on_term)
+        return worker, int(self.said())
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    one = Agent(tmp_path)
+    reaper = os.pidfd_open(one.reaper)
+    yield one
+    one.kill()
+    assert ended(reaper), "the reaper outlives its agent"
+    os.close(reaper)
+    assert not one.boxes.exists(), "the black boxes are left behind"
+
+
+def ended(pidfd: int) -> bool:
+    """Whether this process ends within the limit."""
+    return bool(select.select([pidfd], [], [], LIMIT)[0])
+
+
+class Gone:
+    """Asserts that the processes named at the start are gone at the end."""
+
+    def __init__(self, *pids: int) -> None:
+        self.fds = {pid: os.pidfd_open(pid) for pid in pids}
+
+    def __enter__(self) -> None:
+        assert all(proc.stat(pid) is not None for pid in self.fds)
+
+    def __exit__(self, *_: object) -> None:
+        left = [pid for pid, fd in self.fds.items() if not ended(fd)]
+        for fd in self.fds.values():
+            os.close(fd)
+        assert left == []
+
+
+# -- what it reports ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("pass", (0, None)),
+        ("raise SystemExit(7)", (7, None)),
+        ("import os; os.kill(os.getpid(), 9)", (None, 9)),
+        ("import os; os.abort()", (None, int(signal.SIGABRT))),
+    ],
+)
+def test_how_a_worker_ended(agent: Agent, code: str, expected: tuple[int, int]) -> None:
+    before = time.monotonic()
+    pid = agent.python(code, worker=3)
+    told = agent.hear()
+    assert (told["exited"], told["pid"]) == (3, pid)
+    assert (told["code"], told["signal"]) == expected
+    assert before <= told["at"] <= time.monotonic()
+    assert told["maxrss"] > 0
+
+
+def test_several_workers_are_told_apart(agent: Agent) -> None:
+    pids = [agent.python("import signal; signal.pause()", worker=n) for n in range(3)]
+    for worker in (1, 0, 2):
+        agent.tell(do="signal", pid=pids[worker], signal=int(signal.SIGKILL), group=False)
+        told = agent.hear()
+        assert (told["exited"], told["pid"], told["signal"]) == (worker, pids[worker], 9)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("no-such-program", "no-such-program: No such file or directory"),
+        ("/no/such/program", "/no/such/program: No such file or directory"),
+        ("/etc/passwd", "/etc/passwd: Permission denied"),
+        ("/", "/: Permission denied"),
+    ],
+)
+def test_a_command_that_cannot_be_started(agent: Agent, command: str, why: str) -> None:
+    told = agent.ask(command, "-x", worker=2)
+    assert (told["failed"], told["why"]) == (2, why)
+    assert agent.spawn("/bin/true", worker=2), "and it goes on"
+
+
+def test_a_folder_that_is_not_there(agent: Agent) -> None:
+    told = agent.ask("/bin/true", folder="/no/such/folder")
+    assert told["why"] == "/no/such/folder: No such file or directory"
+
+
+# -- what a worker meets ----------------------------------------------------------------------------
+
+
+def test_a_worker_knows_itself(agent: Agent) -> None:
+    code = "import os; print(os.environ['ALLABOARD_PID'], os.environ['RANK'], os.getcwd(), os.getsid(0))"
+    pid = agent.python(code, environment={"RANK": "5"})
+    assert agent.said().split() == [str(pid), "5", str(agent.folder), str(pid)]
+
+
+def test_its_signals_are_as_a_shell_would_leave_them(agent: Agent) -> None:
+    agent.spawn("/bin/cat", "/proc/self/status")
+    assert agent.hear()["code"] == 0
+    told = dict(line.split(":\t", 1) for line in agent.said().splitlines())
+    masks = {name: int(told[name], 16) for name in ("SigBlk", "SigIgn", "SigCgt")}
+    assert masks["SigIgn"] >> (signal.SIGPIPE - 1) & 1 == 0
+    assert masks == {"SigBlk": 0, "SigIgn": 0, "SigCgt": 0}
+
+
+def test_a_pipe_that_closes_ends_who_writes_to_it(agent: Agent) -> None:
+    agent.spawn("/bin/bash", "-c", "yes | head -n 1; echo ${PIPESTATUS[0]}")
+    agent.hear()
+    assert agent.said() == f"y\n{128 + signal.SIGPIPE}\n"
+
+
+def test_nothing_but_the_three_streams_is_open(agent: Agent) -> None:
+    for worker in range(3):
+        agent.spawn("/bin/sh", "-c", "ls -l /proc/$$/fd", worker=worker)
+        assert agent.hear()["code"] == 0
+        lines = [line.split()[-3::2] for line in agent.said(worker).splitlines()[1:]]
+        own = {str(n): str(agent.folder / f"{worker}.{s}") for n, s in ((1, "out"), (2, "err"))}
+        assert dict(lines) == {"0": "/dev/null"} | own
+
+
+def test_a_descriptor_that_the_user_hands_down_arrives(tmp_path: Path) -> None:
+    """As `--config <(command)` of a shell does."""
+    ours, theirs = os.pipe()
+    os.write(theirs, b"lr: 0.1\n")
+    os.close(theirs)
+    agent = Agent(tmp_path, pass_fds=[ours])
+    agent.spawn("/bin/cat", f"/dev/fd/{ours}")
+    assert agent.said() == "lr: 0.1\n"
+    os.close(ours)
+    with Gone(agent.reaper):
+        agent.kill()
+
+
+# -- how it ends everything -------------------------------------------------------------------------
+
+WAYS = ["close", "leave", "kill", "kill group"]
+
+
+def end(agent: Agent, way: str) -> None:
+    assert agent.process.stdin is not None
+    if way == "close":
+        agent.tell(do="close")
+    elif way == "leave":
+        agent.process.stdin.close()
+    elif way == "kill":
+        agent.process.kill()
+    else:
+        os.killpg(agent.process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_orphan_is_left(agent: Agent, way: str) -> None:
+    worker, daemon = agent.daemon()
+    with Gone(worker, daemon, agent.reaper):
+        end(agent, way)
+    assert not agent.boxes.exists()
+
+
+def test_a_daemon_whose_worker_has_ended_is_found(agent: Agent) -> None:
+    worker, daemon = agent.daemon()
+    agent.tell(do="signal", pid=worker, signal=int(signal.SIGKILL), group=False)
+    assert agent.hear()["exited"] == 0
+    seen = proc.stat(daemon)
+    assert seen is not None and seen.ppid == agent.reaper
+    with Gone(daemon):
+        agent.process.kill()
+
+
+def test_who_ignores_the_request_is_killed(agent: Agent) -> None:
+    worker, daemon = agent.daemon("SIG_IGN")
+    with Gone(worker, daemon, agent.reaper):
+        agent.process.kill()
+
+
+def test_a_stopped_worker_is_ended_too(agent: Agent) -> None:
+    pid = agent.python("import signal; print(1, flush=True); signal.pause()")
+    agent.said()
+    os.kill(pid, signal.SIGSTOP)
+    with Gone(pid, agent.reaper):
+        agent.process.kill()
+
+
+def test_the_agent_may_order_the_end(agent: Agent) -> None:
+    worker, daemon = agent.daemon("SIG_IGN")
+    with Gone(worker, daemon):
+        agent.tell(do="end", grace=0.0)
+    told = [agent.hear(), agent.hear()]
+    assert told[0]["exited"] == 0
+    assert told[1] == {"ended": True}
+    assert agent.spawn("/bin/true", worker=1), "and may start others"
+
+
+def test_a_worker_gets_time_to_leave(agent: Agent) -> None:
+    agent.python(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\n"
+        "print(1, flush=True)\nsignal.pause()\n"
+    )
+    agent.said()
+    agent.tell(do="end", grace=LIMIT)
+    assert agent.hear()["code"] == 42
+
+
+def test_should_the_reaper_be_killed_the_workers_go_with_it(agent: Agent) -> None:
+    pid = agent.python("import signal; print(1, flush=True); signal.pause()")
+    agent.said()
+    with Gone(pid):
+        os.kill(agent.reaper, signal.SIGKILL)
+    assert agent.hear() == {}, "the agent sees the end of its socket"
+    for file in agent.boxes.iterdir():  # what only a living reaper can do
+        file.unlink()
+    agent.boxes.rmdir()
+
+
+# -- signals ----------------------------------------------------------------------------------------
+
+
+def test_a_signal_reaches_one_process_or_its_group(agent: Agent) -> None:
+    code = "sleep 1000 & echo $!; trap 'echo got' USR1; wait; echo woke; wait"
+    pid = agent.spawn("/bin/bash", "-c", code)
+    child = int(agent.said())
+    agent.tell(do="signal", pid=pid, signal=int(signal.SIGUSR1), group=False)
+    until_said(agent, f"{child}\ngot\nwoke\n")
+    assert proc.stat(child) is not None
+    with Gone(child):
+        agent.tell(do="signal", pid=pid, signal=int(signal.SIGTERM), group=True)
+    assert agent.hear()["signal"] == signal.SIGTERM
+
+
+def test_a_signal_goes_only_to_what_was_started_here(agent: Agent) -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as stranger:
+        agent.tell(do="signal", pid=stranger.pid, signal=int(signal.SIGKILL), group=False)
+        agent.spawn("/bin/true")  # by its answer the order before it has been read
+        assert stranger.poll() is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_reaper_itself_ignores_the_terminal(agent: Agent, number: int) -> None:
+    agent.spawn("/bin/true")  # it is up
+    agent.hear()
+    assert os.getpgid(agent.reaper) == agent.reaper
+    os.kill(agent.reaper, number)
+    assert agent.spawn("/bin/true")
+
+
+def until_said(agent: Agent, text: str) -> None:
+    until = time.monotonic() + LIMIT
+    while agent.said() != text:
+        assert time.monotonic() < until, agent.said()
