@@ -39,7 +39,7 @@ def ready(program: Program, code: str) -> OpenBox:
     said = next(n for n, line in enumerate(code.splitlines(), 1) if '"ready"' in line)
     until = time.monotonic() + LIMIT
     while time.monotonic() < until:
-        frames = asyncio.run(sampler.spy(process.pid))
+        frames, _ = asyncio.run(sampler.spy(process.pid))
         if any(f.function == "wait" and f.line > said for f in frames):
             return program.box(process.pid)
     raise TimeoutError
@@ -168,7 +168,7 @@ def test_another_process_with_the_pid_is_not_asked(program: Program) -> None:
 
 
 def test_a_folder_that_is_gone_is_no_answer(tmp_path: Path) -> None:
-    assert asyncio.run(sampler.spy(2**22 + 1)) == ()
+    assert asyncio.run(sampler.spy(2**22 + 1))[0] == ()
     with pytest.raises(OSError):
         asyncio.run(sampler._answer(tmp_path / "gone.stacks"))
 
@@ -193,7 +193,7 @@ def test_py_spy_prints_what_is_read(program: Program) -> None:
     command = [spy, "dump", "--json", "--nonblocking", "--pid", str(box.pid)]
     text = subprocess.run(command, capture_output=True, check=True).stdout
     assert b'"MainThread"' in text
-    frame = waits_here(asyncio.run(sampler.spy(box.pid)))
+    frame = waits_here(asyncio.run(sampler.spy(box.pid))[0])
     assert (frame.line, frame.is_user) == (8, True)
 
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from allaboard.evidence.failures import before_init, failed, failures
+from allaboard.evidence.failures import failed, failures, too_early
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.facts import Member
 from allaboard.facts.samples import coming, ended, gathering, held, job, member
@@ -99,10 +99,10 @@ def test_nobody_failed() -> None:
     assert split(member(0), ended(1, code=0)) == ([], [])
 
 
-def test_a_failure_before_init_waits_for_those_who_may_come() -> None:
+def test_a_failure_too_early_waits_for_those_who_may_come() -> None:
     fallen = ended(1, at=99.0, code=1, member={"round": 0, "declared": None})
-    assert before_init(gathering(coming(0), fallen), fallen)
-    assert before_init(gathering(held(0), fallen), fallen)
-    assert not before_init(gathering(fallen, launched=1), fallen)
-    assert not before_init(gathering(coming(0), fallen, now=110.0), fallen), "told anyway"
-    assert not before_init(gathering(coming(0), fallen), ended(1, code=1)), "it had joined"
+    assert too_early(gathering(coming(0), fallen), fallen)
+    assert too_early(gathering(held(0), fallen), fallen)
+    assert not too_early(gathering(fallen, launched=1), fallen)
+    assert not too_early(gathering(coming(0), fallen, now=110.0), fallen), "told anyway"
+    assert not too_early(gathering(coming(0), fallen), ended(1, code=1)), "it had joined"
