@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,7 @@ from allaboard.facts import Declared, Frame, Op, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
+_RING = struct.Struct(f"<{layout.RING}d")
 
 
 class _Identity(msgspec.Struct):
@@ -125,10 +127,9 @@ class OpenBox:
     def _intervals(self, step: int) -> tuple[float, ...]:
         """The times between the last steps (s), from the ring."""
         known = min(step, layout.RING - 1)
-        times = [
-            layout.TIME.unpack_from(self.map, layout.RING_AT + (n % layout.RING) * 8)[0]
-            for n in range(step - known + 1, step + 1)
-        ]
+        ring = _RING.unpack_from(self.map, layout.RING_AT)
+        first = (step - known + 1) % layout.RING
+        times = (ring[first:] + ring[:first])[:known]
         return tuple(b - a for a, b in pairwise(times) if b >= a)
 
     def _operation(self) -> tuple[Op | None, int]:

@@ -120,10 +120,10 @@ class Agent:
             if self._over():
                 break
             self.wake.clear()
-            try:
-                await asyncio.wait_for(self.wake.wait(), self._pause(now))
-            except TimeoutError:
-                pass
+            # Not wait_for: its task and its cancelling cost as much as a look at two workers.
+            alarm = loop.call_later(self._pause(now), self.wake.set)
+            await self.wake.wait()
+            alarm.cancel()
         return await self._finish(loop)
 
     def _careful_tick(self, now: float) -> None:

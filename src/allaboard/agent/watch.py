@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
@@ -81,9 +82,16 @@ class Watch:
         )
 
     def _open_new(self) -> None:
-        for path in self.folder.glob("*.box") if self.ready else ():
-            if path.stem.isdigit() and int(path.stem) not in self.boxes:
-                self._open(path)
+        if not self.ready:
+            return
+        try:
+            names = os.listdir(self.folder)  # noqa: PTH208 - every look; a glob costs ten times it
+        except OSError:  # somebody cleaned /dev/shm; open boxes stay open
+            return
+        for name in names:
+            stem, _, suffix = name.partition(".")
+            if suffix == "box" and stem.isdigit() and int(stem) not in self.boxes:
+                self._open(self.folder / name)
 
     def _open(self, path: Path) -> None:
         if path.stem in self._broken or not path.exists():

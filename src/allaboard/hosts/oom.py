@@ -7,6 +7,7 @@ the kernel (admin-guide/cgroup-v2, cgroup-v1/memory).
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
@@ -15,10 +16,16 @@ _ROOT = Path("/sys/fs/cgroup")
 def counter_file(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> Path | None:
     """The file that holds the count for the group of ``pid``; None where there is none."""
     try:
-        lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+        with (proc / str(pid) / "cgroup").open(encoding="utf-8") as file:
+            return _counter_of(file.read(), root)
     except OSError:
         return None
-    for line in lines:
+
+
+@lru_cache(maxsize=64)
+def _counter_of(groups: str, root: Path) -> Path | None:
+    """The same groups have the same file; looking for it costs more than reading their names."""
+    for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
         inside = path.lstrip("/")
         if controllers == "":

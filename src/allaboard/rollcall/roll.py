@@ -61,7 +61,18 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def roll_calls(view: JobView) -> tuple[Roll, ...]:
-    """Every roll call that somebody has answered, one a job."""
+    """Every roll call that somebody has answered, one a job. Several rules ask it of one view."""
+    global _answered
+    if _answered is None or _answered[0] is not view:
+        _answered = view, _all(view)
+    return _answered[1]
+
+
+_answered: tuple[JobView, tuple[Roll, ...]] | None = None
+"""The last view that was asked about, and the answer."""
+
+
+def _all(view: JobView) -> tuple[Roll, ...]:
     people = [m for m in view.members if not m.launcher]
     declared = [m for m in people if m.declared is not None and m.declared.world_size > 1]
     alone = [m for m in people if m.declared is not None and m.declared.world_size == 1]

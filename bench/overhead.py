@@ -1,0 +1,175 @@
+"""What watching costs a training loop of about 5 ms a step.
+
+jobs/steps.py (PyTorch, gloo, one all_reduce and one optimizer step a step) runs in alternating
+turns: without allaboard, under `allaboard run`, and without it once more as a control that shows
+the machine's own noise. Two figures come out:
+
+- The decisive one is a sum of what can be counted: probe events a step x the cost of one event,
+  measured in the ranks themselves in the same run (between real steps, or in a tight loop,
+  whichever is dearer), plus the CPU time of agent and reaper while the loop trains, for each rank.
+- Beside it the wall clock: the ratio of step times, turn by turn, with a bootstrap interval of
+  their median (95 %). On a shared machine it is wide; the control shows how wide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import sheet
+from launch import shell_loop
+
+JOB = str(sheet.JOBS / "steps.py")
+LIMIT, AIM = 0.43, 0.2
+DRAWS = 5000
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far: of its threads by schedstat (ns), else by stat (ticks)."""
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks) / 1e9
+    except OSError:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def child_of(parent: int) -> int:
+    """The agent's only child while it trains: the reaper."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return int(children[0])
+
+
+def awaited(file: Path, process: subprocess.Popen[bytes]) -> None:
+    while not file.exists():
+        if process.poll() is not None:
+            sys.exit(f"the job ended with {process.returncode} before it wrote {file.name}")
+        time.sleep(0.02)
+
+
+def watched(words: list[str], marks: Path, n: int, environment: dict[str, str]) -> dict[str, float]:
+    """The job under allaboard; CPU seconds of agent and reaper for each second of training."""
+    run = ["run", "-n", n, "--run-dir", marks / "run", "--report", marks / "report.json"]
+    with (marks / "output").open("wb") as output:
+        process = subprocess.Popen(
+            sheet.allaboard(*run, *words), env=environment, stdout=output, stderr=output, cwd=marks
+        )
+        awaited(marks / "ready", process)
+        pids = {"agent": process.pid, "reaper": child_of(process.pid)}
+        begin, before = time.monotonic(), {k: cpu_seconds(p) for k, p in pids.items()}
+        awaited(marks / "done", process)
+        seconds, after = time.monotonic() - begin, {k: cpu_seconds(p) for k, p in pids.items()}
+        code = process.wait()
+    findings = json.loads((marks / "report.json").read_text())["findings"]
+    if code != 0 or findings:
+        sys.exit(f"not a healthy run (exit code {code}):\n{(marks / 'output').read_text()}")
+    return {k: (after[k] - before[k]) / seconds for k in pids}
+
+
+def turn(way: str, options: Any, environment: dict[str, str]) -> dict[str, Any]:
+    """One run of the job: its median step (s) of the rank that is slowest; under allaboard more."""
+    with tempfile.TemporaryDirectory(prefix="allaboard-bench-") as folder:
+        marks = Path(folder)
+        words = [JOB, "--marks", folder, "--block", str(options.block), "--width"]
+        words += [str(options.width), "--blocks", str(options.blocks)]
+        cpu: dict[str, float] = {}
+        if way == "on":
+            cpu = watched([*words, "--costs"], marks, options.n, environment)
+        else:
+            with (marks / "output").open("wb") as output:
+                shell_loop(options.n, options.python, words, environment, output)
+        ranks = [json.loads(f.read_text()) for f in sorted(marks.glob("rank-*.json"))]
+        if len(ranks) != options.n:
+            sys.exit(f"{way}: {len(ranks)} of {options.n} ranks wrote their marks")
+    step = max(median(r["blocks"]) for r in ranks)
+    return {"step": step, "cpu": cpu, "ranks": ranks}
+
+
+def counted(on: list[dict[str, Any]], n: int) -> dict[str, float]:
+    """The sum of what can be counted, in per cent of the loop's time."""
+    ranks = [r for t in on for r in t["ranks"] if r["costs"] is not None]
+    if not ranks:
+        sys.exit("the probe was not loaded in the ranks: nothing to count")
+    step = median(t["step"] for t in on)
+    done = [r["after"]["steps"] - r["before"]["steps"] for r in ranks]
+    operations = [r["after"]["operations"] - r["before"]["operations"] for r in ranks]
+    steps = mean(len(r["blocks"]) for r in ranks) * ranks[0]["block"]
+    each = {
+        kind: max(median(r["costs"][f"{kind}_{how}"] for r in ranks) for how in ("hot", "between"))
+        for kind in ("step", "operation")
+    }
+    probe = mean(done) / steps * each["step"] + mean(operations) / steps * each["operation"]
+    agent = median(t["cpu"]["agent"] for t in on)
+    reaper = median(t["cpu"]["reaper"] for t in on)
+    return {
+        "step time (ms)": 1000 * step,
+        "steps counted a step": mean(done) / steps,
+        "operations counted a step": mean(operations) / steps,
+        "one step event (µs)": 1e6 * each["step"],
+        "one operation, in and out (µs)": 1e6 * each["operation"],
+        "probe, of a rank's time (%)": 100 * probe / step,
+        "agent, of a core (%)": 100 * agent,
+        "reaper, of a core (%)": 100 * reaper,
+        "agent and reaper, for each rank (%)": 100 * (agent + reaper) / n,
+        "all (%)": 100 * (probe / step + (agent + reaper) / n),
+    }
+
+
+def bootstrap(values: list[float]) -> list[float]:
+    """The 95 % interval of the median, by drawing again with replacement."""
+    draw = random.Random(1)
+    medians = sorted(median(draw.choices(values, k=len(values))) for _ in range(DRAWS))
+    return [medians[int(0.025 * DRAWS)], medians[int(0.975 * DRAWS)]]
+
+
+def body(turns: list[dict[str, Any]], n: int) -> tuple[str, dict[str, Any]]:
+    """Both tables, and their figures."""
+    sums = counted([t["on"] for t in turns], n)
+    met = "below" if sums["all (%)"] < LIMIT else "ABOVE"
+    aim = "met" if sums["all (%)"] <= AIM else "missed"
+    first = sheet.table(("counted", "value"), sums.items())
+    first += (
+        f"\n{sums['all (%)']:.3f} % is {met} the limit of {LIMIT} %; the aim of {AIM} % is {aim}.\n"
+    )
+    rows, figures = [], {}
+    for name, way, base in (("on / off", "on", "off"), ("off / off", "control", "off")):
+        values = [t[way]["step"] / t[base]["step"] for t in turns]
+        figures[name] = {"median": median(values), "interval": bootstrap(values), "each": values}
+        rows.append((name, f"{median(values):.4f}", *(f"{v:.4f}" for v in bootstrap(values))))
+    second = sheet.table(("ratio of step times", "median", "95 % from", "to"), rows)
+    return f"{first}\n{second}", {"counted": sums, "wall": figures}
+
+
+def main() -> None:
+    parser = sheet.arguments(__doc__)
+    parser.add_argument("-k", type=int, default=10, help="turns of off, on, control")
+    parser.add_argument("-n", type=int, default=2, help="ranks")
+    parser.add_argument("--block", type=int, default=200, help="steps a block")
+    parser.add_argument("--blocks", type=int, default=15, help="blocks a run")
+    parser.add_argument("--width", type=int, default=192, help="of the network: sets the step time")
+    options = parser.parse_args()
+    facts = sheet.circumstances(options.python) | {"turns": options.k, "ranks": options.n}
+    environment = sheet.environment(options.python)
+    turns: list[dict[str, Any]] = []
+    for k in range(options.k):
+        order = ["off", "on", "control"]
+        order = order[k % 3 :] + order[: k % 3]
+        turns.append({way: turn(way, options, environment) for way in order})
+        shown = {w: f"{1000 * t['step']:.2f} ms" for w, t in turns[-1].items()}
+        print(k + 1, shown, turns[-1]["on"]["cpu"], flush=True)
+    text, figures = body(turns, options.n)
+    sheet.page("overhead", __doc__, facts, text, options.results)
+    kept = {"circumstances": facts, "figures": figures, "turns": turns}
+    sheet.save(options.results / "overhead.json", kept)
+
+
+if __name__ == "__main__":
+    main()

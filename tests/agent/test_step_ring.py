@@ -1,0 +1,37 @@
+"""What the agent reads of the last step times is what the probe wrote, wherever the ring stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allaboard.agent.boxes import OpenBox
+from allaboard.agent.watch import Watch
+from allaboard.probe import blackbox
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 62, 63, 64, 65, 127, 128, 200])
+def test_intervals_are_those_of_the_last_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    times = iter(float(n * n) for n in range(1000))  # every interval differs from the others
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
+    for _ in range(steps):
+        box.step()
+    seen = OpenBox(tmp_path / f"{_own_pid()}.box").read().intervals
+    wanted = tuple(float(2 * n + 1) for n in range(max(0, steps - 1)))
+    assert seen == wanted[-(blackbox.RING - 2) :]
+
+
+def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
+    watch = Watch(tmp_path / "gone")
+    watch.launched(0, _own_pid())
+    assert len(watch.look(1.0)) == 1
+
+
+def _own_pid() -> int:
+    import os
+
+    return os.getpid()
