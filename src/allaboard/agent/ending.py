@@ -1,0 +1,67 @@
+"""How a job is ended: by the user's signal, or because the coordinator says so."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from allaboard.agent.workers import Workers
+
+Say = Callable[[str], None]
+
+
+class Ending:
+    """Signals first, SIGKILL after the grace (s), at once when the user asks a second time."""
+
+    def __init__(self, workers: Workers, grace: float, say: Say) -> None:
+        self._workers = workers
+        self._grace = grace
+        self._say = say
+        self._asked = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def begun(self) -> bool:
+        return self._task is not None
+
+    def listen(self, loop: asyncio.AbstractEventLoop, interrupted: Callable[[int], None]) -> None:
+        """SIGINT, SIGTERM and SIGHUP end the job and are told to ``interrupted``; SIGUSR1 and
+        SIGUSR2 are the user's own and only passed on."""
+
+        def end(number: int) -> None:
+            interrupted(number)
+            self.interrupt(number)
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, end, number)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            loop.add_signal_handler(number, self._workers.signal, number, False)
+
+    def interrupt(self, number: int) -> None:
+        """The user's signal is passed on; at the second one everything ends at once."""
+        self._asked += 1
+        name = signal.Signals(number).name
+        if self._asked > 1:
+            self._say(f"{name} again: ending everything now")
+            self._workers.end(0.0)
+            return
+        self._say(f"{name}: passed on; ending in {self._grace:g} s, again: at once")
+        if not self.begun:
+            self.begin(0.0, number, group=number == signal.SIGINT)
+
+    def begin(self, patience: float, number: int, group: bool) -> None:
+        """The signal after ``patience`` s, SIGKILL after the grace, to all that is left."""
+        self._task = asyncio.ensure_future(self._run(patience, number, group))
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self, patience: float, number: int, group: bool) -> None:
+        await asyncio.sleep(patience)
+        self._workers.signal(number, group)
+        if number == signal.SIGTERM:
+            self._workers.signal(signal.SIGCONT, group)  # a stopped process cannot act on SIGTERM
+        await asyncio.sleep(self._grace)
+        self._workers.end(0.0)

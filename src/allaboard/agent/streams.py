@@ -1,0 +1,61 @@
+"""The workers' output: from their pipes to their files and the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from allaboard.agent.output import Terminal, WorkerLog
+from allaboard.launch.local import Worker
+
+CROWDED = 0.05
+"""Seconds that a worker's output waits where neither file nor terminal takes it."""
+READ = 1 << 16
+
+
+class Streams:
+    """Two pipes a worker; ``logs`` by worker."""
+
+    def __init__(self, workers: list[Worker], folder: Path, terminal: Terminal) -> None:
+        self._workers = workers
+        self._terminal = terminal
+        self._open = 0
+        self.logs = [
+            WorkerLog(str(w.index), w.index, folder / f"worker-{w.index}.log", terminal)
+            for w in workers
+        ]
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        for worker, log in zip(self._workers, self.logs, strict=True):
+            for number, fd in ((1, worker.out), (2, worker.err)):
+                os.set_blocking(fd, False)
+                self._open += 1
+                loop.add_reader(fd, self._read, loop, log, number, fd)
+
+    async def drain(self, patience: float) -> None:
+        """Reads the last lines, for at most ``patience`` s: something that was left behind may hold
+        a pipe open."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience
+        while self._open and loop.time() < deadline:
+            await asyncio.sleep(0.02)
+        for log in self.logs:
+            log.feed(1, b"")
+            log.feed(2, b"")
+            log.close()
+
+    def _read(self, loop: asyncio.AbstractEventLoop, log: WorkerLog, number: int, fd: int) -> None:
+        if self._terminal.full and not log.kept:
+            loop.remove_reader(fd)
+            loop.call_later(CROWDED, loop.add_reader, fd, self._read, loop, log, number, fd)
+            return
+        try:
+            data = os.read(fd, READ)
+        except BlockingIOError:
+            return
+        log.feed(number, data)
+        if not data:
+            loop.remove_reader(fd)
+            os.close(fd)
+            self._open -= 1

@@ -1,0 +1,147 @@
+"""The workers as the reaper tells of them: started, could not be started, ended and how."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from allaboard.agent.streams import Streams
+from allaboard.agent.watch import Watch
+from allaboard.coordinator.events import Event, Exited, Launched
+from allaboard.hosts import oom, proc
+
+Say = Callable[[str], None]
+
+
+class Workers:
+    """The agent's end of the reaper's socket.
+
+    ``events`` collects what happened since it was last taken; ``wake`` is called when there is
+    something new; ``started`` is told every worker and its pid.
+    """
+
+    def __init__(
+        self,
+        reaper: socket.socket,
+        streams: Streams,
+        watch: Watch,
+        say: Say,
+        wake: Callable[[], None],
+        started: Callable[[int, int], None],
+    ) -> None:
+        self._reaper = reaper
+        self._streams = streams
+        self._watch = watch
+        self._say = say
+        self._wake = wake
+        self._started = started
+        self._pids: dict[int, int] = {}
+        self._done: set[int] = set()
+        self._ooms: dict[int, tuple[Path | None, int]] = {}
+        self.events: list[Event] = []
+        self.failed_to_start = False
+
+    @property
+    def over(self) -> bool:
+        """Whether every worker has ended."""
+        return len(self._done) == len(self._streams.logs)
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._reaper.setblocking(False)
+        loop.add_reader(self._reaper, self._ready)
+
+    def signal(self, number: int, group: bool) -> None:
+        """To every worker, or to its whole process group, as a terminal does."""
+        for pid in self._pids.values():
+            self.tell({"do": "signal", "pid": pid, "signal": int(number), "group": group})
+
+    def end(self, grace: float) -> None:
+        """SIGTERM to all that is left of them and below them, SIGKILL after ``grace`` s."""
+        self.tell({"do": "end", "grace": grace})
+
+    def tell(self, message: dict[str, object]) -> None:
+        try:
+            self._reaper.send(json.dumps(message).encode())
+        except OSError:
+            pass  # the reaper is gone, and the workers with it
+
+    def count_ooms(self) -> None:
+        """A process may be moved to another control group; its count there starts when it comes."""
+        for worker, pid in self._pids.items():
+            file = oom.counter_file(pid) if worker not in self._done else None
+            if file is not None and file != self._ooms.get(worker, (None, 0))[0]:
+                self._ooms[worker] = (file, oom.count(file))
+
+    def _ready(self) -> None:
+        while True:
+            try:
+                data = self._reaper.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._reaper_gone()
+                return
+            self._heard(json.loads(data))
+            self._wake()
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        if "spawned" in message:
+            worker, pid = int(message["spawned"]), int(message["pid"])
+            self._pids[worker] = pid
+            self._watch.launched(worker, pid)
+            self._started(worker, pid)
+            self.events.append(Launched(worker=worker, pid=pid, at=message["at"]))
+        elif "failed" in message:
+            worker = int(message["failed"])
+            self._done.add(worker)
+            self._pids[worker] = 0
+            self.failed_to_start = True
+            self._say(f"worker {worker} could not be started: {message['why']}")
+        elif "exited" in message:
+            self._exited(message)
+        self._watch.ready = len(self._pids) == len(self._streams.logs)
+
+    def _exited(self, message: dict[str, Any]) -> None:
+        worker, pid, at = int(message["exited"]), int(message["pid"]), float(message["at"])
+        self.events += self._watch.last(pid, at)
+        self._watch.exited(pid)
+        file, before = self._ooms.get(worker, (None, 0))
+        killed = message["signal"] == signal.SIGKILL
+        self.events.append(
+            Exited(
+                pid=pid,
+                at=at,
+                code=message["code"],
+                signal=message["signal"],
+                oom=killed and oom.count(file) > before,
+                last_line=self._streams.logs[worker].last_line,
+            )
+        )
+        self._done.add(worker)
+
+    def _reaper_gone(self) -> None:
+        """Somebody killed the reaper: the workers went with it, and what was below them is ours."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._reaper)
+        if self.over:
+            return
+        self._say("the reaper was killed, and every worker with it")
+        for worker, pid in self._pids.items():
+            if worker not in self._done:
+                self.events.append(Exited(pid=pid, at=loop.time(), signal=int(signal.SIGKILL)))
+                self._watch.exited(pid)
+        self._done |= set(range(len(self._streams.logs)))
+        for pid in proc.descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        self._wake()
