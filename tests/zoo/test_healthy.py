@@ -1,0 +1,65 @@
+"""Healthy jobs give no finding: each example, unchanged, and under other launchers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+EXAMPLES = {
+    "torch_digits": ("-n", "4", "examples/torch_digits.py", "--epochs", "5"),
+    "tf_digits": ("-n", "4", "examples/tf_digits.py"),
+    "tf_keras_digits": ("-n", "4", "examples/tf_keras_digits.py"),
+    "tf_mirrored": ("examples/tf_mirrored.py",),
+    "torch_spawn": ("examples/torch_spawn.py",),
+    "jax_digits": ("-n", "4", "examples/jax_digits.py"),
+    "torchrun": (
+        *("--", str(BIN / "torchrun"), "--nproc-per-node", "2"),
+        *("examples/torch_digits.py", "--epochs", "5"),
+    ),
+    "accelerate": (
+        *("--", str(BIN / "accelerate"), "launch", "--multi_gpu", "--num_processes", "2"),
+        *("examples/torch_digits.py", "--epochs", "5"),
+    ),
+    "one worker": ("-n", "1", "examples/torch_digits.py", "--epochs", "2"),
+    "observed": ("--observe", "-n", "2", "examples/torch_digits.py", "--epochs", "2"),
+}
+
+
+def run(words: tuple[str, ...], folder: Path) -> tuple[int, dict[str, object], str]:
+    command = [sys.executable, "-m", "allaboard", "run", "--run-dir", str(folder), *words]
+    # As in an activated environment: accelerate starts the python of PATH.
+    path = os.pathsep.join((str(BIN), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(BIN.parent)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    report = json.loads((folder / "report.json").read_text())
+    return done.returncode, report, done.stdout + done.stderr
+
+
+@pytest.mark.zoo
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_trains_without_a_finding(name: str, tmp_path: Path) -> None:
+    code, report, output = run(EXAMPLES[name], tmp_path)
+    assert (code, report["findings"]) == (0, []), output[-4000:]
+    assert "accuracy" in output
+
+
+@pytest.mark.long
+@pytest.mark.zoo
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", [n for n in EXAMPLES if n not in ("one worker", "observed")])
+def test_twenty_healthy_starts(name: str, tmp_path: Path) -> None:
+    found = []
+    for turn in range(20):
+        code, report, output = run(EXAMPLES[name], tmp_path / str(turn))
+        if code or report["findings"]:
+            found.append((turn, code, report["findings"], output[-1500:]))
+    assert found == []
