@@ -269,7 +269,8 @@ class Agent:
                 self.open_streams += 1
                 loop.add_reader(fd, self._from_worker, loop, log, number, fd)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._interrupt, number)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asks us to ignore SIGHUP
+                loop.add_signal_handler(number, self._interrupt, number)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._forward, number)
 
