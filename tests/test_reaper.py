@@ -366,3 +366,24 @@ def until_said(agent: Agent, text: str) -> None:
     until = time.monotonic() + LIMIT
     while agent.said() != text:
         assert time.monotonic() < until, agent.said()
+
+
+# -- an agent without standard streams --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_lead_nowhere(tmp_path: Path, closed: str) -> None:
+    """As under some service managers: else a worker's pipe would become the agent's own output."""
+    code = (
+        "import os, sys\nfrom allaboard import reaper\nreaper.open_standard_streams()\n"
+        "print('said'); sys.stdout.flush()\n"
+        "told = [os.readlink(f'/proc/self/fd/{n}') for n in range(3)]\n"
+        "open(sys.argv[1], 'w').write(' '.join(told) + f' {min(os.pipe())}')\n"
+    )
+    answer = tmp_path / "answer"
+    command = ["/bin/sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "-c", code, str(answer)]
+    subprocess.run(command, capture_output=True, check=True, stdin=subprocess.PIPE)
+    told = answer.read_text().split()
+    for number, sign in enumerate(("<&-", " >&-", "2>&-")):
+        assert (told[number] == "/dev/null") == (sign in f" {closed}")
+    assert int(told[3]) > 2

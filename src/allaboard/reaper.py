@@ -57,6 +57,17 @@ def start(remove: str) -> tuple[socket.socket, int]:
     return ours, pid
 
 
+def open_standard_streams() -> None:
+    """Points those of 0, 1 and 2 that are closed to nowhere; else the next pipe would get the number,
+    and a worker's output be mixed up with our own."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:  # Python's own answer to `>&-`
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
 def _run(agent: socket.socket, remove: str) -> NoReturn:
     """The reaper's whole life."""
     code = 1

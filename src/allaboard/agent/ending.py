@@ -34,7 +34,8 @@ class Ending:
             self.interrupt(number)
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, end, number)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asks us to ignore SIGHUP
+                loop.add_signal_handler(number, end, number)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._workers.signal, number, False)
 

@@ -92,6 +92,7 @@ def launch(plan: Plan) -> Launch:
     from allaboard import reaper
 
     at = time.monotonic()
+    reaper.open_standard_streams()
     boxes = _boxes(plan.job)
     try:
         environments, held = _environments(plan, boxes)
