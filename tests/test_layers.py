@@ -21,7 +21,7 @@ ROWS: list[tuple[str, ...]] = [
     ("coordinator",),
     ("report",),
     ("agent", "lint"),
-    ("rehearse",),
+    ("rehearse", "launching"),
     ("cli",),
     ("__main__",),
 ]

@@ -239,13 +239,14 @@ def test_a_full_disk_under_the_run_folder(tmp_path: Path, run: Callable[..., Don
         (["-n", "2"], "no script"),
         (["-n", "2", "/bin/true"], "is not a Python script"),
         (["-n", "2", "/tmp"], "is a folder"),
-        (["--on-hang", "explode", "x.py"], "--on-hang explode"),
+        (["--on-hang", "explode", "x.py"], "argument --on-hang: invalid choice: 'explode'"),
         (["--env", "NOVALUE", __file__], "--env NOVALUE"),
         (["--run-dir", "/proc/nope", __file__], "--run-dir /proc/nope"),
         (["--report", "/no/such/folder/r.json", __file__], "--report /no/such/folder"),
         (["--", "no-such-command-here"], "no such command"),
-        (["--"], "no"),
-        (["--timeout", "-3", __file__], "--timeout -3"),
+        (["--"], "nothing to run after --"),
+        (["--no-such-option", __file__], "unrecognized arguments: --no-such-option"),
+        (["--timeout=-3", __file__], "argument --timeout: -3: seconds, 0 or more"),
     ],
 )
 def test_bad_input_is_refused_with_the_value_and_the_remedy(words: list[str], says: str) -> None:

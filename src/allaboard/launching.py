@@ -1,0 +1,261 @@
+"""The face of `allaboard run`: arguments in, workers started, exit code out.
+
+It parses its arguments with argparse rather than with what the other commands use: the workers
+start before anything heavy is loaded, and a larger library would be most of the time until then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+MOST = 4096
+"""Workers on one host; far beyond what one host can train, and within its file limits."""
+FLAGS = ("--observe", "--verbose", "-v", "-h", "--help")
+"""Options that take no value."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of `run`, those before the script."""
+    made = argparse.ArgumentParser(
+        prog="allaboard run",
+        usage="allaboard run [-n N] [OPTIONS] SCRIPT [ARGS...] | -m MODULE [ARGS...] | "
+        "-- COMMAND [ARGS...]",
+        description="Start a training job, see who is there, watch it, and say what is wrong while "
+        "it is wrong.",
+        epilog="Exit code: 0 all trained, 1 a worker failed, 2 wrong use, 3 the roll call failed, "
+        "4 ended for a hang, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add("-n", metavar="N", help="start N workers on this host")
+    add("-m", metavar="MODULE", dest="module", help="run a module instead of a script")
+    add(
+        "--timeout",
+        metavar="S",
+        default=60.0,
+        type=_seconds,
+        help="how long a member that was never heard of is waited for (60)",
+    )
+    add(
+        "--timeout-hard",
+        metavar="S",
+        type=_seconds,
+        help="the same for one that is alive and does not come (no bound)",
+    )
+    add(
+        "--grace", metavar="S", default=30.0, type=_seconds, help="between SIGTERM and SIGKILL (30)"
+    )
+    add(
+        "--observe", action="store_true", help="only watch: hold nobody, signal nobody, end nothing"
+    )
+    add("--on-hang", default="report", choices=("report", "stop"), help="about a job that hangs")
+    add(
+        "--hang-after",
+        metavar="S",
+        default=600.0,
+        type=_seconds,
+        help="with stop: how long without progress where no cause is certain (600)",
+    )
+    add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
+    add("--report", metavar="FILE.json", type=Path, help="write the report there too")
+    add("--env", metavar="K=V", action="append", default=[], help="a variable for every worker")
+    add("-v", "--verbose", action="store_true", help="all evidence of a finding")
+    return made
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """The options, what they are followed by, and whether that stood behind ``--``: then it is run
+    as it is, not as a script. What follows the script is the script's own."""
+    at = 0
+    while at < len(arguments):
+        word = arguments[at]
+        if word == "--":
+            return list(arguments[:at]), list(arguments[at + 1 :]), True
+        if not word.startswith("-") or word == "-":
+            break
+        attached = "=" in word or (word[:2] in ("-n", "-m") and len(word) > 2)
+        at += 1 if attached or word in FLAGS else 2
+        if word.startswith("-m"):
+            break
+    return list(arguments[:at]), list(arguments[at:]), False
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Starts, watches, and returns the exit code."""
+    options, words, dashes = split(arguments)
+    given = parser().parse_args(options)
+    try:
+        return _run(given, words, dashes)
+    except _Refused as error:
+        sys.stderr.write(f"allaboard run: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130  # before the agent listens; the reaper ends what was started once we are gone
+
+
+def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
+    from allaboard.launch.local import CannotStart, Plan, launch, new_job_id
+
+    size = _size(given.n)
+    if dashes and given.module is not None:
+        _usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
+    report = given.report
+    if report is not None and not report.absolute().parent.is_dir():
+        _usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
+    job = new_job_id()
+    command = _command(words, given.module, dashes)
+    variables = _variables(given.env)
+    plan = Plan(
+        command=command,
+        size=size,
+        given=given.n is not None,
+        gate="" if given.observe else "all" if given.n is not None else _gate_without_n(),
+        run_dir=_run_dir(given.run_dir, job),
+        job=job,
+        extra=variables,
+    )
+    try:
+        started = launch(plan)
+    except CannotStart as error:
+        _usage(str(error))
+    # The workers are starting; only now is loaded what it takes to watch them.
+    from allaboard.agent.main import run
+    from allaboard.agent.options import Options
+
+    return run(
+        started,
+        Options(
+            timeout=given.timeout,
+            timeout_hard=given.timeout_hard,
+            grace=given.grace,
+            observe=given.observe,
+            stop_on_hang=given.on_hang == "stop",
+            hang_after=given.hang_after,
+            report=report,
+            wrapped=dashes and given.n is None,
+            verbose=given.verbose,
+        ),
+    )
+
+
+class _Refused(Exception):
+    """What the user asked cannot be done; the message says why and what to type."""
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text}: seconds, 0 or more")
+    return value
+
+
+def _size(n: str | None) -> int:
+    if n is None:
+        return 1
+    if not n.isdecimal() or not 1 <= int(n) <= MOST:
+        _usage(f"-n {n}: a number of workers from 1 to {MOST}; try: allaboard run -n 4 train.py")
+    return int(n)
+
+
+def _gate_without_n() -> str:
+    """Without -n an environment that describes a cluster means members that somebody else starts."""
+    described = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+    return "" if any(v in os.environ for v in described) else "local"
+
+
+def _command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
+    from allaboard.launch.local import python
+
+    if as_it_is:
+        if not words:
+            _usage("nothing to run after --; try: allaboard run -- torchrun train.py")
+        if shutil.which(words[0]) is None:
+            _usage(f"no such command: {words[0]}; give its path, or see: command -v {words[0]}")
+        return words
+    if module is not None:
+        return [python(), "-m", module, *words]
+    if not words:
+        _usage("no script; try: allaboard run -n 4 train.py")
+    script = Path(words[0])
+    if not script.exists():
+        _usage(f"no such script: {script} (in {Path.cwd()})" + _near(script))
+    if script.is_dir() and not (script / "__main__.py").exists():
+        _usage(f"{script} is a folder without a __main__.py; give the script in it")
+    if script.is_file() and not _looks_like_python(script):
+        _usage(
+            f"{script} is not a Python script; to run any program: "
+            f"allaboard run -- {' '.join(words[:3])}"
+        )
+    return [python(), *words]
+
+
+def _near(script: Path) -> str:
+    import difflib
+
+    folder = script.parent if script.parent.is_dir() else Path()
+    names = [p.name for p in folder.glob("*.py")]
+    close = difflib.get_close_matches(script.name, names, n=1, cutoff=0.5)
+    return f"; did you mean {folder / close[0]}?" if close else ""
+
+
+def _looks_like_python(script: Path) -> bool:
+    """By its name, else by its beginning: source has no NUL byte and names no other interpreter."""
+    try:
+        with script.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        _usage(f"{script} cannot be read: {error.strerror}")
+    if b"\0" in head and not head.startswith(b"PK"):
+        return script.suffix == ".pyc"
+    first = head.split(b"\n", 1)[0]
+    return b"python" in first if first.startswith(b"#!") else True
+
+
+def _variables(pairs: list[str]) -> dict[str, str]:
+    for pair in pairs:
+        name, equals, _ = pair.partition("=")
+        if not equals or not name:
+            _usage(f"--env {pair}: wants NAME=VALUE, e.g. --env NCCL_DEBUG=INFO")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _run_dir(wanted: Path | None, job: str) -> Path:
+    """The folder of this run: what the user named, else .allaboard/JOB here, else a temporary one."""
+    import tempfile
+
+    if wanted is not None:
+        folder = wanted.absolute()
+        try:
+            (folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / "journal.jsonl").open("ab").close()
+        except OSError as error:
+            _usage(f"--run-dir {wanted}: {error.strerror}; name a folder that you may write to")
+        return folder
+    for base in (
+        Path.cwd() / ".allaboard",
+        Path(tempfile.gettempdir()) / f"allaboard-{os.getuid()}",
+    ):
+        try:
+            base.mkdir(exist_ok=True, mode=0o700)
+            ignore = base / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n")
+            (base / job).mkdir(mode=0o700)
+            (base / job / "logs").mkdir(mode=0o700)
+        except OSError:
+            continue
+        return base / job
+    return _usage("no folder for the run: neither here nor in the temporary folder; give --run-dir")
+
+
+def _usage(message: str) -> NoReturn:
+    raise _Refused(message)
