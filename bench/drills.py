@@ -6,7 +6,8 @@ in drills.json: a measurement that was interrupted goes on where it stopped, and
 
 Three groups are summed up apart, because they wait for different things: what is provable at once
 (a death, a contradiction), stalls (the job's own rhythm has to be missed first), and what
-is bounded by a timeout that was given on the command line.
+is bounded by a timeout that was given on the command line. Seconds are blank where the fault has
+no moment of its own, such as a rank that nobody starts.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def main() -> None:
         )
     file = given.results / "drills.json"
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    if given.redo:
+    if given.redo or facts["commit"].endswith("+"):  # changed files have no name to go on under
         kept.pop(facts["commit"], None)
     mine = kept.setdefault(facts["commit"], {"circumstances": facts, "drills": {}, "lacking": {}})
     for seed in range(given.seeds):
