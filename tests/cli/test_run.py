@@ -206,6 +206,8 @@ def interrupted(tmp_path: Path, number: int, script: str) -> tuple[int, str]:
             [*RUN, "-n", "2", "--run-dir", str(tmp_path / "run"), "--grace", "1", str(file)],
             stdout=sink,
             stderr=subprocess.STDOUT,
+            # A caller that ignores SIGINT (`make test &`) hands that down, and it is obeyed.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         deadline = time.monotonic() + 20
         while output.read_bytes().count(b"up") < 2 and time.monotonic() < deadline:
