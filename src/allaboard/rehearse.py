@@ -111,7 +111,7 @@ class _Stage:
                 _confine(group, self._trained(process, steps=1))
             self._found(process)
             if not self.drill.ends:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
             code = process.wait(max(1.0, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             code = -1
