@@ -235,7 +235,8 @@ def _run_dir(wanted: Path | None, job: str) -> Path:
     if wanted is not None:
         folder = wanted.absolute()
         try:
-            (folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / "logs").mkdir(exist_ok=True, mode=0o700)
             (folder / "journal.jsonl").open("ab").close()
         except OSError as error:
             _usage(f"--run-dir {wanted}: {error.strerror}; name a folder that you may write to")

@@ -130,6 +130,15 @@ def test_one_failure_of_an_undistributed_script_lets_the_other_finish(
     assert [f["rule"] for f in done.report["findings"]] == ["EXIT003"]  # type: ignore[attr-defined]
 
 
+def test_the_last_words_of_a_worker_are_told(run: Callable[..., Done]) -> None:
+    done = run("import sys; print('fatal: licence expired', file=sys.stderr); sys.exit(3)", n=1)
+    assert "fatal: licence expired [its last line]" in done.err
+
+
+def test_the_run_folder_is_private(run: Callable[..., Done]) -> None:
+    assert run("pass").folder.joinpath("run").stat().st_mode & 0o777 == 0o700
+
+
 def test_fifty_megabytes_without_a_newline(run: Callable[..., Done]) -> None:
     done = run("import sys\nfor _ in range(50): sys.stdout.write('x' * 1_000_000)", n=1)
     assert done.code == 0

@@ -20,7 +20,7 @@ class Streams:
     def __init__(self, workers: list[Worker], folder: Path, terminal: Terminal) -> None:
         self._workers = workers
         self._terminal = terminal
-        self._open = 0
+        self._open: set[int] = set()
         self.logs = [
             WorkerLog(str(w.index), w.index, folder / f"worker-{w.index}.log", terminal)
             for w in workers
@@ -30,8 +30,24 @@ class Streams:
         for worker, log in zip(self._workers, self.logs, strict=True):
             for number, fd in ((1, worker.out), (2, worker.err)):
                 os.set_blocking(fd, False)
-                self._open += 1
+                self._open.add(fd)
                 loop.add_reader(fd, self._read, loop, log, number, fd)
+
+    def last_line(self, worker: int) -> str:
+        """The last line of a worker that has ended, what it left in its pipes included."""
+        known = self._workers[worker]
+        for number, fd in ((1, known.out), (2, known.err)):
+            for _ in range(
+                64 if fd in self._open else 0
+            ):  # a child that it left behind may go on writing
+                try:
+                    data = os.read(fd, READ)
+                except OSError:  # nothing there now, or closed already
+                    break
+                if not data:
+                    break
+                self.logs[worker].feed(number, data)
+        return self.logs[worker].last_line
 
     async def drain(self, patience: float) -> None:
         """Reads the last lines, for at most ``patience`` s: something that was left behind may hold
@@ -57,5 +73,5 @@ class Streams:
         log.feed(number, data)
         if not data:
             loop.remove_reader(fd)
+            self._open.discard(fd)
             os.close(fd)
-            self._open -= 1

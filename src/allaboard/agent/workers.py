@@ -122,7 +122,7 @@ class Workers:
                 code=message["code"],
                 signal=message["signal"],
                 oom=killed and oom.count(file) > before,
-                last_line=self._streams.logs[worker].last_line,
+                last_line=self._streams.last_line(worker),
             )
         )
         self._done.add(worker)

@@ -79,7 +79,7 @@ def summary_lines(report: Report) -> list[str]:
         lines.append(
             f"{len(report.findings)} findings: {named}{more}".replace("1 findings", "1 finding")
         )
-    elif report.outcome is not Outcome.COMPLETED:
+    elif report.outcome not in (Outcome.COMPLETED, Outcome.INTERRUPTED):
         lines.append("no finding: no rule knows what happened; the logs may")
     if report.findings or report.outcome is not Outcome.COMPLETED:
         lines.append(f"logs, journal and report: {report.run_dir}")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
 
 
@@ -41,10 +41,13 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
     place = one.stack.user
     assert place is not None
+    # A long call into native code looks the same from outside as an endless loop.
+    working = one.cpu >= IDLE
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
     look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
     return Claim(
-        summary=f"{one.who.job} {one.who.index} is stuck at {place} while the others wait for it",
+        summary=f"{one.who.job} {one.who.index} {'stays' if working else 'is stuck'} at {place} "
+        f"{'with its CPU busy ' if working else ''}while the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"the same place in {look}", one.stack.by),
@@ -53,6 +56,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         ),
         fix=f"see what {place.function} waits for at {place.file}:{place.line}; "
         f"py-spy dump --locals --pid {one.who.pid}",
+        severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=view.progress_at,
     )
@@ -66,7 +70,8 @@ RULE = Rule(
     fires_on={
         "endless loop": (
             stalled(waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0), waiting(2)),
-            "worker 1 is stuck at train.py:33 in wait_for_flag while the others wait for it",
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
+            "while the others wait for it",
         ),
     },
     silent_on={

@@ -39,11 +39,13 @@ def _claim(view: JobView, found: Stall) -> Claim:
     for one in found.waiting:
         places[_where(one)].append(one)
     differ = len(places) > 1
-    fewest = min(places.values(), key=len)
+    groups = sorted(places.values(), key=len)
+    # One place against many has the odd one out; where none is odd, nobody is.
+    odd = groups[0] if differ and len(groups[0]) < len(groups[1]) else list(found.waiting)
     return Claim(
         summary=f"all {len(found.waiting)} members wait for each other"
         + (f" in {len(places)} different places" if differ else f" in {next(iter(places))}"),
-        who=tuple(m.who for m in (fewest if differ else found.waiting)),
+        who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"rank {', '.join(str(m.who.rank) for m in ms)}: {where}", "stacks")
             for where, ms in list(places.items())[:4]
