@@ -153,7 +153,6 @@ class Job:
             launched_at=self.at,
             timeout=self.settings.timeout,
             timeout_hard=self.settings.timeout_hard,
-            gated=not self.settings.policy.observe,
             rolled_at=self.rolled_at,
             progress_at=self.progress_at,
             median_step=step,

@@ -22,7 +22,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     when the roll call was complete; ``progress_at`` when any member last did anything new;
     ``stall_after`` the silence (s) after which the job counts as standing still, from its own
     median step. ``timeout`` bounds the wait for a member that was never heard of, ``timeout_hard``
-    that for one that is alive and does not come. ``gated``: members are held until all are here.
+    that for one that is alive and does not come.
     ``ending``: allaboard is ending the job.
     """
 
@@ -32,7 +32,6 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     launched_at: float = 0.0
     timeout: float = 60.0
     timeout_hard: float | None = None
-    gated: bool = True
     rolled_at: float | None = None
     progress_at: float = 0.0
     median_step: float | None = None

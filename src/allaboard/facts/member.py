@@ -33,8 +33,6 @@ class Phase(IntEnum):
     """Has done at least one step."""
     LEAVING = 8
     """The interpreter is shutting down."""
-    ENDED = 9
-    """The process is gone."""
 
 
 _PROBE = "/allaboard/probe/"

@@ -64,7 +64,6 @@ class Launch:
 
     plan: Plan
     reaper: socket.socket
-    reaper_pid: int
     boxes: Path
     workers: list[Worker]
     ports: list[socket.socket]
@@ -99,7 +98,7 @@ def launch(plan: Plan) -> Launch:
     except NoFreePort as error:
         shutil.rmtree(boxes, ignore_errors=True)
         raise CannotStart(str(error)) from None
-    end, pid = reaper.start(str(boxes))
+    end, _ = reaper.start(str(boxes))
     workers = []
     for index, environment in enumerate(environments):
         out, out_end = os.pipe()
@@ -116,9 +115,7 @@ def launch(plan: Plan) -> Launch:
         os.close(out_end)
         os.close(err_end)
         workers.append(Worker(index=index, out=out, err=err))
-    started = Launch(
-        plan=plan, reaper=end, reaper_pid=pid, boxes=boxes, workers=workers, ports=held, at=at
-    )
+    started = Launch(plan=plan, reaper=end, boxes=boxes, workers=workers, ports=held, at=at)
     if not plan.gate:
         started.release_ports()  # who only observes holds no port
     return started
