@@ -107,7 +107,9 @@ def main() -> None:
     train(args, device)
     # torch.distributed.nn has functions that keep the default group as a default argument. Had DDP
     # been the first to import it, after init, the group would outlive this call, and a Gloo thread
-    # still at work while Python shuts down would abort the process (PyTorch 2.13).
+    # still at work while Python shuts down would abort the process (PyTorch 2.13). The pause lets
+    # those threads let go of the last collective: else they and destroy may wait for each other.
+    time.sleep(0.2)
     dist.destroy_process_group()
 
 

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 
 import torch
@@ -48,7 +49,9 @@ def worker(rank: int, world_size: int, port: int, args: argparse.Namespace) -> N
     train(args)
     # torch.distributed.nn has functions that keep the default group as a default argument. Had DDP
     # been the first to import it, after init, the group would outlive this call, and a Gloo thread
-    # still at work while Python shuts down would abort the process (PyTorch 2.13).
+    # still at work while Python shuts down would abort the process (PyTorch 2.13). The pause lets
+    # those threads let go of the last collective: else they and destroy may wait for each other.
+    time.sleep(0.2)
     dist.destroy_process_group()
 
 

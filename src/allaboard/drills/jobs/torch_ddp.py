@@ -176,6 +176,9 @@ def main():
             time.sleep(0.005)
     if rank == 0:
         print(f"trained {step} steps, loss {mean.item() / dist.get_world_size():.4f}", flush=True)
+    # PyTorch 2.13 may deadlock where the group goes while a Gloo thread still lets go of the last
+    # collective's tensors: both want the GIL, and one joins the other.
+    time.sleep(0.3)
     dist.destroy_process_group()
     if guilty and options.fault == "never-ends":
         mark(options.mark)
