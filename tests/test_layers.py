@@ -10,7 +10,7 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock", "reaper"),
+    ("facts", "probe", "clock", "reaper", "testbed"),
     ("contracts", "evidence", "rollcall"),
     ("discover", "hosts", "formats"),
     ("spec",),
