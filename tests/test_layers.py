@@ -20,6 +20,7 @@ ROWS: list[tuple[str, ...]] = [
     ("config",),
     ("coordinator",),
     ("report",),
+    ("meeting",),
     ("agent", "lint"),
     ("rehearse", "launching"),
     ("cli",),

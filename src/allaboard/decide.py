@@ -14,15 +14,21 @@ SETTLE = 5.0
 """Seconds that the members left after one failed get to end by themselves and say what they met."""
 
 
+BEFORE = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
+"""Stages whose errors keep a job from starting."""
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
     finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
-    launcher decides what becomes of the others."""
+    launcher decides what becomes of the others; ``only_reports``: a roll call that fails is told, and
+    the framework's own timeout decides."""
 
     observe: bool = False
     stop_on_hang: bool = False
     hang_after: float = 600.0
     ends_survivors: bool = True
+    only_reports: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -43,15 +49,17 @@ def verdict(
         return None
     claims = list(claims)
     return (
-        _roll_call(rolls, claims) or _failure(view, policy) or _hang(view, claims, policy)
+        _roll_call(rolls, claims, policy) or _failure(view, policy) or _hang(view, claims, policy)
     )  # the earliest stage decides
 
 
-def _roll_call(rolls: Iterable[Roll], claims: list[tuple[Stage, Claim]]) -> Verdict | None:
+def _roll_call(
+    rolls: Iterable[Roll], claims: list[tuple[Stage, Claim]], policy: Policy
+) -> Verdict | None:
     """Somebody stands at the door, and it is proven that the others cannot come."""
-    if not any(roll.held for roll in rolls):
+    if policy.only_reports or not any(roll.held for roll in rolls):
         return None
-    wrong = [c for stage, c in claims if stage is Stage.STARTUP and proven(c)]
+    wrong = [c for stage, c in claims if stage in BEFORE and proven(c)]
     if not wrong:
         return None
     return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")

@@ -12,7 +12,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from allaboard.hosts.described import Described
 
 MOST = 4096
 """Workers on one host; far beyond what one host can train, and within its file limits."""
@@ -38,9 +41,9 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--timeout",
         metavar="S",
-        default=60.0,
         type=_seconds,
-        help="how long a member that was never heard of is waited for (60)",
+        help="how long a member that was never heard of is waited for (60); given where others "
+        "start the members, it ends the job instead of only telling",
     )
     add(
         "--timeout-hard",
@@ -65,6 +68,13 @@ def parser() -> argparse.ArgumentParser:
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
     add("--report", metavar="FILE.json", type=Path, help="write the report there too")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for every worker")
+    add(
+        "--coordinator",
+        metavar="HOST:PORT",
+        default="",
+        help="where the agents of several hosts meet (the framework's own address)",
+    )
+    add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
     add("-v", "--verbose", action="store_true", help="all evidence of a finding")
     return made
 
@@ -103,6 +113,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     from allaboard.launch.local import CannotStart, Plan, launch, new_job_id
 
     size = _size(given.n)
+    joined = _joined(given)
     if dashes and given.module is not None:
         _usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
     report = given.report
@@ -115,7 +126,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
         command=command,
         size=size,
         given=given.n is not None,
-        gate="" if given.observe else "all" if given.n is not None else _gate_without_n(),
+        gate=_gate(given, joined is not None),
         run_dir=_run_dir(given.run_dir, job),
         job=job,
         extra=variables,
@@ -131,7 +142,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     return run(
         started,
         Options(
-            timeout=given.timeout,
+            timeout=60.0 if given.timeout is None else given.timeout,
             timeout_hard=given.timeout_hard,
             grace=given.grace,
             observe=given.observe,
@@ -140,6 +151,10 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
             report=report,
             wrapped=dashes and given.n is None,
             verbose=given.verbose,
+            joined=joined,
+            strict=given.timeout is not None,
+            secret=_secret(given.secret_file),
+            coordinator=_coordinator(given.coordinator),
         ),
     )
 
@@ -166,10 +181,37 @@ def _size(n: str | None) -> int:
     return int(n)
 
 
-def _gate_without_n() -> str:
+def _joined(given: argparse.Namespace) -> Described | None:
     """Without -n an environment that describes a cluster means members that somebody else starts."""
-    described = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-    return "" if any(v in os.environ for v in described) else "local"
+    from allaboard.hosts.described import described
+
+    return None if given.n is not None else described({**os.environ, **_variables(given.env)})
+
+
+def _gate(given: argparse.Namespace, joined: bool) -> str:
+    if given.observe:
+        return ""
+    return "all" if given.n is not None else "cluster" if joined else "local"
+
+
+def _secret(file: Path | None) -> bytes:
+    """From the file, else from ALLABOARD_SECRET; empty where there is none."""
+    if file is None:
+        return os.environ.get("ALLABOARD_SECRET", "").encode()
+    try:
+        text = file.read_bytes().strip()
+    except OSError as error:
+        _usage(f"--secret-file {file}: {error.strerror}")
+    if not text:
+        _usage(f"--secret-file {file} is empty; make one: openssl rand -hex 32 > {file}")
+    return text
+
+
+def _coordinator(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if address and not (host and port.isdigit() and 0 < int(port) < 65536):
+        _usage(f"--coordinator {address}: wants HOST:PORT, e.g. --coordinator node0:29400")
+    return address
 
 
 def _command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:

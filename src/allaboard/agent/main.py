@@ -12,6 +12,7 @@ from allaboard.agent.ending import Ending
 from allaboard.agent.journal import Journal
 from allaboard.agent.options import Options
 from allaboard.agent.output import Terminal
+from allaboard.agent.party import Party
 from allaboard.agent.streams import Streams
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -19,6 +20,7 @@ from allaboard.catalogue import catalogue
 from allaboard.clock import SystemClock
 from allaboard.coordinator.events import (
     Announce,
+    Answered,
     Command,
     End,
     Event,
@@ -28,10 +30,13 @@ from allaboard.coordinator.events import (
     Look,
     Note,
     Overslept,
+    Seen,
+    TryLinks,
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
-from allaboard.facts import Finding, Outcome
+from allaboard.facts import Finding, Outcome, Phase
+from allaboard.hosts.fingerprint import fingerprint
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
 from allaboard.report.assemble import assemble, exit_code
@@ -82,6 +87,16 @@ class Agent:
         self.next_slow = 0.0
         self.broken = False
         self.looking: asyncio.Task[None] | None = None
+        self.party: Party | None = None
+        self.answered: set[int] = set()
+        if options.joined is not None and not options.observe:
+            self.party = Party(
+                options.joined,
+                {**os.environ, **plan.extra},
+                options.secret,
+                options.coordinator,
+                self.wake.set,
+            )
 
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
@@ -91,6 +106,8 @@ class Agent:
         self.workers.listen(loop)
         self.streams.listen(loop)
         self.ending.listen(loop, self._interrupted)
+        if self.party is not None:
+            self.party.start()
         last = self.clock.monotonic()
         while True:
             now = self.clock.monotonic()
@@ -127,11 +144,34 @@ class Agent:
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         for box in self.watch.boxes.values():
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
-        for command in self.job.handle(now, *events):
+        for command in self._decided(now, events):
             self._do(now, command)
         if self.terminal.live:
             text = progress(self.job.view(now))
             self.terminal.status(f"{SPINNER[int(now * 8) % len(SPINNER)]} {text}" if text else "")
+
+    def _decided(self, now: float, events: list[Event]) -> list[Command]:
+        """What is to be done: by this host's coordinator, or by the one that it is linked to."""
+        party = self.party
+        if party is None:
+            return self.job.handle(now, *events)
+        events += self._answers(events)
+        elsewhere = party.observe(now, events)
+        self.job.quiet = party.linked
+        return party.route(now, self.job.handle(now, *events, *elsewhere))
+
+    def _answers(self, events: list[Event]) -> list[Event]:
+        """What a member runs with, once it stands at the door."""
+        found: list[Event] = []
+        for event in events:
+            if not isinstance(event, Seen) or event.box is None or event.pid in self.answered:
+                continue
+            box = self.watch.boxes.get(event.pid)
+            if event.box.phase >= Phase.ARRIVED and box is not None:
+                self.answered.add(event.pid)
+                facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
+                found.append(Answered(pid=event.pid, facts=facts))
+        return found
 
     def _pause(self, now: float) -> float:
         if self.job.rolled_at is None or self.ending.begun:
@@ -141,6 +181,7 @@ class Agent:
     def _do(self, now: float, command: Command) -> None:
         match command:
             case LetThrough():
+                self.job.boarded(now)
                 self.let_through[command.pid] = command.round
                 box = self.watch.boxes.get(command.pid)
                 if box is not None:
@@ -154,10 +195,14 @@ class Agent:
                 if self.looking is None or self.looking.done():
                     self.looking = asyncio.ensure_future(self._look(command.pids))
             case End():
-                self._end(now, command)
+                if self.options.strict or self.options.secret or not self.job.quiet:
+                    self._end(now, command)
+            case TryLinks():
+                pass  # the party's
 
     def _announce(self, finding: Finding) -> None:
         self.journal.finding(finding)
+        self.job.ledger.told(finding)
         colour = self.terminal.live and "NO_COLOR" not in os.environ
         for line in finding_lines(finding, colour, self.options.verbose):
             self.terminal.say(line)
@@ -190,10 +235,13 @@ class Agent:
     async def _finish(self) -> int:
         """Ends what the workers left behind, reads their last lines, and writes the report."""
         self.ending.cancel()
+        self.job.quiet = False
         if self.looking is not None:
             self.looking.cancel()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
+        if self.party is not None:
+            self.party.close()
         now = self.clock.monotonic()
         for command in self.job.handle(now):
             if isinstance(command, Announce):
@@ -231,13 +279,16 @@ def _settings(launch: Launch, options: Options) -> Settings:
         launched=launch.plan.size,
         host=os.uname().nodename,
         wrapped=options.wrapped,
+        joined=options.joined is not None,
+        rank=options.joined.rank if options.joined is not None else -1,
         timeout=options.timeout,
         timeout_hard=options.timeout_hard,
         policy=Policy(
             observe=options.observe,
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,
-            ends_survivors=not options.wrapped,
+            ends_survivors=not options.wrapped and options.joined is None,
+            only_reports=options.joined is not None and not options.strict,
         ),
     )
 

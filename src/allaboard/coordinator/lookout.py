@@ -56,4 +56,4 @@ class Lookout:
             return ()
         self.last = view.now
         self.looks += 1
-        return tuple(m.who.pid for m in alive)
+        return tuple(m.key for m in alive)

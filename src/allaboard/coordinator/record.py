@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from allaboard.coordinator.events import BoxReading, Looked, Seen
+from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Stack, Who
 
@@ -29,6 +29,7 @@ class Record:
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
         self.exit: Exit | None = None
+        self.facts: dict[str, str] = {}
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
@@ -86,7 +87,7 @@ class Record:
             ),
             rank=rank,
             host=self.host,
-            pid=self.pid,
+            pid=split_key(self.pid)[1],
         )
         return Member(
             who=who,
@@ -111,6 +112,8 @@ class Record:
             stack=self._stack(),
             raised=box.raised if box is not None else None,
             exit=self.exit,
+            key=self.pid,
+            facts=self.facts,
         )
 
     def _cpu(self) -> float:

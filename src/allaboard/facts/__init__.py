@@ -24,6 +24,7 @@ from allaboard.facts.finding import (
     Who,
 )
 from allaboard.facts.job import JobView, LockWait
+from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -42,8 +43,11 @@ from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
     "FIELDS",
+    "KNOCKS",
     "OPAQUE",
     "SCHEMA_VERSION",
+    "Answer",
+    "Call",
     "Certainty",
     "Claim",
     "ClusterSpec",
@@ -56,7 +60,10 @@ __all__ = [
     "Finding",
     "FormatError",
     "Frame",
+    "Holder",
     "JobView",
+    "Knock",
+    "Link",
     "LocalHost",
     "LockWait",
     "Machine",

@@ -136,7 +136,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
     process that has not declared itself and may be the one that is awaited; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
-    per second; ``op`` the collective it is in.
+    per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
+    on this host); ``facts`` what it runs with, by name: versions, variables, limits.
     """
 
     who: Who
@@ -161,6 +162,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     stack: Stack | None = None
     raised: Raised | None = None
     exit: Exit | None = None
+    key: int = 0
+    facts: dict[str, str] = {}
 
     @property
     def alive(self) -> bool:
