@@ -17,7 +17,12 @@ def need(*parts: str) -> None:
     """Skips where a bed, or these further parts, cannot be had; what apt would bring is no excuse
     for CI, a machine without root is."""
     if why := missing(*parts):
-        pytest.skip(why if "apt-get" in why else f"not on this machine: {why}")
+        pytest.skip(excuse(why))
+
+
+def excuse(why: str) -> str:
+    """The reason of such a skip."""
+    return why if "apt-get" in why else f"not on this machine: {why}"
 
 
 class Lab:

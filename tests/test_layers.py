@@ -23,6 +23,7 @@ ROWS: list[tuple[str, ...]] = [
     ("meeting",),
     ("agent", "lint"),
     ("rehearse", "launching"),
+    ("rehearse_hosts",),
     ("cli",),
     ("__main__",),
 ]
