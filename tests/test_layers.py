@@ -10,7 +10,7 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock", "reaper"),
+    ("facts", "probe", "clock", "reaper", "testbed"),
     ("contracts", "rollcall"),
     ("evidence",),
     ("discover", "hosts", "formats"),
@@ -24,6 +24,7 @@ ROWS: list[tuple[str, ...]] = [
     ("meeting",),
     ("agent", "lint"),
     ("rehearse", "launching"),
+    ("rehearse_hosts",),
     ("cli",),
     ("__main__",),
 ]
