@@ -12,7 +12,7 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 ROWS: list[tuple[str, ...]] = [
     ("facts", "probe", "clock", "reaper"),
     ("contracts", "evidence", "rollcall"),
-    ("discover", "hosts", "formats"),
+    ("discover", "hosts", "formats", "stacks"),
     ("spec",),
     ("rules", "drills", "resolve"),
     ("catalogue",),
