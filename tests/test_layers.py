@@ -13,7 +13,7 @@ ROWS: list[tuple[str, ...]] = [
     ("facts", "probe", "clock", "reaper", "testbed"),
     ("contracts", "rollcall"),
     ("evidence",),
-    ("discover", "hosts", "formats"),
+    ("discover", "hosts", "formats", "stacks"),
     ("spec",),
     ("rules", "drills", "resolve"),
     ("catalogue",),

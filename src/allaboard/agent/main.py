@@ -35,11 +35,12 @@ from allaboard.coordinator.events import (
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
-from allaboard.facts import Finding, Outcome, Phase
+from allaboard.facts import Finding, Outcome, Phase, Stage
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
 from allaboard.report.assemble import assemble, exit_code
+from allaboard.report.stacks import verbose_lines
 from allaboard.report.text import finding_lines, progress, summary_lines
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -207,6 +208,9 @@ class Agent:
         colour = self.terminal.live and "NO_COLOR" not in os.environ
         for line in finding_lines(finding, colour, self.options.verbose):
             self.terminal.say(line)
+        if self.options.verbose and finding.stage is Stage.RUNTIME:
+            for line in verbose_lines(self.job.view(self.clock.monotonic())):
+                self.terminal.say(line)
 
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self.clock.monotonic
