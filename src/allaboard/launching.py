@@ -126,7 +126,10 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
         _usage(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
     from allaboard.agent.main import run
+    from allaboard.agent.notes import Subject
     from allaboard.agent.options import Options
+
+    joins = given.n is None and _described()
 
     return run(
         started,
@@ -140,6 +143,10 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
             report=report,
             wrapped=dashes and given.n is None,
             verbose=given.verbose,
+            subject=Subject(
+                script=_script(words, given.module, dashes),
+                variables={**os.environ, **variables} if joins else {},
+            ),
         ),
     )
 
@@ -168,8 +175,24 @@ def _size(n: str | None) -> int:
 
 def _gate_without_n() -> str:
     """Without -n an environment that describes a cluster means members that somebody else starts."""
+    return "" if _described() else "local"
+
+
+def _described() -> bool:
+    """Whether the environment tells of a cluster that this process is a member of."""
     described = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-    return "" if any(v in os.environ for v in described) else "local"
+    return any(v in os.environ for v in described)
+
+
+def _script(words: list[str], module: str | None, dashes: bool) -> str:
+    """The Python file that the command runs, as far as its words tell; else ""."""
+    if module is not None:
+        path = Path(*module.split("."))
+        files = [path.with_suffix(".py"), path / "__main__.py"]
+    else:
+        named = [w for w in words if w.endswith(".py")] if dashes else words[:1]
+        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in named]
+    return next((str(f) for f in files if f.is_file()), "")
 
 
 def _command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from allaboard.agent.notes import Subject
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program."""
+    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program;
+    ``subject``: what is read beside the running job."""
 
     timeout: float = 60.0
     timeout_hard: float | None = None
@@ -19,3 +22,4 @@ class Options:
     report: Path | None = None
     wrapped: bool = False
     verbose: bool = False
+    subject: Subject = field(default_factory=Subject)
