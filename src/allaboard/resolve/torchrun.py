@@ -103,17 +103,21 @@ def _problem(field: str, value: Value) -> Problem | None:
 
 def write(spec: ClusterSpec) -> str:
     """One command for every host: run each on its own host."""
-    nnodes = spec.values.get("nnodes")
+    nodes = spec.values.get("nnodes")
     each = spec.values.get("nproc_per_node")
-    if not spec.cluster and not spec.machines and nnodes is not None:
+    if not spec.cluster and not spec.machines and nodes is not None:
         host = spec.values.get("master_addr") or spec.values.get("rdzv_endpoint")
         if host is None:
             raise ValueError("the spec has no MASTER_ADDR and no host list to take it from")
+        if not nodes.text or not host.text:
+            raise ValueError("the number of nodes or their address is known only when it runs")
         parts = address.parse(host.text)
         port = spec.number("master_port") or whole(parts.port) or 29500
         node = spec.number("node_rank") or 0
-        count = each.text if each else "1"
-        return _line(nnodes.text, count, node, parts.host, port) + "\n"
+        size, many = spec.number("world_size"), nodes.integer
+        share = str(size // many) if size and many and size % many == 0 else "1"
+        count = each.text if each and each.text else share
+        return _line(nodes.text, count, node, parts.host, port) + "\n"
     known = tasks(spec)
     odd = sorted({t.job for t in known} - {"worker", "chief", "master"})
     if odd:
