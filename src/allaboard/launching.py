@@ -137,6 +137,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
         _usage(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
     from allaboard.agent.main import run
+    from allaboard.agent.notes import Subject
     from allaboard.agent.options import Options
 
     return run(
@@ -155,6 +156,10 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
             strict=given.timeout is not None,
             secret=_secret(given.secret_file),
             coordinator=_coordinator(given.coordinator),
+            subject=Subject(
+                script=_script(words, given.module, dashes),
+                variables={**os.environ, **variables} if joined is not None else {},
+            ),
         ),
     )
 
@@ -212,6 +217,17 @@ def _coordinator(address: str) -> str:
     if address and not (host and port.isdigit() and 0 < int(port) < 65536):
         _usage(f"--coordinator {address}: wants HOST:PORT, e.g. --coordinator node0:29400")
     return address
+
+
+def _script(words: list[str], module: str | None, dashes: bool) -> str:
+    """The Python file that the command runs, as far as its words tell; else ""."""
+    if module is not None:
+        path = Path(*module.split("."))
+        files = [path.with_suffix(".py"), path / "__main__.py"]
+    else:
+        named = [w for w in words if w.endswith(".py")] if dashes else words[:1]
+        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in named]
+    return next((str(f) for f in files if f.is_file()), "")
 
 
 def _command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:

@@ -18,7 +18,7 @@ from allaboard import drills
 from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import Drill
 from allaboard.discover import Broken, plugins
-from allaboard.facts import Finding
+from allaboard.facts import Finding, Stage
 from allaboard.launch.local import python
 
 JOBS = Path(drills.__file__).parent / "jobs"
@@ -29,7 +29,8 @@ LIMIT = 120.0
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """How a drill went. ``seconds`` from the fault to its finding, None where it was not found;
-    ``others`` are findings that nobody had a reason for; ``left_behind``: the black boxes are still there."""
+    ``others`` are findings that nobody had a reason for, notes on the text left out; ``left_behind``: the
+    black boxes are still there."""
 
     drill: str
     rule: str
@@ -190,7 +191,11 @@ class _Stage:
             seconds=seconds,
             exit_code=code,
             right_exit=not drill.ends or code in drill.exit_codes,
-            others=tuple(f for f in findings if f.rule not in (drill.expects, *drill.allowed)),
+            others=tuple(
+                f
+                for f in findings
+                if f.rule not in (drill.expects, *drill.allowed) and f.stage is not Stage.CONFIG
+            ),
             findings=tuple(findings),
             output=output,
             left_behind=any(

@@ -92,13 +92,7 @@ class OpenBox:
 
     def say(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
-        offset, room = layout.TEXTS["verdict"]
-        data = text.encode()[: room - layout.TEXT.size]
-        lock, _ = layout.TEXT.unpack_from(self.map, offset)
-        start = offset + layout.TEXT.size
-        layout.TEXT.pack_into(self.map, offset, lock + 1, len(data))
-        self.map[start : start + len(data)] = data
-        layout.TEXT.pack_into(self.map, offset, lock + 2, len(data))
+        layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
         """Its birth, main thread, signal and file for stacks: another program that the process

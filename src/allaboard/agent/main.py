@@ -7,9 +7,12 @@ import os
 import signal
 import traceback
 
+import msgspec
+
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.journal import Journal
+from allaboard.agent.notes import SHOWN, Notes
 from allaboard.agent.options import Options
 from allaboard.agent.output import Terminal
 from allaboard.agent.party import Party
@@ -54,6 +57,8 @@ LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
 LEFTOVER = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+READ = 2.0
+"""Seconds for what is still being read of the script, where the job ended before it was told."""
 DRAIN = 5.0
 """Seconds for the last lines, where something that was left behind holds a pipe."""
 
@@ -85,6 +90,8 @@ class Agent:
         self.verdict = 0
         self.events: list[Event] = []
         self.notes: list[str] = []
+        self.reading = Notes(options.subject, launch.at)
+        self.read: tuple[Finding, ...] = ()
         self.next_slow = 0.0
         self.broken = False
         self.looking: asyncio.Task[None] | None = None
@@ -147,6 +154,7 @@ class Agent:
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
         for command in self._decided(now, events):
             self._do(now, command)
+        self._note(now, self.reading.take(now))
         if self.terminal.live:
             text = progress(self.job.view(now))
             self.terminal.status(f"{SPINNER[int(now * 8) % len(SPINNER)]} {text}" if text else "")
@@ -212,6 +220,19 @@ class Agent:
             for line in verbose_lines(self.job.view(self.clock.monotonic())):
                 self.terminal.say(line)
 
+    def _note(self, now: float, found: list[Finding]) -> None:
+        """Tells what the text of the script or the environment lets expect."""
+        stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in found]
+        self.read += tuple(stamped)
+        for finding in stamped[:SHOWN]:
+            self._announce(finding)
+        for finding in stamped[SHOWN:]:
+            self.journal.finding(finding)
+        if len(stamped) > SHOWN:
+            script = self.options.subject.script
+            more = len(stamped) - SHOWN
+            self._say(f"{more} more notes on the text: allaboard check {script}".rstrip())
+
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self.clock.monotonic
         self.events += await asyncio.gather(
@@ -252,6 +273,9 @@ class Agent:
         for command in self.job.handle(now):
             if isinstance(command, Announce):
                 self._announce(command.finding)
+        self._note(now, self.reading.last(READ))
+        if self.reading.trouble:
+            self.journal.event(self.clock.utc(now), self.reading.trouble)
         outcome, reason = self.job.outcome()
         if self.workers.failed_to_start and outcome is Outcome.COMPLETED:
             outcome, reason = Outcome.FAILED, "a worker could not be started"
@@ -266,7 +290,7 @@ class Agent:
             seconds=now - self.launch.at,
             run_dir=str(plan.run_dir),
             view=self.job.view(now),
-            findings=self.job.ledger.findings,
+            findings=self.job.ledger.findings + self.read,
             notes=tuple(self.notes),
         )
         self.journal.report(report, self.options.report)

@@ -144,6 +144,7 @@ class Record:
             span=last.at - self.looks[0].at,
             moving=moving,
             by=last.by,
+            children=last.children,
         )
 
 

@@ -60,7 +60,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function; ``by`` names how it was taken (faulthandler, py-spy).
+    within one function; ``by`` names how it was taken (faulthandler, py-spy); ``children`` are its own
+    child processes where it waits for one, as pid and command.
     """
 
     frames: tuple[Frame, ...]
@@ -69,6 +70,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     span: float = 0.0
     moving: bool = False
     by: str = "faulthandler"
+    children: tuple[tuple[int, str], ...] = ()
 
     @property
     def user(self) -> Frame | None:

@@ -125,15 +125,8 @@ class Box:
 
     def text(self, name: str, value: str) -> None:
         """Replaces one text; what does not fit is cut at the end."""
-        offset, room = TEXTS[name]
-        data = value.encode("utf-8", "replace")[: room - TEXT.size]
-        start = offset + TEXT.size
         with self._writing:
-            # Even: an exception out of a signal's handler may have ended a writer half-way.
-            lock = TEXT.unpack_from(self._map, offset)[0] & ~1
-            TEXT.pack_into(self._map, offset, lock + 1, len(data))
-            self._map[start : start + len(data)] = data
-            TEXT.pack_into(self._map, offset, lock + 2, len(data))
+            write_text(self._map, name, value)
 
     def agent(self) -> tuple[float, int, int]:
         """What the agent wrote: its heartbeat (s), rounds let through, verdict."""
@@ -197,6 +190,18 @@ class Slot:
         if self.depth == 0:
             n = self.count
             OP.pack_into(self._map, self._offset, n, monotonic(), 0, name, n)
+
+
+def write_text(map_: mmap.mmap, name: str, value: str) -> None:
+    """Replaces one text under its sequence lock; what does not fit is cut. One writer a text."""
+    offset, room = TEXTS[name]
+    data = value.encode("utf-8", "replace")[: room - TEXT.size]
+    start = offset + TEXT.size
+    # Even: an exception out of a signal's handler may have ended a writer half-way.
+    lock = TEXT.unpack_from(map_, offset)[0] & ~1
+    TEXT.pack_into(map_, offset, lock + 1, len(data))
+    map_[start : start + len(data)] = data
+    TEXT.pack_into(map_, offset, lock + 2, len(data))
 
 
 def read_text(map_: mmap.mmap, name: str) -> str | None:

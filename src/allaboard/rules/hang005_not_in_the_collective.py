@@ -19,7 +19,7 @@ from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-_OTHER_RULES = (Spot.USER, Spot.DATA, Spot.FILE_LOCK)
+_OTHER_RULES = (Spot.USER, Spot.CHILD, Spot.DATA, Spot.FILE_LOCK)
 
 
 def check(view: JobView) -> Iterator[Claim]:

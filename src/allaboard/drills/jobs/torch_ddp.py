@@ -7,6 +7,7 @@ import argparse
 import fcntl
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -88,6 +89,8 @@ def fail(name, rank):
         wait_for_flag([])
     elif name == "asleep":
         retry_later()
+    elif name == "stuck-in-child":
+        subprocess.run(["sleep", "3600"], check=True)
     elif name == "file-lock":
         path = Path(tempfile.gettempdir()) / f"cache-{os.getppid()}-{rank}.lock"
         hold_lock(path)
