@@ -11,7 +11,8 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
     ("facts", "probe", "clock", "reaper", "testbed"),
-    ("contracts", "evidence", "rollcall"),
+    ("contracts", "rollcall"),
+    ("evidence",),
     ("discover", "hosts", "formats"),
     ("spec",),
     ("rules", "drills", "resolve"),

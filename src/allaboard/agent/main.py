@@ -170,6 +170,7 @@ class Agent:
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self.answered.add(event.pid)
                 facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
+                facts |= self.party.facts if self.party is not None else {}
                 found.append(Answered(pid=event.pid, facts=facts))
         return found
 
@@ -216,6 +217,7 @@ class Agent:
 
     def _end(self, now: float, command: End) -> None:
         self._say(command.reason)
+        self.job.ending = self.job.ending or command
         self.verdict = 1
         for box in self.watch.boxes.values():
             box.say(f"allaboard: {command.reason}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import socket
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -65,6 +66,7 @@ class Party:
         self._began = time.time()
         self._tasks: set[asyncio.Task[None]] = set()
         self._data = ""
+        self.facts: dict[str, str] = {}
         self._echo: Listener | None = None
         self._own: Listener | None = None
         self._door: Door | None = None
@@ -137,7 +139,9 @@ class Party:
 
     async def _prepare(self) -> None:
         loop = asyncio.get_running_loop()
-        address, _ = await loop.run_in_executor(None, data_address, self.environment)
+        address, origin = await loop.run_in_executor(None, data_address, self.environment)
+        names = ", ".join(name for _, name in socket.if_nameindex())
+        self.facts = {"data address": address, "data interface": origin, "interfaces": names}
         self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody)
         await self._echo.open(0)
         self._data = f"{address or '0.0.0.0'}:{self._echo.port}"
