@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed, missing
-from allaboard.testbed.bed import PREFIX, CommandFailed
+from allaboard.testbed import Bed, CommandFailed, missing
+from allaboard.testbed.bed import PREFIX
 from bedded import Lab, need
 
 

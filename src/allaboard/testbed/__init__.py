@@ -4,9 +4,10 @@ Needs root, iproute2, nftables and util-linux. What a bed makes has no name outs
 machine's own network, its mounts and its /etc are not touched, and two beds never meet.
 """
 
-from allaboard.testbed.bed import Bed, CannotMake
+from allaboard.testbed.bed import Bed
+from allaboard.testbed.errors import CannotMake, CommandFailed
 from allaboard.testbed.firewall import Block
 from allaboard.testbed.needs import missing
 from allaboard.testbed.process import Process
 
-__all__ = ["Bed", "Block", "CannotMake", "Process", "missing"]
+__all__ = ["Bed", "Block", "CannotMake", "CommandFailed", "Process", "missing"]

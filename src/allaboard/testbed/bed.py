@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from allaboard.testbed import firewall, links, names
+from allaboard.testbed.errors import CannotMake, CommandFailed
 from allaboard.testbed.firewall import Block
 from allaboard.testbed.needs import missing
 from allaboard.testbed.order import Order
@@ -23,14 +24,6 @@ NETWORK = "10.77"
 UP_FOR = 100_000.0
 """Each host has been up so many seconds longer than the one before it: their monotonic clocks differ,
 as those of real hosts do."""
-
-
-class CannotMake(Exception):
-    """A bed cannot be made here; the message says why."""
-
-
-class CommandFailed(Exception):
-    """A command on a host ended with another code than 0; the message has its output."""
 
 
 class Bed:

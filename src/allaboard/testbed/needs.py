@@ -17,6 +17,16 @@ PROGRAMS = {
     "unshare": "util-linux",
     "env": "coreutils",
 }
+FURTHER = {
+    "slurmctld": "slurm-wlm",
+    "slurmd": "slurm-wlm",
+    "munged": "munge",
+    "mpirun": "openmpi-bin",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "etcd": "etcd-server",
+}
 FAKE_CLOCK = "faketime/libfaketime.so.1"
 _WHERE = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 
@@ -29,7 +39,8 @@ def program(name: str) -> str:
     """
     found = shutil.which(name, path=_WHERE)
     if found is None:
-        raise FileNotFoundError(f"no {name}: apt-get install {PROGRAMS.get(name, name)}")
+        package = {**PROGRAMS, **FURTHER}.get(name, name)
+        raise FileNotFoundError(f"no {name}: apt-get install {package}")
     return found
 
 
