@@ -73,9 +73,14 @@ def _ended_at(member: Member) -> float:
 
 
 def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
-    if not policy.stop_on_hang or not view.stalled:
+    if not policy.stop_on_hang:
         return None
     wrong = [c for stage, c in claims if stage is Stage.RUNTIME and proven(c)]
+    corrupt = [c for c in wrong if c.corrupts]
+    if corrupt:
+        return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
+    if not view.stalled:
+        return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
     silent = view.now - view.progress_at

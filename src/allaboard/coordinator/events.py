@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import Declared, Finding, Frame, LockWait, Op, Outcome, Raised
+from allaboard.facts import (
+    Declared,
+    Finding,
+    Frame,
+    GroupState,
+    LockWait,
+    Op,
+    Outcome,
+    Raised,
+    Traced,
+)
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +29,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
@@ -75,6 +86,13 @@ class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     waits: tuple[LockWait, ...]
 
 
+class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The last calls of one member in one group, as they were asked for."""
+
+    pid: int
+    traced: Traced
+
+
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The user asked for the end by this signal."""
 
@@ -87,7 +105,7 @@ class Overslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float
 
 
-Event = Launched | Seen | Exited | Looked | Locks | Interrupted | Overslept
+Event = Launched | Seen | Exited | Looked | Locks | Trace | Interrupted | Overslept
 
 
 class LetThrough(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +119,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Take the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[int, ...]
+
+
+class Compare(msgspec.Struct, frozen=True, kw_only=True):
+    """Tell the last calls of these processes in this group of this round."""
+
+    pids: tuple[int, ...]
+    group: str
+    round: int
 
 
 class Announce(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,4 +148,4 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-Command = LetThrough | Look | Announce | Note | End
+Command = LetThrough | Look | Compare | Announce | Note | End

@@ -7,7 +7,7 @@ from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Stack, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -28,6 +28,7 @@ class Record:
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
+        self.traces: dict[tuple[str, int], Traced] = {}
         self.exit: Exit | None = None
 
     def see(self, seen: Seen) -> bool:
@@ -52,6 +53,10 @@ class Record:
         if looked.frames:
             self.looks.append(looked)
             del self.looks[:-12]
+
+    def trace(self, traced: Traced) -> None:
+        """Takes in its last calls in one group. The first difference stays: it is the evidence."""
+        self.traces[traced.group, traced.round] = traced
 
     def restart_windows(self, at: float) -> None:
         """Forgets what was measured while the observer was not scheduled."""
@@ -104,6 +109,8 @@ class Record:
             step_at=box.step_at if box is not None else 0.0,
             op=box.op if box is not None else None,
             ops=box.ops if box is not None else 0,
+            groups=box.groups if box is not None else (),
+            traces=tuple(self.traces.values()),
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),

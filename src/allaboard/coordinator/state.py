@@ -11,6 +11,7 @@ from allaboard.catalogue import Entry
 from allaboard.coordinator.events import (
     Announce,
     Command,
+    Compare,
     End,
     Event,
     Exited,
@@ -23,12 +24,14 @@ from allaboard.coordinator.events import (
     Note,
     Overslept,
     Seen,
+    Trace,
 )
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
 from allaboard.decide import Policy, proven, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.order import wanted
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Stage
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -83,6 +86,9 @@ class Job:
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
+        commands += [
+            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+        ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
             if found is not None:
@@ -110,6 +116,9 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Trace():
+                if event.pid in self.records:
+                    self.records[event.pid].trace(event.traced)
             case Locks():
                 self.lock_waits = event.waits
             case Interrupted():

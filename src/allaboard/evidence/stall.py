@@ -7,6 +7,8 @@ import msgspec
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.facts import Evidence, JobView, Member, Phase
 
+STEPS = ("tf.function", "DDP backward")
+"""Operations that compute too."""
 IDLE = 0.2
 """Cores below which a process counts as not computing."""
 LOOKS = 4
@@ -36,7 +38,7 @@ def waits(member: Member) -> bool:
     where that may as well be its own computing (a training step), it uses no CPU."""
     if member.stopped:
         return False
-    if member.op is not None and not member.op.name.startswith("tf.function"):
+    if member.op is not None and not member.op.name.startswith(STEPS):
         return True
     if member.op is None and not waits_for_peers(member.stack):
         return False
