@@ -63,6 +63,7 @@ class Record:
         self.cpu_marks.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
+        self.moved_at = at
 
     @property
     def declared(self) -> bool:
@@ -98,6 +99,7 @@ class Record:
             worker=self.worker,
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
             phase_since=box.phase_since if box is not None else self.state_since,
+            moved_at=self.moved_at,
             detail=box.detail if box is not None else "",
             framework=declared.framework if declared is not None else "",
             probed=box is not None,

@@ -99,7 +99,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one process now.
 
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
-    process that has not declared itself and may be the one that is awaited; ``os_state`` is the
+    process that has not declared itself and may be the one that is awaited; ``moved_at`` is when it
+    last did anything new; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
     per second; ``op`` the collective it is in; ``groups`` how far it is in each of its groups of
     ranks; ``traces`` its last calls in those where ranks were found to differ.
@@ -109,6 +110,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     worker: int
     phase: Phase
     phase_since: float = 0.0
+    moved_at: float = 0.0
     detail: str = ""
     framework: str = ""
     probed: bool = True

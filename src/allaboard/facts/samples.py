@@ -28,6 +28,7 @@ def member(rank: int, **changes: Any) -> Member:
         "worker": rank,
         "phase": Phase.TRAINING,
         "phase_since": 50.0,
+        "moved_at": 90.0,
         "framework": "torch",
         "round": 1,
         "declared": declared(rank),

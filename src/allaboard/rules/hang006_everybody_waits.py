@@ -19,6 +19,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.order import split
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Stage
 from allaboard.facts.samples import ended, member, stalled, waiting
 
@@ -55,7 +56,7 @@ def _claim(view: JobView, found: Stall) -> Claim:
         if differ
         else "check the network between the hosts, and that all ranks pass one shape and dtype",
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 

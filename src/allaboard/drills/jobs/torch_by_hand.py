@@ -26,6 +26,10 @@ def metric(fault, guilty):
         dist.broadcast(torch.ones(4), src=2 if guilty else 0)
 
 
+def retry_later():
+    time.sleep(3600)
+
+
 def mark(path):
     """When the fault began, for those who measure how long it takes to be found."""
     if path:
@@ -49,9 +53,14 @@ def main():
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--timeout", type=float, default=1800)
     parser.add_argument("--mark")
+    parser.add_argument("--pairs", action="store_true", help="each two ranks train by themselves")
     options = parser.parse_args()
     guilty = int(os.environ["RANK"]) == options.guilty
     dist.init_process_group("gloo", timeout=timedelta(seconds=options.timeout))
+    group = None
+    if options.pairs:
+        pairs = [dist.new_group([r, r + 1]) for r in range(0, dist.get_world_size(), 2)]
+        group = pairs[dist.get_rank() // 2]
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -60,12 +69,15 @@ def main():
         images = torch.randn(8, 64, generator=generator)
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(images), (images.sum(1) > 0).long()).backward()
-        average_gradients(model)
+        if not (guilty and options.fault == "alone" and step > options.at_step):
+            average_gradients(model, group)
         optimizer.step()
         if step == options.at_step:
             if guilty:
                 mark(options.mark)
             metric(options.fault, guilty)
+            if guilty and options.fault == "pair-asleep":
+                retry_later()
         time.sleep(0.005)
     time.sleep(0.3)
     dist.destroy_process_group()
