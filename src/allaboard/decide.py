@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.evidence.failures import failures
+from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Severity, Stage
 from allaboard.rollcall.roll import Roll
 
@@ -81,12 +82,17 @@ def _ended_at(member: Member) -> float:
 
 
 def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
-    if not policy.stop_on_hang or not view.stalled:
+    if not policy.stop_on_hang:
         return None
     wrong = [c for stage, c in claims if stage is Stage.RUNTIME and proven(c)]
+    corrupt = [c for c in wrong if c.corrupts]
+    if corrupt:
+        return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
+    if not (view.stalled or standing(view)):
+        return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    silent = view.now - view.progress_at
+    silent = view.now - stood_since(view)
     if silent >= policy.hang_after:
         return Verdict(
             Outcome.HANG,

@@ -19,6 +19,7 @@ EXAMPLES = {
     "tf_mirrored": ("examples/tf_mirrored.py",),
     "torch_spawn": ("examples/torch_spawn.py",),
     "jax_digits": ("-n", "4", "examples/jax_digits.py"),
+    "ranks differ by right": ("-n", "4", "tests/zoo/jobs/torch_by_right.py"),
     "torchrun": (
         *("--", str(BIN / "torchrun"), "--nproc-per-node", "2"),
         *("examples/torch_digits.py", "--epochs", "5"),

@@ -25,6 +25,7 @@ from allaboard.coordinator.events import (
     Announce,
     Answered,
     Command,
+    Compare,
     End,
     Event,
     Interrupted,
@@ -34,6 +35,7 @@ from allaboard.coordinator.events import (
     Note,
     Overslept,
     Seen,
+    Trace,
     TryLinks,
 )
 from allaboard.coordinator.state import Job, Settings
@@ -204,6 +206,8 @@ class Agent:
             case Look():
                 if self.looking is None or self.looking.done():
                     self.looking = asyncio.ensure_future(self._look(command.pids))
+            case Compare():
+                self._compare(command)
             case End():
                 if self.options.strict or self.options.secret or not self.job.quiet:
                     self._end(now, command)
@@ -239,6 +243,14 @@ class Agent:
             *(sampler.look(p, self.watch.boxes.get(p), now()) for p in pids)
         )
         self.events.append(Locks(waits=lock_waits()))
+
+    def _compare(self, command: Compare) -> None:
+        for pid in command.pids:
+            box = self.watch.boxes.get(pid)
+            traced = box.calls.trace(command.group, command.round) if box is not None else None
+            if traced is not None:
+                self.events.append(Trace(pid=pid, traced=traced))
+        self.wake.set()
 
     def _end(self, now: float, command: End) -> None:
         self._say(command.reason)

@@ -13,6 +13,7 @@ from allaboard.facts import (
     Declared,
     Finding,
     Frame,
+    GroupState,
     Holder,
     Knock,
     Link,
@@ -20,6 +21,7 @@ from allaboard.facts import (
     Op,
     Outcome,
     Raised,
+    Traced,
 )
 
 
@@ -45,6 +47,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
@@ -102,6 +105,13 @@ class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Who waits for file locks on this host now."""
 
     waits: tuple[LockWait, ...]
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The last calls of one member in one group, as they were asked for."""
+
+    pid: int
+    traced: Traced
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -180,6 +190,7 @@ Event = (
     | Exited
     | Looked
     | Locks
+    | Trace
     | Interrupted
     | Overslept
     | Answered
@@ -204,6 +215,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Take the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[int, ...]
+
+
+class Compare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Tell the last calls of these processes in this group of this round."""
+
+    pids: tuple[int, ...]
+    group: str
+    round: int
 
 
 class Announce(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -232,4 +251,4 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Announce | Note | End | TryLinks
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks

@@ -7,7 +7,7 @@ from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Stack, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -28,6 +28,7 @@ class Record:
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
+        self.traces: dict[tuple[str, int], Traced] = {}
         self.exit: Exit | None = None
         self.facts: dict[str, str] = {}
 
@@ -54,11 +55,16 @@ class Record:
             self.looks.append(looked)
             del self.looks[:-12]
 
+    def trace(self, traced: Traced) -> None:
+        """Takes in its last calls in one group. The first difference stays: it is the evidence."""
+        self.traces[traced.group, traced.round] = traced
+
     def restart_windows(self, at: float) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
+        self.moved_at = at
 
     @property
     def declared(self) -> bool:
@@ -94,6 +100,7 @@ class Record:
             worker=self.worker,
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
             phase_since=box.phase_since if box is not None else self.state_since,
+            moved_at=self.moved_at,
             detail=box.detail if box is not None else "",
             framework=declared.framework if declared is not None else "",
             probed=box is not None,
@@ -105,6 +112,8 @@ class Record:
             step_at=box.step_at if box is not None else 0.0,
             op=box.op if box is not None else None,
             ops=box.ops if box is not None else 0,
+            groups=box.groups if box is not None else (),
+            traces=tuple(self.traces.values()),
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),

@@ -14,6 +14,7 @@ from allaboard.coordinator.events import (
     Announce,
     Answered,
     Command,
+    Compare,
     End,
     Event,
     Exited,
@@ -26,6 +27,7 @@ from allaboard.coordinator.events import (
     Note,
     Overslept,
     Seen,
+    Trace,
     split_key,
 )
 from allaboard.coordinator.ledger import Ledger
@@ -33,6 +35,7 @@ from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.order import wanted
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -95,6 +98,9 @@ class Job:
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
+        commands += [
+            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+        ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
             if found is not None:
@@ -123,6 +129,9 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Trace():
+                if event.pid in self.records:
+                    self.records[event.pid].trace(event.traced)
             case Locks():
                 self.lock_waits = event.waits
             case Interrupted():
@@ -221,7 +230,7 @@ class Job:
             if not roll.complete and not waved_on:
                 continue
             for member in roll.held:
-                yield LetThrough(pid=member.key, round=roll.round)
+                yield LetThrough(pid=member.called, round=roll.round)
             if self.rolled_at is None:
                 self.rolled_at = now
                 done = _all_aboard(roll, now - self.at) if roll.complete else waved_on

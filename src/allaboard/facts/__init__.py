@@ -1,5 +1,6 @@
 """Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
 
+from allaboard.facts.calls import GroupState, Signature, Traced
 from allaboard.facts.cluster import (
     FIELDS,
     ClusterSpec,
@@ -30,15 +31,14 @@ from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
     Declared,
     Exit,
-    Frame,
     Member,
     Op,
     Phase,
     Raised,
-    Stack,
 )
 from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
 from allaboard.facts.script import ScriptFacts
+from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "Finding",
     "FormatError",
     "Frame",
+    "GroupState",
     "Holder",
     "JobView",
     "Knock",
@@ -86,8 +87,10 @@ __all__ = [
     "Service",
     "ServicePort",
     "Severity",
+    "Signature",
     "Stack",
     "Stage",
+    "Traced",
     "Value",
     "Who",
     "WorkerReport",

@@ -20,6 +20,7 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
 
@@ -66,7 +67,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         f"py-spy dump --locals --pid {one.who.pid}",
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 

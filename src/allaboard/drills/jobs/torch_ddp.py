@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 import torch.distributed.nn  # before init, or its defaults keep the group alive past destroy
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -106,6 +107,8 @@ def fail(name, rank):
         eat_memory()
     elif name == "other-order":
         dist.broadcast(torch.ones(3), src=0)
+    elif name == "other-order-unseen":
+        functional.broadcast(torch.ones(3), 0, dist.group.WORLD).wait()
     elif name == "killed-by-itself":
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "aborts-at-exit":
