@@ -10,9 +10,9 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock", "reaper"),
+    ("facts", "probe", "clock", "reaper", "serving"),
     ("contracts", "evidence", "rollcall"),
-    ("discover", "hosts", "formats"),
+    ("discover", "hosts", "formats", "roles"),
     ("spec",),
     ("rules", "drills", "resolve"),
     ("catalogue",),

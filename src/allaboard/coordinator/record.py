@@ -16,11 +16,20 @@ WINDOW = 2.0
 class Record:
     """One process; `member` is its frozen picture."""
 
-    def __init__(self, pid: int, worker: int, host: str, at: float, rank: int = -1) -> None:
+    def __init__(
+        self,
+        pid: int,
+        worker: int,
+        host: str,
+        at: float,
+        rank: int = -1,
+        task: tuple[str, int] | None = None,
+    ) -> None:
         self.pid = pid
         self.worker = worker
         self.host = host
         self.rank = rank
+        self.task = task
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -78,8 +87,10 @@ class Record:
         if declared is not None and declared.world_size == 1 and self.rank >= 0:
             rank = self.rank  # who believes to be alone is known by the place it was started in
         who = Who(
-            job=declared.job if declared is not None else "worker",
-            index=_index(
+            job=declared.job if declared is not None else self.task[0] if self.task else "worker",
+            index=self.task[1]
+            if self.task is not None
+            else _index(
                 declared.index if declared is not None and declared.world_size > 1 else -1,
                 rank,
                 self.worker,
@@ -91,6 +102,8 @@ class Record:
         return Member(
             who=who,
             worker=self.worker,
+            task=f"{self.task[0]}-{self.task[1]}" if self.task is not None else "",
+            notes=box.notes if box is not None else {},
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
             phase_since=box.phase_since if box is not None else self.state_since,
             detail=box.detail if box is not None else "",

@@ -35,6 +35,7 @@ from allaboard.rollcall.roll import Roll, roll_calls
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
+    ``tasks`` are job and index of each worker where the job has roles.
     Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive."""
 
     launched: int
@@ -43,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 60.0
     timeout_hard: float | None = None
     wrapped: bool = False
+    tasks: tuple[tuple[str, int], ...] = ()
 
 
 class Job:
@@ -121,7 +123,8 @@ class Job:
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)
-        return Record(pid, worker, self.settings.host, at, rank)
+        task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
+        return Record(pid, worker, self.settings.host, at, rank, task)
 
     def _progress(self, at: float) -> None:
         self.progress_at = max(self.progress_at, at)

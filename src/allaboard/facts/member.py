@@ -136,12 +136,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
     process that has not declared itself and may be the one that is awaited; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
-    per second; ``op`` the collective it is in.
+    per second; ``op`` the collective it is in. ``task`` is what it was started as where the job has
+    roles ("ps-0"); ``notes`` are what its hooks noted of the framework.
     """
 
     who: Who
     worker: int
     phase: Phase
+    task: str = ""
+    notes: dict[str, str] = {}
     phase_since: float = 0.0
     detail: str = ""
     framework: str = ""
@@ -165,6 +168,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def alive(self) -> bool:
         return self.exit is None
+
+    @property
+    def log(self) -> str:
+        """The file of its output, within the run folder."""
+        return f"logs/{self.task or f'worker-{self.worker}'}.log"
 
     @property
     def stopped(self) -> bool:

@@ -128,6 +128,8 @@ def _held(declared: Declared) -> bool:
     """Whether to wait at the gate: "all" where every member is ours, "local" where they may be."""
     if declared.get("world_size", 0) < 2 and here.gated != "all":
         return False
+    if not declared.get("hold", True):
+        return False
     return here.gated == "all" or (here.gated == "local" and bool(declared.get("local")))
 
 

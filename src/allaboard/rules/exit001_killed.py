@@ -43,7 +43,7 @@ def _claim(one: Member, found: Failures) -> Claim:
         fell = ", ".join(str(m.who.rank) for m in found.fell)
         evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
     if name in _CRASH:
-        fix = f"read the end of logs/worker-{one.worker}.log; ulimit -c unlimited for a core"
+        fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
     else:
         fix = "no out-of-memory event was counted: ask who sends it (scheduler, limits, a person)"
     return Claim(

@@ -32,7 +32,7 @@ def check(view: JobView) -> Iterator[Claim]:
                     Evidence(f"exit code {end.code}, no exception", "wait status"),
                     Evidence(end.last_line or "it printed nothing", "its last line"),
                 ),
-                fix=f"look for sys.exit or os._exit; read logs/worker-{one.worker}.log",
+                fix=f"look for sys.exit or os._exit; read {one.log}",
                 since=end.at,
             )
 

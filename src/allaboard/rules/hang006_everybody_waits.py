@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.servers import has_servers
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Stage
@@ -26,8 +27,9 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or len(found.waiting) < 2 or found.elsewhere:
         return
-    # A member that has ended is the better answer, and has its own rule.
-    if any(not m.alive for m in view.members):
+    # A member that has ended is the better answer, and has its own rule; a job with parameter
+    # servers has no collective, and its own rules.
+    if has_servers(view) or any(not m.alive for m in view.members):
         return
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
