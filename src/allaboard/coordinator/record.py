@@ -6,6 +6,7 @@ from collections.abc import Callable
 from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen
+from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Stack, Who
 
@@ -37,6 +38,7 @@ class Record:
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
+        self.shares = Shares()
         self.exit: Exit | None = None
 
     def see(self, seen: Seen) -> bool:
@@ -48,6 +50,8 @@ class Record:
             self.cpu_marks.pop(0)
         before, self.box = self.box, seen.box or self.box
         moved = _marker(before) != _marker(self.box)
+        inside = self.box is not None and self.box.op is not None
+        self.shares.add(seen.at, seen.cpu, inside, seen.allowed)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
@@ -65,6 +69,7 @@ class Record:
     def restart_windows(self, at: float) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
+        self.shares.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
 
@@ -120,6 +125,7 @@ class Record:
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),
+            load=self.shares.load,
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from allaboard.facts import JobView, Member
+import signal
+
+from allaboard.facts import Exit, JobView, Member, Phase
 
 SERVER_JOBS = ("ps",)
+CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
+"""Operations in which TF1's chief makes its session, and waits for every server."""
+AWAITS_CHIEF = "SessionManager.wait_for_session"
+"""The operation in which any other worker of TF1 waits until the chief has initialised."""
 AROUND = ("evaluator",)
 
 
@@ -36,3 +42,52 @@ def left_over(view: JobView) -> tuple[Member, ...]:
     if not work or any(m.exit is None or m.exit.code != 0 for m in work):
         return ()
     return view.alive
+
+
+def name(member: Member) -> str:
+    """As a person started it: ``ps 0``."""
+    return f"{member.who.job} {member.who.index}"
+
+
+def names(members: tuple[Member, ...] | list[Member]) -> str:
+    return ", ".join(name(m) for m in members)
+
+
+def wait(members: tuple[Member, ...] | list[Member]) -> str:
+    return "wait" if len(members) > 1 else "waits"
+
+
+def how_ended(end: Exit) -> str:
+    """``was killed by SIGKILL``, ``ended with exit code 1``."""
+    if end.signal is not None:
+        return f"was killed by {signal.Signals(end.signal).name}"
+    return f"ended with exit code {end.code}"
+
+
+def chief(view: JobView) -> tuple[str, int]:
+    """The task that initialises the variables: the chief where the cluster has one, else worker 0."""
+    told = [m.declared.cluster for m in view.members if m.declared is not None]
+    jobs = {m.who.job for m in view.members} | {t.partition(":")[0] for c in told for t in c}
+    return next(((j, 0) for j in ("chief", "master") if j in jobs), ("worker", 0))
+
+
+def find(view: JobView, job: str, index: int) -> Member | None:
+    """The newest process of a task; None where none was ever seen."""
+    found = [m for m in view.members if (m.who.job, m.who.index) == (job, index)]
+    return max(found, key=lambda m: (m.alive, m.phase_since), default=None)
+
+
+def doing(member: Member | None) -> str:
+    """What somebody who is awaited does instead, in a few words."""
+    if member is None:
+        return "no process of it was ever seen"
+    if member.exit is not None:
+        return f"it {how_ended(member.exit)}"
+    if member.stopped:
+        return "it is stopped (SIGSTOP or Ctrl-Z)"
+    place = member.stack.user if member.stack is not None else None
+    if place is not None:
+        return f"it is at {place}"
+    if member.phase is Phase.IMPORTING:
+        return f"it is importing {member.detail}"
+    return "it is alive, in its own code"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.evidence.servers import serves
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.facts import Evidence, JobView, Member, Phase
 
@@ -24,7 +25,8 @@ def stall(view: JobView) -> Stall | None:
     """None while the job moves, or has not joined, or nobody has been looked at yet."""
     if not view.stalled:
         return None
-    joined = [m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED]
+    # Who only serves is awaited by nobody's collective, and has rules of its own.
+    joined = [m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED and not serves(m)]
     if not any(m.stack is not None for m in joined):
         return None
     waiting = tuple(m for m in joined if waits(m))

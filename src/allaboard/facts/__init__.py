@@ -24,6 +24,7 @@ from allaboard.facts.finding import (
     Who,
 )
 from allaboard.facts.job import JobView, LockWait
+from allaboard.facts.load import Load
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -57,6 +58,7 @@ __all__ = [
     "FormatError",
     "Frame",
     "JobView",
+    "Load",
     "LocalHost",
     "LockWait",
     "Machine",

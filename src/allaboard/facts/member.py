@@ -10,6 +10,7 @@ from enum import IntEnum
 import msgspec
 
 from allaboard.facts.finding import Who
+from allaboard.facts.load import Load
 
 
 class Phase(IntEnum):
@@ -137,13 +138,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     process that has not declared itself and may be the one that is awaited; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
     per second; ``op`` the collective it is in. ``task`` is what it was started as where the job has
-    roles ("ps-0"); ``notes`` are what its hooks noted of the framework.
+    roles ("ps-0"); ``notes`` are what its hooks noted of the framework;
+    ``load`` how it spent the last seconds.
     """
 
     who: Who
     worker: int
     phase: Phase
     task: str = ""
+    load: Load = Load()
     notes: dict[str, str] = {}
     phase_since: float = 0.0
     detail: str = ""

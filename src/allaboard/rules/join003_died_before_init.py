@@ -87,5 +87,5 @@ RULE = Rule(
         "it is only late": gathering(held(0), coming(1), held(2)),
     },
     since="0.1",
-    drill=("dies-before-init", "leaves-before-init", "tf-dies-before-init"),
+    drill=("dies-before-init", "leaves-before-init", "tf-dies-before-init", "ps-dies-at-start"),
 )

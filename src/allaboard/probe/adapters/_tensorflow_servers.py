@@ -10,6 +10,7 @@ from .. import member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 ORDER = ("chief", "master", "worker", "ps")
@@ -113,7 +114,30 @@ def _session(module: Any) -> None:
 def _session_manager(module: Any) -> None:
     cls = module.SessionManager
     for name in ("prepare_session", "recover_session", "wait_for_session"):
-        setattr(cls, name, member.operation("SessionManager." + name, getattr(cls, name)))
+        inner = member.operation("SessionManager." + name, getattr(cls, name))
+        setattr(cls, name, _with_placement(inner))
+
+
+def _with_placement(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = call(self, *args, **kwargs)
+        try:
+            placed: dict[str, int] = {}
+            for variable in self._graph.get_collection("variables"):
+                job, _, rest = str(variable.device).partition("/job:")[2].partition("/")
+                index = rest.partition("task:")[2].partition("/")[0]
+                size = (variable.shape.num_elements() or 0) * variable.dtype.base_dtype.size
+                place = "%s:%s" % (job, index or "0")
+                placed[place] = placed.get(place, 0) + size
+            for place in sorted(placed)[:32]:
+                member.here.notes["bytes on " + place] = "%d" % placed[place]
+            member.here.identify()
+        except Exception as error:
+            member.here.note("placement", repr(error))
+        return result
+
+    return inside
 
 
 def _synchronous(module: Any) -> None:
@@ -134,7 +158,17 @@ def _synchronous(module: Any) -> None:
 
 def _coordinator(module: Any) -> None:
     cls = module.ClusterCoordinator
-    for name in ("schedule", "join", "fetch"):
+    # Functions run on the workers, in no thread of the user's: what is scheduled counts as a step.
+    schedule = member.operation("ClusterCoordinator.schedule", cls.schedule)
+
+    @functools.wraps(schedule)
+    def scheduled(*args: Any, **kwargs: Any) -> Any:
+        result = schedule(*args, **kwargs)
+        member.step()
+        return result
+
+    cls.schedule = scheduled
+    for name in ("join", "fetch"):
         setattr(cls, name, member.operation("ClusterCoordinator." + name, getattr(cls, name)))
 
 
