@@ -98,5 +98,5 @@ RULE = Rule(
     },
     since="0.1",
     unstaged="tried on two cores, with the server pinned to one: it did not fire in 110 s, and "
-    "why was not measured; fires on recorded facts alone",
+    "why was not measured; its tests are made facts alone",
 )
