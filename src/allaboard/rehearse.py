@@ -140,18 +140,21 @@ class _Stage:
 
     def _trained(self, process: subprocess.Popen[bytes], steps: int = 0) -> int:
         """The guilty process, once it has done so many steps."""
+        drill = self.drill
         box: OpenBox | None = None
         while time.monotonic() < self.deadline and process.poll() is None:
             if box is None:
-                box = self._box()
+                box = self._box(drill.guilty if drill.trains < 0 else drill.trains)
             elif box.read().step >= (steps or self.at_step):
-                return box.pid
+                guilty = box if drill.trains < 0 else self._box(drill.guilty)
+                if guilty is not None:
+                    return guilty.pid
             time.sleep(0.02)
         raise subprocess.TimeoutExpired(process.args, LIMIT)
 
-    def _box(self) -> OpenBox | None:
+    def _box(self, worker: int) -> OpenBox | None:
         for entry in self._entries():
-            if entry.get("kind") == "worker" and entry.get("worker") == self.drill.guilty:
+            if entry.get("kind") == "worker" and entry.get("worker") == worker:
                 path = Path(str(entry["boxes"])) / f"{entry['pid']}.box"
                 return OpenBox(path) if path.exists() else None
         return None

@@ -57,6 +57,8 @@ OVERSLEPT = 2.0
 """An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
 LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
+SERVERS = 5.0
+"""Seconds between SIGTERM and SIGKILL for servers whose job is done."""
 LEFTOVER = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
 READ = 2.0
@@ -76,7 +78,7 @@ class Agent:
         self.journal = Journal(plan.run_dir)
         self.terminal = Terminal()
         self.watch = Watch(launch.boxes)
-        self.streams = Streams(launch.workers, plan.run_dir / "logs", self.terminal)
+        self.streams = Streams(launch.workers, plan.run_dir / "logs", self.terminal, plan.tasks)
         self.wake = asyncio.Event()
         self.workers = Workers(
             launch.reaper,
@@ -260,6 +262,8 @@ class Agent:
             box.say(f"allaboard: {command.reason}")
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
         patience = LEAVE if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
+        if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
+            self.ending.grace = min(self.ending.grace, SERVERS)
         self.ending.begin(patience, signal.SIGTERM, group=False)
 
     def _interrupted(self, number: int) -> None:
@@ -320,6 +324,7 @@ def _settings(launch: Launch, options: Options) -> Settings:
     return Settings(
         launched=launch.plan.size,
         host=os.uname().nodename,
+        tasks=launch.plan.tasks,
         wrapped=options.wrapped,
         joined=options.joined is not None,
         rank=options.joined.rank if options.joined is not None else -1,

@@ -63,7 +63,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one. ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
+    one; ``allowed`` the cores it may run on.
+    ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
     pid: int
@@ -75,6 +76,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     candidate: bool = False
     rank: int = -1
     host: str = ""
+    allowed: int = 0
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

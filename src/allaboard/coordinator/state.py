@@ -43,7 +43,8 @@ from allaboard.rollcall.roll import Roll, roll_calls
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
     Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
-    the environment says that this worker is one of a cluster, as ``rank``."""
+    the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and
+    index of each worker where the job has roles."""
 
     launched: int
     host: str
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wrapped: bool = False
     joined: bool = False
     rank: int = -1
+    tasks: tuple[tuple[str, int], ...] = ()
 
 
 class Job:
@@ -156,7 +158,8 @@ class Job:
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)
-        return Record(pid, worker, self.settings.host, at, rank)
+        task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
+        return Record(pid, worker, self.settings.host, at, rank, task)
 
     def _progress(self, at: float) -> None:
         self.progress_at = max(self.progress_at, at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.evidence.servers import serves
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
 from allaboard.facts import Evidence, JobView, Member
@@ -28,8 +29,10 @@ def stall(view: JobView) -> Stall | None:
     stand = standing(view)
     if not any(m.stack is not None for m in stand):
         return None
-    waiting = tuple(m for m in stand if waits(m))
-    return Stall(waiting, tuple(m for m in stand if m not in waiting))
+    # Who only serves is awaited by nobody's collective, and has rules of its own.
+    joined = tuple(m for m in stand if not serves(m))
+    waiting = tuple(m for m in joined if waits(m))
+    return Stall(waiting, tuple(m for m in joined if m not in waiting))
 
 
 def waits(member: Member) -> bool:

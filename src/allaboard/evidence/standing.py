@@ -26,7 +26,7 @@ def standing(view: JobView) -> tuple[Member, ...]:
         if key is not None and one.op is not None:
             behind = _behind(view, groups[key], one.op.position)
             if behind is not None:
-                awaited[one.who.pid] = behind
+                awaited[one.called] = behind
     return _closed(view, joined, awaited)
 
 
@@ -86,20 +86,20 @@ def _closed(
     view: JobView, joined: tuple[Member, ...], awaited: dict[int, tuple[Member, ...]]
 ) -> tuple[Member, ...]:
     """Those that wait for nobody who moves, however far round, and those whom they wait for."""
-    free = {m.who.pid for m in joined if not _quiet(view, m) and not m.stopped}
+    free = {m.called for m in joined if not _quiet(view, m) and not m.stopped}
     while True:
         more = {
             pid
             for pid, others in awaited.items()
-            if pid not in free and any(m.who.pid in free for m in others)
+            if pid not in free and any(m.called in free for m in others)
         }
         if not more:
             break
         free |= more
     stuck = {pid for pid in awaited if pid not in free}
     for pid in list(stuck):
-        stuck |= {m.who.pid for m in awaited[pid] if m.alive}
-    return tuple(m for m in joined if m.who.pid in stuck)
+        stuck |= {m.called for m in awaited[pid] if m.alive}
+    return tuple(m for m in joined if m.called in stuck)
 
 
 def _quiet(view: JobView, one: Member) -> bool:

@@ -26,6 +26,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.load import Load
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -65,6 +66,7 @@ __all__ = [
     "JobView",
     "Knock",
     "Link",
+    "Load",
     "LocalHost",
     "LockWait",
     "Machine",

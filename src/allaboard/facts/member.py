@@ -11,6 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
+from allaboard.facts.load import Load
 from allaboard.facts.stack import Frame, Stack
 
 
@@ -105,12 +106,16 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
-    to differ.
+    to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
+    hooks noted of the framework; ``load`` how it spent the last seconds.
     """
 
     who: Who
     worker: int
     phase: Phase
+    task: str = ""
+    load: Load = Load()
+    notes: dict[str, str] = {}
     phase_since: float = 0.0
     moved_at: float = 0.0
     detail: str = ""
@@ -144,6 +149,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def alive(self) -> bool:
         return self.exit is None
+
+    @property
+    def log(self) -> str:
+        """The file of its output, within the run folder."""
+        return f"logs/{self.task or f'worker-{self.worker}'}.log"
 
     @property
     def stopped(self) -> bool:

@@ -161,3 +161,25 @@ def stalled(*members: Member, **changes: Any) -> JobView:
 def gathering(*members: Member, **changes: Any) -> JobView:
     """A job of these members before its roll call is complete."""
     return job(*members, **({"rolled_at": None} | changes))
+
+
+SERVING = Op("Server.join", 1, 60.0)
+
+
+def task(name: str, index: int, **changes: Any) -> Member:
+    """A member of a job with parameter servers: worker 0, worker 1, ps 0 of TensorFlow 1 by default,
+    numbered 0 to 2; a ps serves."""
+    number = changes.pop("number", index + (2 if name == "ps" else 0))
+    cluster = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2", "ps:0": "127.0.0.1:3"}
+    fields: dict[str, Any] = {
+        "who": Who(job=name, index=index, rank=number, host="a", pid=100 + number),
+        "framework": "tensorflow",
+        "task": f"{name}-{index}",
+        "declared": declared(
+            number, framework="tensorflow", call="tf.distribute.Server", job=name, index=index,
+            cluster=cluster, place="",
+        ),
+    }  # fmt: skip
+    if name == "ps":
+        fields |= {"op": SERVING, "step": 0, "ops": 1, "phase": Phase.JOINED}
+    return member(number, **(fields | changes))

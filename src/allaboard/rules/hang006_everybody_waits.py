@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.order import split
+from allaboard.evidence.servers import has_servers
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall
 from allaboard.evidence.standing import stood_since
@@ -28,8 +29,9 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or len(found.waiting) < 2 or found.elsewhere:
         return
-    # A member that has ended is the better answer, and has its own rule; so has a call that differs.
-    if any(not m.alive for m in view.members) or split(view):
+    # A member that has ended is the better answer, and has its own rule; so has a call that differs;
+    # a job with parameter servers has no collective, and its own rules.
+    if has_servers(view) or any(not m.alive for m in view.members) or split(view):
         return
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
