@@ -118,7 +118,7 @@ class HostDrill:
     hosts: int = 4
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
-    arrange: Callable[[Bed], None] | None = None
+    arrange: Callable[[Bed], object] | None = None
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict)

@@ -218,7 +218,8 @@ class Agent:
 
     def _announce(self, finding: Finding) -> None:
         self.journal.finding(finding)
-        self.job.ledger.told(finding)
+        if self.job.quiet:  # it was made elsewhere
+            self.job.ledger.told(finding)
         colour = self.terminal.live and "NO_COLOR" not in os.environ
         for line in finding_lines(finding, colour, self.options.verbose):
             self.terminal.say(line)
