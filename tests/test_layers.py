@@ -14,10 +14,10 @@ ROWS: list[tuple[str, ...]] = [
     ("contracts", "evidence", "rollcall"),
     ("discover", "hosts", "formats", "stacks"),
     ("spec",),
-    ("rules", "drills", "resolve"),
+    ("rules", "drills", "resolve", "witnesses"),
     ("catalogue",),
     ("diagnose", "decide", "launch"),
-    ("config",),
+    ("config", "postmortem"),
     ("coordinator",),
     ("report",),
     ("agent", "lint"),
@@ -26,7 +26,7 @@ ROWS: list[tuple[str, ...]] = [
     ("__main__",),
 ]
 LEVEL = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
-PLUGIN_ROOMS = {"rules", "drills", "resolve", "launch"}
+PLUGIN_ROOMS = {"rules", "drills", "resolve", "launch", "witnesses"}
 STDLIB_ONLY = {"probe"}
 
 

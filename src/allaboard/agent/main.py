@@ -49,6 +49,8 @@ LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
 LEFTOVER = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+PULSE = 60.0
+"""Seconds between two signs of life in the journal."""
 DRAIN = 5.0
 """Seconds for the last lines, where something that was left behind holds a pipe."""
 
@@ -81,12 +83,17 @@ class Agent:
         self.events: list[Event] = []
         self.notes: list[str] = []
         self.next_slow = 0.0
+        self.next_pulse = 0.0
         self.broken = False
         self.looking: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
         loop = asyncio.get_running_loop()
+        plan = self.launch.plan
+        at = self.clock.utc(self.launch.at)
+        command = tuple(plan.command)
+        self.journal.start(at, plan.job, command, plan.size, self.options.wrapped)
         for log in self.streams.logs:
             log.trouble = self._say
         self.workers.listen(loop)
@@ -128,11 +135,21 @@ class Agent:
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         for box in self.watch.boxes.values():
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
-        for command in self.job.handle(now, *events):
+        commands = self.job.handle(now, *events)
+        for command in commands:
             self._do(now, command)
+        self._keep(now, commands)
         if self.terminal.live:
             text = progress(self.job.view(now))
             self.terminal.status(f"{SPINNER[int(now * 8) % len(SPINNER)]} {text}" if text else "")
+
+    def _keep(self, now: float, commands: list[Command]) -> None:
+        """Leaves in the journal what someone needs who was not there."""
+        if any(isinstance(c, Announce | Note | End) for c in commands):
+            self.journal.view(self.clock.utc(now), self.job.view(now))
+        elif now >= self.next_pulse:
+            self.next_pulse = now + PULSE
+            self.journal.pulse(self.clock.utc(now), self.job.view(now))
 
     def _pause(self, now: float) -> float:
         if self.job.rolled_at is None or self.ending.begun:
@@ -202,6 +219,7 @@ class Agent:
         for command in self.job.handle(now):
             if isinstance(command, Announce):
                 self._announce(command.finding)
+        self.journal.view(self.clock.utc(now), self.job.view(now))
         outcome, reason = self.job.outcome()
         if self.workers.failed_to_start and outcome is Outcome.COMPLETED:
             outcome, reason = Outcome.FAILED, "a worker could not be started"

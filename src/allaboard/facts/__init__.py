@@ -13,6 +13,7 @@ from allaboard.facts.cluster import (
     whole,
 )
 from allaboard.facts.config import ConfigFacts, FilePlace, LocalHost, facts_of
+from allaboard.facts.diagnosis import Branch, Crowd, Diagnosis
 from allaboard.facts.finding import (
     Certainty,
     Claim,
@@ -38,24 +39,41 @@ from allaboard.facts.member import (
 )
 from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
 from allaboard.facts.script import ScriptFacts
+from allaboard.facts.testimony import (
+    Dumps,
+    Exhibit,
+    Glimpse,
+    Heard,
+    Recorded,
+    Recording,
+    Speaker,
+    Testimony,
+)
 from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
     "FIELDS",
     "OPAQUE",
     "SCHEMA_VERSION",
+    "Branch",
     "Certainty",
     "Claim",
     "ClusterSpec",
     "ConfigFacts",
     "Conflict",
+    "Crowd",
     "Declared",
+    "Diagnosis",
+    "Dumps",
     "Evidence",
+    "Exhibit",
     "Exit",
     "FilePlace",
     "Finding",
     "FormatError",
     "Frame",
+    "Glimpse",
+    "Heard",
     "JobView",
     "LocalHost",
     "LockWait",
@@ -73,14 +91,18 @@ __all__ = [
     "Place",
     "Problem",
     "Raised",
+    "Recorded",
+    "Recording",
     "Report",
     "Role",
     "ScriptFacts",
     "Service",
     "ServicePort",
     "Severity",
+    "Speaker",
     "Stack",
     "Stage",
+    "Testimony",
     "Value",
     "Who",
     "WorkerReport",
