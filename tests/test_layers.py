@@ -10,9 +10,10 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock", "reaper"),
-    ("contracts", "evidence", "rollcall"),
-    ("discover", "hosts", "formats", "stacks"),
+    ("facts", "probe", "clock", "reaper", "testbed", "serving"),
+    ("contracts", "rollcall"),
+    ("evidence",),
+    ("discover", "hosts", "formats", "stacks", "roles"),
     ("spec",),
     ("rules", "drills", "resolve", "witnesses"),
     ("catalogue",),
@@ -20,8 +21,10 @@ ROWS: list[tuple[str, ...]] = [
     ("config", "postmortem"),
     ("coordinator",),
     ("report",),
+    ("meeting",),
     ("agent", "lint"),
     ("rehearse", "launching"),
+    ("rehearse_hosts",),
     ("cli",),
     ("__main__",),
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar
 
 from allaboard.facts import (
     Claim,
@@ -15,6 +15,7 @@ from allaboard.facts import (
     Stage,
     Testimony,
 )
+from allaboard.testbed import Bed
 
 Facts = TypeVar("Facts")
 
@@ -59,6 +60,7 @@ class Drill:
         blames: the ranks that the finding must name, the guilty one where it is left out.
         inside: the script itself fails, told by ``--fault``: ``fault``, or the drill's name.
         outside: done to the guilty process (its pid) once it has trained some steps.
+        trains: whose steps are counted for ``outside``, the guilty one where it is -1.
         heal: undoes ``outside``, whatever happened in between.
         arguments: further arguments of the script.
         options: further options of ``allaboard run``.
@@ -78,11 +80,64 @@ class Drill:
     fault: str = ""
     outside: Callable[[int], None] | None = None
     heal: Callable[[int], None] | None = None
+    trains: int = -1
     arguments: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     exit_codes: tuple[int, ...] = (1,)
     ends: bool = True
+    allowed: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+MEETING_PORT = 29500
+"""Where the jobs of host drills meet, on the first host; TensorFlow's tasks listen on it on each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostDrill:
+    """One fault between hosts, staged on a real framework: a namespace each host, one worker on each,
+    so that host 2 has rank 2. Each runs ``allaboard run OPTIONS SCRIPT`` by itself, as under a launcher.
+
+    Attributes:
+        framework: how the hosts' environment describes the cluster, and which job runs.
+        expects: the rule that must name the fault; "" for a healthy start, of which nothing is said.
+        hosts: how many.
+        blames: the hosts that the finding must name.
+        on: the hosts whose report must have the finding; all that live where it is left out.
+        arrange: done to the bed before the start: firewall, names, cables, programs in the way.
+        environment: what the workers of a host (its number) get instead of the usual environment.
+        arguments: further arguments of the script.
+        faults: host to the ``--fault`` that its script gets.
+        scripts: host to another script than the job's, a file of ``drills/jobs``.
+        late: host to the seconds by which it starts later.
+        absent: hosts where nothing is started.
+        plain: hosts that start the script without allaboard.
+        options: options of ``allaboard run``.
+        exit_codes: those that ``allaboard run`` may end with, on any host.
+        ends: whether the runs end by themselves; else they are ended once the fault is named.
+        within: seconds from the last arrival of a worker to the finding, at the most.
+        allowed: further rules that may speak too.
+        needs: what the machine must have; see ``testbed.missing``.
+    """
+
+    framework: Literal["torch", "tensorflow", "jax"]
+    expects: str
+    hosts: int = 4
+    blames: tuple[int, ...] = ()
+    on: tuple[int, ...] = ()
+    arrange: Callable[[Bed], None] | None = None
+    environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
+    arguments: tuple[str, ...] = ()
+    faults: Mapping[int, str] = field(default_factory=dict)
+    scripts: Mapping[int, str] = field(default_factory=dict)
+    late: Mapping[int, float] = field(default_factory=dict)
+    absent: tuple[int, ...] = ()
+    plain: tuple[int, ...] = ()
+    options: tuple[str, ...] = ("--timeout", "10")
+    exit_codes: tuple[int, ...] = (3,)
+    ends: bool = True
+    within: float = 5.0
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 

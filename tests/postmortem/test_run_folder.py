@@ -87,7 +87,7 @@ def test_without_the_report_it_says_what_is_missing(tmp_path: Path) -> None:
 def test_without_a_log_it_names_the_worker(tmp_path: Path) -> None:
     folder = left(tmp_path / "run")
     (folder / "logs" / "worker-1.log").unlink()
-    assert told(folder).missing == ("logs of worker 1: what it printed",)
+    assert told(folder).missing == ("the log of worker-1: what it printed",)
 
 
 @pytest.mark.parametrize("percent", range(0, 100, 7))

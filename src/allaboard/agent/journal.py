@@ -24,8 +24,17 @@ class Journal:
         with self._careful():
             self._file = (folder / "journal.jsonl").open("ab", buffering=0)
 
-    def start(self, at: str, job: str, command: tuple[str, ...], size: int, wrapped: bool) -> None:
-        """What was started, by whom: the first line. ``size`` workers are started here."""
+    def start(
+        self,
+        at: str,
+        job: str,
+        command: tuple[str, ...],
+        size: int,
+        wrapped: bool,
+        names: tuple[str, ...] = (),
+    ) -> None:
+        """What was started, by whom: the first line. ``size`` workers are started here; ``names``
+        are those of their logs in a job with roles."""
         self._write(
             {
                 "kind": "start",
@@ -35,6 +44,7 @@ class Journal:
                 "command": command,
                 "size": size,
                 "wrapped": wrapped,
+                "names": names,
                 "host": os.uname().nodename,
                 "pid": os.getpid(),
             }

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from allaboard.agent.notes import Subject
+from allaboard.hosts.described import Described
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program."""
+    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program;
+    ``subject``: what is read beside the running job.
+
+    ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
+    the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
+    ``coordinator`` is where the agents meet, where the user wants another place than the job's own.
+    """
 
     timeout: float = 60.0
     timeout_hard: float | None = None
@@ -19,3 +28,8 @@ class Options:
     report: Path | None = None
     wrapped: bool = False
     verbose: bool = False
+    joined: Described | None = None
+    strict: bool = True
+    secret: bytes = b""
+    coordinator: str = ""
+    subject: Subject = field(default_factory=Subject)

@@ -16,21 +16,27 @@ def command(
     ] = False,
 ) -> None:
     """Stage a fault in a small real job under `allaboard run`, and see whether it is named."""
-    from allaboard.rehearse import all_drills, lacks, rehearse
+    from allaboard import rehearse, rehearse_hosts
     from allaboard.report.text import finding_lines
 
-    known = all_drills()
+    known, between = rehearse.all_drills(), rehearse_hosts.all_host_drills()
     if name is None:
         for each, drill in known.items():
             typer.echo(f"{each:<24} {drill.expects:<8} {drill.script}")
+        for each, fault in between.items():
+            told = fault.expects or "nothing"
+            typer.echo(f"{each:<24} {told:<8} {fault.framework}, {fault.hosts} hosts")
         return
-    if name not in known:
+    if name not in known and name not in between:
         typer.echo(f"allaboard drill: no drill {name!r}; `allaboard drill` lists all", err=True)
         raise typer.Exit(2)
-    if why := lacks(known[name]):
-        typer.echo(f"allaboard drill: {name} cannot be staged here: {why}", err=True)
+    lacking = (
+        rehearse_hosts.lacks(between[name]) if name in between else rehearse.lacks(known[name])
+    )
+    if lacking:
+        typer.echo(f"allaboard drill: {name} cannot be staged here: {lacking}", err=True)
         raise typer.Exit(2)
-    result = rehearse(name)
+    result = rehearse_hosts.rehearse(name) if name in between else rehearse.rehearse(name)
     if verbose:
         typer.echo(result.output)
     for finding in result.findings:
@@ -38,7 +44,8 @@ def command(
             typer.echo(line)
     after = f"{result.seconds:.1f} s after the fault" if result.seconds is not None else ""
     if result.passed:
-        typer.echo(f"{name}: named by {result.rule} {after}".rstrip())
+        told = "named by " if result.rule.isalnum() else ""
+        typer.echo(f"{name}: {told}{result.rule} {after}".rstrip())
         return
     typer.echo(
         f"{name}: found={result.found} right rank={result.right_rank} "

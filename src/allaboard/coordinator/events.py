@@ -1,10 +1,38 @@
-"""What the state machine is told, and what it answers. Times are CLOCK_MONOTONIC seconds."""
+"""What the state machine is told, and what it answers. Times are CLOCK_MONOTONIC seconds.
+
+A process is called by its ``pid`` on this host, and by ``(agent << 32) | pid`` on another's, where
+``agent`` counts the agents that came to the meeting place; `key` and `split_key` are the way there.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import Declared, Finding, Frame, LockWait, Op, Outcome, Raised
+from allaboard.facts import (
+    Call,
+    Declared,
+    Finding,
+    Frame,
+    GroupState,
+    Holder,
+    Knock,
+    Link,
+    LockWait,
+    Op,
+    Outcome,
+    Raised,
+    Traced,
+)
+
+
+def key(agent: int, pid: int) -> int:
+    """What events and commands call the process ``pid`` of this agent; 0 is our own."""
+    return (agent << 32) | pid
+
+
+def split_key(called: int) -> tuple[int, int]:
+    """The agent and the pid."""
+    return called >> 32, called & 0xFFFFFFFF
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +47,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
@@ -34,7 +63,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one. ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
+    one; ``allowed`` the cores it may run on.
+    ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
     pid: int
@@ -45,6 +75,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     box: BoxReading | None = None
     candidate: bool = False
     rank: int = -1
+    host: str = ""
+    allowed: int = 0
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -59,7 +91,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One look at a stack; ``cpu`` (s) and ``io`` (bytes) are totals of the process and all below it."""
+    """One look at a stack; ``cpu`` (s) and ``io`` (bytes) are totals of the process and all below it;
+    ``children`` its own child processes (pid and command) where it waits for one."""
 
     pid: int
     at: float
@@ -67,12 +100,20 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     by: str
     cpu: float = 0.0
     io: int = 0
+    children: tuple[tuple[int, str], ...] = ()
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Who waits for file locks on this host now."""
 
     waits: tuple[LockWait, ...]
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The last calls of one member in one group, as they were asked for."""
+
+    pid: int
+    traced: Traced
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -87,39 +128,129 @@ class Overslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float
 
 
-Event = Launched | Seen | Exited | Looked | Locks | Interrupted | Overslept
+class Answered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What a member runs with: versions, script, variables, limits of its host, by name."""
+
+    pid: int
+    facts: dict[str, str]
 
 
-class LetThrough(msgspec.Struct, frozen=True, kw_only=True):
+class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An agent came to the meeting place; its host can be tried at ``data``; its wall clock is
+    ``ahead`` of ours (s). ``rank`` is that of its first member, -1 where it is not known yet."""
+
+    agent: int
+    host: str
+    data: str
+    rank: int
+    ahead: float = 0.0
+
+
+class AgentGone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An agent's stream has ended."""
+
+    agent: int
+    at: float
+
+
+class Called(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """How our attempts to reach the meeting place stand."""
+
+    call: Call
+
+
+class LinksTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What an agent met when it tried the others."""
+
+    agent: int
+    links: tuple[Link, ...]
+
+
+class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Somebody came who is not of this roll call. ``member``: a plain client of this job's own
+    framework, that is, a host without allaboard."""
+
+    knock: Knock
+    member: bool = False
+
+
+class PortHeld(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The port where this host is to listen is taken; None: it is free now."""
+
+    holder: Holder | None
+
+
+class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Whether this host is the one where all meet."""
+
+    leads: bool
+
+
+Event = (
+    Launched
+    | Seen
+    | Exited
+    | Looked
+    | Locks
+    | Trace
+    | Interrupted
+    | Overslept
+    | Answered
+    | AgentHere
+    | AgentGone
+    | Called
+    | LinksTried
+    | Knocked
+    | PortHeld
+    | RoleTaken
+)
+
+
+class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Open the gate of this member for this round."""
 
     pid: int
     round: int
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Take the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[int, ...]
 
 
-class Announce(msgspec.Struct, frozen=True, kw_only=True):
+class Compare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Tell the last calls of these processes in this group of this round."""
+
+    pids: tuple[int, ...]
+    group: str
+    round: int
+
+
+class Announce(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A finding, made now."""
 
     finding: Finding
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True):
+class Note(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One line about the course of things, for people."""
 
     text: str
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """End the job: why, and the code that allaboard will exit with."""
 
     outcome: Outcome
     reason: str
 
 
-Command = LetThrough | Look | Announce | Note | End
+class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Let this agent try these hosts, by name and address, at once."""
+
+    agent: int
+    targets: tuple[tuple[str, str], ...]
+
+
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks

@@ -54,6 +54,11 @@ class Ledger:
             seconds_to_find=round(max(0.0, now - since), 3) if since is not None else None,
         )
 
+    def told(self, finding: Finding) -> None:
+        """A finding that another host's coordinator made."""
+        who = frozenset((w.pid, 0 if w.pid else w.rank) for w in finding.who)
+        self._known.setdefault((finding.rule, who), finding)
+
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._known.values())

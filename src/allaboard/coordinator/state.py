@@ -8,9 +8,13 @@ from statistics import median
 import msgspec
 
 from allaboard.catalogue import Entry
+from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.events import (
+    AgentGone,
     Announce,
+    Answered,
     Command,
+    Compare,
     End,
     Event,
     Exited,
@@ -23,19 +27,24 @@ from allaboard.coordinator.events import (
     Note,
     Overslept,
     Seen,
+    Trace,
+    split_key,
 )
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
-from allaboard.decide import Policy, proven, verdict
+from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
-from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Stage
+from allaboard.evidence.order import wanted
+from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
-    Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive."""
+    Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
+    the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and
+    index of each worker where the job has roles."""
 
     launched: int
     host: str
@@ -43,6 +52,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 60.0
     timeout_hard: float | None = None
     wrapped: bool = False
+    joined: bool = False
+    rank: int = -1
+    tasks: tuple[tuple[str, int], ...] = ()
 
 
 class Job:
@@ -67,11 +79,16 @@ class Job:
         self.lock_waits: tuple[LockWait, ...] = ()
         self.interrupted = 0
         self.ending: End | None = None
+        self.crossing = Crossing(settings.host, settings.joined)
+        self.quiet = False
 
     def handle(self, now: float, *events: Event) -> list[Command]:
-        """Takes in what happened until ``now``; says what to do."""
+        """Takes in what happened until ``now``; says what to do. Nothing while it is ``quiet``:
+        another host's coordinator sees what is seen here, and decides."""
         for event in events:
             self._take(now, event)
+        if self.quiet:
+            return []
         view = self.view(now)
         rolls = roll_calls(view)
         claims = list(diagnose(view, self.entries))
@@ -79,10 +96,13 @@ class Job:
         commands: list[Command] = []
         if not self.interrupted:
             commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
-        commands += self._gate(now, rolls, [c for s, c in staged if s is Stage.STARTUP])
+        commands += self._gate(now, rolls, [c for s, c in staged if s in BEFORE])
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
+        commands += [
+            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+        ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
             if found is not None:
@@ -94,14 +114,15 @@ class Job:
         match event:
             case Launched():
                 many = self.settings.launched > 1
-                self.records[event.pid] = self._record(
-                    event.pid, event.worker, event.at, event.worker if many else -1
-                )
-                self.workers.add(event.pid)
+                rank = event.worker if many else self.settings.rank
+                self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+                if not split_key(event.pid)[0]:
+                    self.workers.add(event.pid)
             case Seen():
                 record = self.records.get(event.pid)
                 if record is None:
                     record = self._record(event.pid, event.worker, event.at, event.rank)
+                    record.host = event.host or record.host
                     self.records[event.pid] = record
                 if record.see(event):
                     self._progress(event.at)
@@ -110,6 +131,9 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Trace():
+                if event.pid in self.records:
+                    self.records[event.pid].trace(event.traced)
             case Locks():
                 self.lock_waits = event.waits
             case Interrupted():
@@ -118,10 +142,24 @@ class Job:
                 self.progress_at = now
                 for record in self.records.values():
                     record.restart_windows(now)
+            case Answered():
+                if event.pid in self.records:
+                    self.records[event.pid].facts = event.facts
+            case _:
+                self.crossing.take(event)
+                if isinstance(event, AgentGone):
+                    self._left(event)
+
+    def _left(self, event: AgentGone) -> None:
+        """An agent's stream broke: what became of its members was not seen."""
+        for record in self.records.values():
+            if split_key(record.pid)[0] == event.agent and record.exit is None:
+                self._exited(Exited(pid=record.pid, at=event.at))
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)
-        return Record(pid, worker, self.settings.host, at, rank)
+        task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
+        return Record(pid, worker, self.settings.host, at, rank, task)
 
     def _progress(self, at: float) -> None:
         self.progress_at = max(self.progress_at, at)
@@ -160,6 +198,7 @@ class Job:
             lock_waits=self.lock_waits,
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
+            **self.crossing.facts(),
         )
 
     def _is_launcher(self, record: Record) -> bool:
@@ -178,16 +217,32 @@ class Job:
 
     def _gate(self, now: float, rolls: tuple[Roll, ...], startup: list[Claim]) -> Iterator[Command]:
         """Lets a complete roll call through; what a startup rule proved wrong stays held."""
-        if self.ending is not None or any(proven(claim) for claim in startup):
+        if self.ending is not None:
             return
+        self.crossing.size = max((r.size for r in rolls), default=0)
+        waved_on = self.crossing.waved_on
+        if any(proven(claim) for claim in startup) and not waved_on:
+            if not self.settings.policy.only_reports or self.crossing.stale:
+                return
+            waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
         for roll in rolls:
-            if not roll.complete:
+            if roll.complete and self.crossing.leads and not waved_on:
+                yield from self.crossing.trials(now, roll)
+                if not self.crossing.tried(now):
+                    continue
+            if not roll.complete and not waved_on:
                 continue
             for member in roll.held:
-                yield LetThrough(pid=member.who.pid, round=roll.round)
+                yield LetThrough(pid=member.called, round=roll.round)
             if self.rolled_at is None:
                 self.rolled_at = now
-                yield Note(text=_all_aboard(roll, now - self.at))
+                done = _all_aboard(roll, now - self.at) if roll.complete else waved_on
+                yield Note(text=done)
+
+    def boarded(self, now: float) -> None:
+        """A member was let through, here or by the host where all meet."""
+        if self.rolled_at is None:
+            self.rolled_at = now
 
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""

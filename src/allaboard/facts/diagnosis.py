@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts.finding import Finding
-from allaboard.facts.member import Frame
+from allaboard.facts.stack import Frame
 
 
 class Branch(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.link import Call, Holder, Knock, Link
 from allaboard.facts.member import Member
 
 
@@ -24,6 +25,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     median step. ``timeout`` bounds the wait for a member that was never heard of, ``timeout_hard``
     that for one that is alive and does not come.
     ``ending``: allaboard is ending the job.
+
+    ``joined``: this host takes part in a job that somebody else starts on several; ``leads`` where
+    all meet here, so that this view shows every host's members. ``call`` is how our attempts to
+    reach the meeting place stand, ``links`` who reached whom, ``knocks`` who came and is no member,
+    ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
+    ahead of ours (s).
     """
 
     now: float
@@ -39,6 +46,13 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     lock_waits: tuple[LockWait, ...] = ()
     ending: bool = False
     ended: bool = False
+    joined: bool = False
+    leads: bool = False
+    call: Call | None = None
+    links: tuple[Link, ...] = ()
+    knocks: tuple[Knock, ...] = ()
+    holder: Holder | None = None
+    clocks: dict[str, float] = {}
 
     @property
     def alive(self) -> tuple[Member, ...]:

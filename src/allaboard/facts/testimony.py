@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts.finding import Certainty, Place, Severity, Who
-from allaboard.facts.member import Exit, Frame, Raised, Stack
+from allaboard.facts.member import Exit, Raised
+from allaboard.facts.stack import Frame, Stack
 
 
 class Exhibit(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,7 +44,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         # Who only lost a peer is told by what it heard of it, which says more.
         found = [f for f in found if f.rule != "EXIT005"]
     spoken = list(_messages(record, catalogue))
-    if any(f.rule == "LOG001" for f in spoken):
+    if any(f.rule == "NET005" for f in spoken):
         found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]

@@ -18,7 +18,7 @@ from allaboard.stacks.places import crowds, groups_of
 from allaboard.stacks.ranks import told
 from allaboard.stacks.tree import merge
 
-FROM_LOGS = ("LOG", "DUMP", "JOIN001", "JOIN004", "JOIN005", "JOIN006", "JOIN007")
+FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """What logs may add to a run that found something itself: causes, not consequences."""
 MEMBERS = 16
 """Members that are told one by one."""

@@ -22,6 +22,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     size: int = 0
     wrapped: bool = False
+    names: tuple[str, ...] = ()
     host: str = ""
     pid: int = 0
 
@@ -49,7 +50,7 @@ class Run(msgspec.Struct, kw_only=True):
     steps: tuple[int, int] | None = None
     workers: dict[int, int] = {}
     last: str = ""
-    logs: dict[int, Path] = {}
+    logs: dict[str, Path] = {}
     lacks: list[str] = []
 
     @property
@@ -79,11 +80,7 @@ def read(folder: Path) -> Run:
     _journal(run, found)
     _report(run, found)
     run.findings = tuple(found.values())
-    run.logs = {
-        int(f.stem.rpartition("-")[2]): f
-        for f in sorted((folder / "logs").glob("worker-*.log"))
-        if f.stem.rpartition("-")[2].isdigit()
-    }
+    run.logs = {f.stem: f for f in sorted((folder / "logs").glob("*-*.log"))}
     _missing_logs(run)
     return run
 
@@ -168,7 +165,8 @@ def _report(run: Run, found: dict[tuple[str, str], Finding]) -> None:
 def _missing_logs(run: Run) -> None:
     size = run.start.size if run.start is not None else 0
     size = size or (max(run.workers) + 1 if run.workers else 0)
-    absent = [n for n in range(size) if n not in run.logs]
+    names = run.start.names if run.start is not None else ()
+    absent = [n for n in names or [f"worker-{i}" for i in range(size)] if n not in run.logs]
     if absent:
-        named = ", ".join(map(str, absent[:16])) + (" ..." if len(absent) > 16 else "")
-        run.lacks.append(f"logs of worker {named}: what it printed")
+        named = ", ".join(absent[:16]) + (" ..." if len(absent) > 16 else "")
+        run.lacks.append(f"the log of {named}: what it printed")

@@ -108,6 +108,8 @@ def arrive(declared: Declared) -> None:
         return
     try:
         here.round += 1
+        here.notes.update(_versions())
+        here.identify()
         here.box.text("declared", texts.declared(declared))
         here.box.text("detail", str(declared.get("call", "")))
         here.phase(ARRIVED)
@@ -124,11 +126,29 @@ def arrive(declared: Declared) -> None:
     here.phase(JOINING)
 
 
+def _versions() -> dict[str, str]:
+    """Of what the program has imported until now, as far as it must be the same on every host."""
+    found = {"python": sys.version.split()[0]}
+    for name in ("torch", "tensorflow", "jax", "jaxlib", "numpy", "google.protobuf", "keras"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    cuda = getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None)
+    if cuda is not None:
+        found["cuda"] = str(cuda)
+    return found
+
+
 def _held(declared: Declared) -> bool:
-    """Whether to wait at the gate: "all" where every member is ours, "local" where they may be."""
+    """Whether to wait at the gate: "all" where every member is ours, "local" where they may be,
+    "cluster" where the agents of several hosts call the roll together."""
     if declared.get("world_size", 0) < 2 and here.gated != "all":
         return False
-    return here.gated == "all" or (here.gated == "local" and bool(declared.get("local")))
+    if not declared.get("hold", True):
+        return False
+    return here.gated in ("all", "cluster") or (
+        here.gated == "local" and bool(declared.get("local"))
+    )
 
 
 def joined(succeeded: bool) -> None:

@@ -76,7 +76,7 @@ def _all(view: JobView) -> tuple[Roll, ...]:
     people = [m for m in view.members if not m.launcher]
     declared = [m for m in people if m.declared is not None and m.declared.world_size > 1]
     alone = [m for m in people if m.declared is not None and m.declared.world_size == 1]
-    if view.launched > 1 and declared:
+    if (view.launched > 1 or view.joined) and declared:
         # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
         groups = [[m for m in people if m.declared is not None]]
     elif alone and not declared:
@@ -134,7 +134,9 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
     others = others if size > 1 else []
     missing = tuple(r for r in range(size) if r not in by_rank)
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
-    relevant = [by_index[r] for r in missing if r in by_index] if view.launched > 1 else []
+    relevant = (
+        [by_index[r] for r in missing if r in by_index] if view.launched > 1 or view.joined else []
+    )
     relevant += [m for m in others if m.who.rank < 0 and m not in relevant]
     return Roll(
         size=size,

@@ -23,15 +23,17 @@ from allaboard.rollcall.roll import Roll, roll_calls
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         absent = roll.never_heard_of
-        if not absent or not roll.held or not _local(roll):
+        if not absent or not roll.held or not _visible(view, roll):
             continue
         waited = view.now - max(roll.last_arrival, view.launched_at)
         if waited >= view.timeout:
             yield _claim(view, roll, absent, waited)
 
 
-def _local(roll: Roll) -> bool:
+def _visible(view: JobView, roll: Roll) -> bool:
     """Where members may run on hosts that nobody here sees, absence proves nothing."""
+    if view.joined:
+        return view.leads
     return all(m.declared is not None and m.declared.local for m in roll.here)
 
 

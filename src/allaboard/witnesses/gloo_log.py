@@ -25,7 +25,7 @@ MESSAGES = (
     Message(
         key="Timed out waiting",
         pattern=r"Timed out waiting (?P<ms>\d+)ms for (?:recv|send) operation to complete",
-        rule="LOG003",
+        rule="LOG001",
         says="a rank waited {ms} ms in a collective for a peer that did not come",
         fix="look at the ranks that do not say this: py-spy dump --pid PID while it hangs, or "
         "allaboard diagnose PID...",

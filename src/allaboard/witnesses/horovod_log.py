@@ -13,7 +13,7 @@ MESSAGES = (
     Message(
         key="Missing ranks:",
         pattern=r"Missing ranks:\s*\n(?:[^\n]{0,80}\])?\s*(?P<rank>\d+): \[(?P<tensor>[^,\]\n]{1,120})",
-        rule="LOG003",
+        rule="LOG001",
         says="rank {rank} did not submit {tensor}, which the others wait for",
         fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
         proves_not="that rank {rank} is at fault where ranks run different code: then each misses the "
@@ -26,7 +26,7 @@ MESSAGES = (
     Message(
         key="[missing ranks:",
         pattern=r"(?P<tensor>\S+) \[missing ranks: (?P<rank>[\d, ]+)\]",
-        rule="LOG003",
+        rule="LOG001",
         says="rank {rank} did not submit {tensor}, which the others wait for",
         fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
         proves_not="that it is at fault where ranks run different code: then each misses the other's "

@@ -38,7 +38,7 @@ MESSAGES = (
     Message(
         key="barrier",
         pattern=r"[Bb]arrier timed out\. Id: (?P<id>[\w:/-]+)[^\n]{0,300}",
-        rule="LOG003",
+        rule="LOG001",
         says="a process waited at the barrier {id} until its timeout",
         fix="look at the processes that are still in their own code: py-spy dump --pid PID",
         proves_not="that the tasks that it lists are at fault: those that left well are listed where one "

@@ -16,7 +16,7 @@ MESSAGES = (
         key="Duplicate GPU detected",
         pattern=r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+) both on CUDA device "
         r"(?P<device>\w+)",
-        rule="LOG006",
+        rule="LOG004",
         says="ranks {one} and {two} use one GPU (CUDA device {device})",
         fix="torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before init; see that no more "
         "processes are started on a host than it has GPUs",
@@ -27,7 +27,7 @@ MESSAGES = (
     Message(
         key="no socket interface found",
         pattern=r"(?:Bootstrap|NET/Socket) : no socket interface found",
-        rule="LOG007",
+        rule="LOG005",
         says="NCCL found no network interface to use",
         fix="compare NCCL_SOCKET_IFNAME with: ip -br address",
         sample="node1:4242:4300 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
@@ -36,7 +36,7 @@ MESSAGES = (
     Message(
         key="No interface found in the same subnet",
         pattern=r"No interface found in the same subnet as remote address (?P<peer>\S+)",
-        rule="LOG007",
+        rule="LOG005",
         says="NCCL found no interface in the network of {peer}",
         fix="set NCCL_SOCKET_IFNAME to the interface that reaches {peer}: ip route get {peer}",
         proves_not="that {peer} cannot be reached by another interface",
@@ -72,7 +72,7 @@ MESSAGES = (
     Message(
         key="Cuda failure",
         pattern=r"NCCL WARN Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
-        rule="LOG008",
+        rule="LOG006",
         says="CUDA failed below NCCL: {what}",
         fix="on that host: nvidia-smi; dmesg -T | grep -i xid",
         proves_not="that NCCL or the network is at fault",

@@ -31,7 +31,7 @@ MESSAGES = (
     Message(
         key="CreateSession still waiting for response from worker",
         pattern=r"CreateSession still waiting for response from worker: " + _TASK,
-        rule="JOIN001",
+        rule="PS003",
         says="the session waited for {job} {task}",
         fix="read the log of {job} {task}; compare its address in TF_CONFIG with where it listens",
         proves_not="that {job} {task} is not running: a wrong address or a firewall looks the same",
@@ -42,7 +42,7 @@ MESSAGES = (
     Message(
         key="No address added out of total",
         pattern=r"No address added out of total \d+ resolved for '(?P<host>[^']*):(?P<port>\d+)'",
-        rule="LOG001",
+        rule="NET005",
         says="port {port} was taken when a task wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it; then another port in TF_CONFIG, or end that one",
         proves_not="who holds it: a second process with this task index, an earlier job and another "
@@ -68,7 +68,7 @@ MESSAGES = (
     Message(
         key="tasks are unhealthy",
         pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + _TASK,
-        rule="LOG004",
+        rule="LOG002",
         says="{job} {task} sent no more heartbeats",
         fix="look at {job} {task}: ps -o stat= -p PID says T where it is stopped; then its log and "
         "the kernel's: dmesg -T | grep -i kill",
@@ -82,7 +82,7 @@ MESSAGES = (
     Message(
         key="DEADLINE_EXCEEDED",
         pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /tensorflow\.CoordinationService/Heartbeat",
-        rule="LOG004",
+        rule="LOG002",
         says="the leader (worker 0, or the coordinator) answered no more heartbeats",
         fix="look at the leader: ps -o stat= -p PID says T where it is stopped; then its log",
         proves_not="that it crashed: a stopped or swapping process and a broken link look the same",
@@ -111,7 +111,7 @@ MESSAGES = (
         key="Collective instance",
         pattern=r"Collective instance (?P<number>\d+) expected type (?P<want>\d+)[^\n]{0,200}?got type "
         r"(?P<got>\d+)",
-        rule="LOG005",
+        rule="LOG003",
         says="at collective {number} members called other operations (type {want} and type {got})",
         fix="compare the workers' code and data: another number of batches, another model, or "
         "variables made in another order",

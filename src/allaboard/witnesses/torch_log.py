@@ -50,7 +50,7 @@ MESSAGES = (
     Message(
         key="EADDRINUSE",
         pattern=r"failed to listen on any local network address\. port: (?P<port>\d+).*?EADDRINUSE",
-        rule="LOG001",
+        rule="NET005",
         says="port {port} was taken when rank 0 wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it; then another MASTER_PORT, or end that one",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
@@ -63,7 +63,7 @@ MESSAGES = (
         key="cannot be retrieved",
         pattern=r"The IPv[46] network addresses of \((?P<host>[^,)]+), (?P<port>\d+)\) cannot be "
         r"retrieved",
-        rule="LOG002",
+        rule="NET001",
         says="the name {host} of the meeting place does not resolve",
         fix="getent hosts {host}   # on this host; then mend MASTER_ADDR, the name service or /etc/hosts",
         sample="[W1121 12:29:11.541042612 socket.cpp:752] [c10d] The IPv4 network addresses of "
@@ -74,7 +74,7 @@ MESSAGES = (
         key="Watchdog caught collective operation timeout",
         pattern=r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), "
         r"OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<ms>\d+)",
-        rule="LOG003",
+        rule="LOG001",
         says="a rank waited {ms} ms in {op}, collective {number}, for a peer that did not come",
         fix="compare the ranks' collectives: allaboard diagnose on the folder of "
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE; the rank with the lowest number is the one to look at",
@@ -88,7 +88,7 @@ MESSAGES = (
     Message(
         key="failed to pass monitoredBarrier",
         pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
-        rule="LOG003",
+        rule="LOG001",
         says="rank {rank} did not come to the monitored barrier",
         fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
         sample="RuntimeError: Rank 0 in timeout: Ranks 1 failed to pass monitoredBarrier in 5000 ms",
@@ -98,7 +98,7 @@ MESSAGES = (
         key="Detected mismatch between collectives on ranks",
         pattern=r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running "
         r"collective: (?P<what>[^\n]{0,200})",
-        rule="LOG005",
+        rule="LOG003",
         says="rank {rank} runs another collective than its peers",
         fix="compare the lines of the ranks' code: every rank must call the same collectives in one order",
         proves_not="which side is right",

@@ -1,0 +1,176 @@
+"""A host that goes to the meeting: calls until it is taken in, tells what happens, does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from allaboard.coordinator.events import (
+    Answered,
+    Called,
+    Command,
+    Event,
+    Exited,
+    Looked,
+    Seen,
+    Trace,
+)
+from allaboard.facts import Answer, Call
+from allaboard.meeting import wire
+from allaboard.meeting.dial import Met, dial, joined
+from allaboard.meeting.member import Identity, Turned, enter, try_links
+from allaboard.meeting.wire import Orders, Release, Released, Told, TryThese, Word
+
+AGAIN = 0.2
+"""Seconds between two attempts to a door that is not open yet."""
+BEAT = 1.0
+"""Seconds after which a member of which nothing is new is told of again."""
+
+
+class Follower:
+    """``events`` are about our own attempts, ``commands`` what the coordinator asks for;
+    ``release`` is called when our framework's port is to be closed."""
+
+    def __init__(
+        self,
+        address: Callable[[], Awaitable[str]],
+        who: Callable[[], Identity],
+        release: Callable[[], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._address = address
+        self._who = who
+        self._release = release
+        self._wake = wake
+        self._writer: asyncio.StreamWriter | None = None
+        self._call: Call | None = None
+        self._last: dict[int, tuple[object, float]] = {}
+        self._links: asyncio.Task[None] | None = None
+        self.events: list[Event] = []
+        self.commands: list[Command] = []
+        self.done = False
+
+    @property
+    def linked(self) -> bool:
+        """Whether another host's coordinator hears us and decides."""
+        return self._writer is not None
+
+    async def run(self) -> None:
+        """Calls until the meeting takes us in, then obeys until the stream ends."""
+        while not self.done:
+            try:
+                address = await self._address()
+                if address:
+                    await self._attempt(address, await dial(address))
+            except (OSError, TimeoutError) as error:
+                self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
+            await asyncio.sleep(AGAIN)
+
+    async def _attempt(self, address: str, met: Met) -> None:
+        if met.answer is not Answer.ABOARD or met.reader is None or met.writer is None:
+            count = await joined(address) if met.answer is Answer.STORE else -1
+            self._tell(address, met.answer, met.said, met.address, count)
+            return
+        try:
+            await enter(met, self._who())
+        except Turned as error:
+            self._tell(address, Answer.OTHER, f"{error.kind}: {error}", met.address)
+            met.writer.close()
+            return
+        except OSError as error:
+            self._tell(address, Answer.CLOSED, str(error), met.address)
+            met.writer.close()
+            return
+        self._writer = met.writer
+        self._last.clear()
+        self._tell(address, Answer.ABOARD, "", met.address, shook=True)
+        try:
+            while True:
+                self._obey(await wire.read(met.reader, wire.LONG))
+                self._wake()
+        except (OSError, asyncio.IncompleteReadError, wire.Garbled) as error:
+            self._writer = None
+            met.writer.close()
+            self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
+
+    def _tell(
+        self,
+        address: str,
+        answer: Answer,
+        said: str,
+        met: str = "",
+        count: int = -1,
+        shook: bool = False,
+    ) -> None:
+        before = self._call
+        same = before is not None and before.answer is answer
+        self._call = Call(
+            address=address,
+            answer=answer,
+            since=before.since if same and before is not None else time.monotonic(),
+            tries=before.tries + 1 if same and before is not None else 1,
+            met=met,
+            said=said,
+            joined=count,
+            shook=shook or (before is not None and before.shook),
+        )
+        self.events.append(Called(call=self._call))
+        self._wake()
+
+    def tell(self, now: float, events: list[Event]) -> None:
+        """Passes on what is new on this host."""
+        writer = self._writer
+        if writer is None or writer.is_closing():
+            return
+        fresh = tuple(e for e in events if self._fresh(now, e))
+        if fresh:
+            writer.write(wire.frame(Told(events=fresh, mono=time.monotonic())))
+
+    def _fresh(self, now: float, event: Event) -> bool:
+        match event:
+            case Seen():
+                box = event.box
+                marker = event.state, box and (
+                    box.phase, box.round, box.step, box.ops, box.op is None, box.raised is None
+                )  # fmt: skip
+                before, at = self._last.get(event.pid, (None, 0.0))
+                if (before == marker or _minor(before, marker)) and now - at < BEAT:
+                    return False
+                self._last[event.pid] = marker, now
+                return True
+            case Exited() | Looked() | Answered() | Trace():
+                return True
+        return False
+
+    def _obey(self, word: Word) -> None:
+        match word:
+            case Orders():
+                self.commands += word.commands
+            case TryThese():
+                self._links = asyncio.ensure_future(self._try(word.targets))
+            case Release():
+                self._release()
+                if self._writer is not None:
+                    self._writer.write(wire.frame(Released()))
+
+    async def _try(self, targets: tuple[tuple[str, str], ...]) -> None:
+        tried = await try_links(self._who(), targets)
+        if self._writer is not None:
+            self._writer.write(wire.frame(tried))
+
+    def close(self) -> None:
+        """The last words have been told; a stream that closes in order loses none of them."""
+        self.done = True
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _minor(before: object, now: object) -> bool:
+    """Whether only steps and operations went on: the beat is enough for those."""
+    if not isinstance(before, tuple) or not isinstance(now, tuple):
+        return False
+    one, other = before[1], now[1]
+    if one is None or other is None:
+        return False
+    return bool(before[0] == now[0] and one[:2] == other[:2] and one[5] == other[5])

@@ -1,0 +1,312 @@
+"""This host's part in a meeting of several: which role it has, and the sockets that go with it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from allaboard.agent.follower import Follower
+from allaboard.agent.leader import Leader
+from allaboard.coordinator.events import (
+    AgentHere,
+    Called,
+    Command,
+    Event,
+    Knocked,
+    LetThrough,
+    LinksTried,
+    PortHeld,
+    RoleTaken,
+    Seen,
+    TryLinks,
+)
+from allaboard.facts import Answer, Call, Declared, Holder, Knock, Phase
+from allaboard.hosts.data_address import data_address, holder_of
+from allaboard.hosts.described import Described
+from allaboard.meeting.dial import dial, split
+from allaboard.meeting.doors import Door, FileDoor, StoreDoor
+from allaboard.meeting.listener import Connection, Listener
+from allaboard.meeting.member import Identity, try_links
+from allaboard.meeting.wire import Word
+
+AGAIN = 0.5
+"""Seconds between two attempts to bind a port that is taken."""
+
+
+class Party:
+    """Chooses the role when the first member of this host stands at the door of its init.
+
+    ``environment`` is the worker's; ``coordinator`` an address that the user gave for the meeting.
+    """
+
+    def __init__(
+        self,
+        told: Described,
+        environment: dict[str, str],
+        secret: bytes,
+        coordinator: str,
+        wake: Callable[[], None],
+    ) -> None:
+        self.told = told
+        self.environment = environment
+        self.secret = secret
+        self.coordinator = coordinator
+        self.host = os.uname().nodename
+        self.leader: Leader | None = None
+        self.follower: Follower | None = None
+        self.declared: Declared | None = None
+        self.address = coordinator or told.address
+        self._wake = wake
+        self._events: list[Event] = []
+        self._began = time.time()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._data = ""
+        self.facts: dict[str, str] = {}
+        self._echo: Listener | None = None
+        self._own: Listener | None = None
+        self._door: Door | None = None
+
+    def start(self) -> None:
+        """Calls early where it is known that another host leads: a late member is then told apart
+        from one that was never started."""
+        self._do(self._prepare())
+
+    def observe(self, now: float, events: list[Event]) -> list[Event]:
+        """Looks at what happened here; passes it on; returns what happened elsewhere."""
+        for event in events:
+            if isinstance(event, Seen) and event.box is not None:
+                declared = event.box.declared
+                if (
+                    self.declared is None
+                    and declared is not None
+                    and declared.world_size > 1
+                    and event.box.phase == Phase.ARRIVED
+                ):
+                    self.declared = declared
+                    self._do(self._take_role(declared))
+        if self.follower is not None:
+            self.follower.tell(now, events)
+            self._events += self.follower.events
+            self.follower.events.clear()
+        if self.leader is not None:
+            self._events += self.leader.events
+            self.leader.events.clear()
+        found, self._events = self._events, []
+        return found
+
+    @property
+    def linked(self) -> bool:
+        """Whether another host decides."""
+        return self.follower is not None and self.follower.linked
+
+    def route(self, now: float, commands: list[Command]) -> list[Command]:
+        """Sends on what is for others; adds what others sent; returns what is to be done here."""
+        mine: list[Command] = []
+        for command in commands:
+            mine += self.leader.route(command) if self.leader is not None else [command]
+        if self.leader is not None:
+            mine += self.leader.due(now)
+        if self.follower is not None:
+            mine += self.follower.commands
+            self.follower.commands.clear()
+        for command in [c for c in mine if isinstance(c, TryLinks)]:
+            mine.remove(command)
+            self._do(self._try(command))
+        if any(isinstance(c, LetThrough) for c in mine):
+            self._release()
+        return mine
+
+    def close(self) -> None:
+        for part in (self.leader, self.follower, self._own, self._echo):
+            if part is not None:
+                part.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def identity(self) -> Identity:
+        rank = self.declared.rank if self.declared is not None else self.told.rank
+        return Identity(self.told.job, self.secret, self.host, rank, self._data)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _prepare(self) -> None:
+        loop = asyncio.get_running_loop()
+        address, origin = await loop.run_in_executor(None, data_address, self.environment)
+        names = ", ".join(name for _, name in socket.if_nameindex())
+        self.facts = {"data address": address, "data interface": origin, "interfaces": names}
+        self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody)
+        await self._echo.open(0)
+        self._data = f"{address or '0.0.0.0'}:{self._echo.port}"
+        if self.told.rank > 0 and self.address and self.leader is None:
+            self._follow()
+
+    async def _take_role(self, declared: Declared) -> None:
+        while not self._data:
+            await asyncio.sleep(0.01)  # the other half of `start`
+        self.address = self.coordinator or _meeting_address(declared) or self.address
+        self._door = self._door_of(declared)
+        leads = declared.rank == 0 and (self._door is not None or await _is_local(self.address))
+        if leads and not (self.follower is not None and self.follower.linked):
+            if self.follower is not None:
+                self.follower.close()
+                self.follower = None
+            await self._lead(declared)
+            return
+        if declared.cluster and not self.coordinator:
+            await self._listen_as_task(declared)
+        if self.follower is None:
+            self._follow()
+
+    def _door_of(self, declared: Declared) -> Door | None:
+        if self.coordinator:
+            return None
+        if declared.place.startswith("file://"):
+            path = declared.place.removeprefix("file://")
+            return FileDoor(path, self.told.job, self._began - 3600)
+        if self.told.kept and declared.place.startswith("tcp://"):
+            return StoreDoor(declared.place.removeprefix("tcp://"), self.told.job)
+        return None
+
+    async def _lead(self, declared: Declared) -> None:
+        self.leader = Leader(self.told.job, self.secret, declared.framework, self._wake)
+        self.leader.ports_elsewhere = bool(declared.cluster) and not self.coordinator
+        self._events.append(RoleTaken(leads=True))
+        self._events.append(AgentHere(agent=0, host=self.host, data=self._data, rank=declared.rank))
+        self._wake()
+        port = 0 if self._door is not None else split(self.address)[1]
+        await self._bind(self.leader.listener, port)
+        if self._door is not None:
+            await self._post(self._door, self.leader.listener.port)
+
+    async def _post(self, door: Door, port: int) -> None:
+        host = self._data.rpartition(":")[0]
+        try:
+            if isinstance(door, StoreDoor):
+                host = await door.own_address()
+            await door.post(f"{host}:{port}")
+        except (OSError, TimeoutError) as error:
+            said = getattr(error, "strerror", None) or str(error)
+            self._events.append(
+                Called(
+                    call=Call(
+                        address=self.declared.place if self.declared is not None else "",
+                        answer=Answer.FAILED,
+                        since=time.monotonic(),
+                        said=said,
+                    )
+                )
+            )
+            self._wake()
+
+    async def _bind(self, listener: Listener, port: int) -> None:
+        """Again and again while another program has the port; who it is, is told."""
+        told = False
+        while True:
+            try:
+                await listener.open(port)
+                if told:
+                    self._events.append(PortHeld(holder=None))
+                return
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE and told:
+                    return
+                if not told:
+                    told = True
+                    pid, command = holder_of(port)
+                    met = await dial(f"127.0.0.1:{port}")
+                    self._events.append(
+                        PortHeld(
+                            holder=Holder(
+                                address=f"{self.host}:{port}",
+                                pid=pid,
+                                command=command,
+                                answer=met.answer,
+                                at=time.monotonic(),
+                            )
+                        )
+                    )
+                    self._wake()
+            await asyncio.sleep(AGAIN)
+
+    async def _listen_as_task(self, declared: Declared) -> None:
+        """TensorFlow: every task listens at its own address, so that every link can be tried."""
+        address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
+        try:
+            port = split(address)[1]
+        except ValueError:
+            return
+        self._own = Listener(self.told.job, self.secret, _close, _ignore, self._plain)
+        await self._bind(self._own, port)
+
+    def _plain(self, peer: str, kind: str, said: str) -> None:
+        member = kind == "grpc"
+        knock = Knock(peer=peer, kind=kind, said=said, at=time.monotonic())
+        self._events.append(Knocked(knock=knock, member=member))
+        if member:
+            self._release()
+        self._wake()
+
+    def _release(self) -> None:
+        if self._own is not None:
+            self._own.close()
+        if self.leader is not None:
+            self.leader.listener.release()
+
+    def _follow(self) -> None:
+        self.follower = Follower(self._find, self.identity, self._release, self._wake)
+        self._do(self.follower.run())
+
+    async def _find(self) -> str:
+        """Where to go now; raises OSError where the place itself cannot be used."""
+        if self._door is not None:
+            return await self._door.find()
+        return self.address
+
+    async def _try(self, command: TryLinks) -> None:
+        tried = await try_links(self.identity(), command.targets)
+        self._events.append(LinksTried(agent=0, links=tried.links))
+        self._wake()
+
+
+def _meeting_address(declared: Declared) -> str:
+    """``host:port`` of the place that the framework itself will use; empty for a file."""
+    if declared.cluster:
+        order = [f"{j}:0" for j in ("chief", "worker")]
+        return next((declared.cluster[t] for t in order if t in declared.cluster), "")
+    scheme, _, rest = declared.place.partition("://")
+    return rest.partition("/")[0] if scheme == "tcp" else ""
+
+
+async def _is_local(address: str) -> bool:
+    """Whether the address is one of this host's: whether it can be bound."""
+    try:
+        host, _ = split(address)
+        server = await asyncio.start_server(_hang_up, host, 0)
+    except (OSError, ValueError):
+        return False
+    server.close()
+    return True
+
+
+async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+def _close(member: Connection) -> None:
+    member.close()
+
+
+def _ignore(member: Connection, word: Word | None) -> None:
+    pass
+
+
+def _nobody(peer: str, kind: str, said: str) -> None:
+    pass

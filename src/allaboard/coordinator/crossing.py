@@ -1,0 +1,156 @@
+"""What is known of other hosts: who came, who tried whom, who knocked. Pure but for its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from allaboard.coordinator.events import (
+    AgentGone,
+    AgentHere,
+    Called,
+    Event,
+    Knocked,
+    LinksTried,
+    PortHeld,
+    RoleTaken,
+    TryLinks,
+)
+from allaboard.facts import Answer, Call, Holder, Knock, Link
+from allaboard.rollcall.roll import Roll
+from allaboard.rollcall.schedule import targets
+
+PATIENCE = 9.0
+"""Seconds for the trials of all links: three parts of three seconds each at the most."""
+KNOCKS = 64
+"""Different strangers that are remembered."""
+
+
+class Crossing:
+    """The state of one meeting."""
+
+    def __init__(self, host: str, joined: bool) -> None:
+        self.host = host
+        self.joined = joined
+        self.leads = False
+        self.call: Call | None = None
+        self.holder: Holder | None = None
+        self.agents: dict[int, AgentHere] = {}
+        self.links: list[Link] = []
+        self.awaited: set[int] = set()
+        self.asked_at: float | None = None
+        self.plain: Knock | None = None
+        self.told_plain = False
+        self.reported = False
+        self._knocks: dict[tuple[str, str], Knock] = {}
+
+    def take(self, event: Event) -> None:
+        match event:
+            case RoleTaken():
+                self.leads = event.leads
+            case AgentHere():
+                self.agents[event.agent] = event
+            case AgentGone():
+                self.awaited.discard(event.agent)
+            case Called():
+                self.call = event.call
+            case LinksTried():
+                self.awaited.discard(event.agent)
+                self.links += event.links
+            case PortHeld():
+                self.holder = event.holder
+            case Knocked():
+                self._knocked(event)
+
+    def _knocked(self, event: Knocked) -> None:
+        knock = event.knock
+        if event.member:
+            self.plain = self.plain or knock
+            return
+        known = self._knocks.get((knock.peer, knock.kind))
+        if known is not None:
+            knock = msgspec.structs.replace(known, times=known.times + 1)
+        if known is not None or len(self._knocks) < KNOCKS:
+            self._knocks[(knock.peer, knock.kind)] = knock
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a JobView that are about other hosts."""
+        return {
+            "joined": self.joined,
+            "leads": self.leads,
+            "call": self.call,
+            "links": tuple(self.links),
+            "knocks": tuple(self._knocks.values()),
+            "holder": self.holder,
+            "clocks": {a.host: a.ahead for a in self.agents.values() if a.ahead},
+        }
+
+    @property
+    def waved_on(self) -> str:
+        """Why the gate is open although the roll call is not complete; "" where it is not.
+
+        A framework's own client or server means a host without allaboard: it must not be kept waiting.
+        """
+        if self.plain is not None:
+            return f"{self.plain.peer} runs without allaboard ({self.plain.said})"
+        call = self.call
+        if call is not None and not self.leads and call.answer in (Answer.STORE, Answer.GRPC):
+            return "" if self.stale else f"the framework's own rendezvous is open at {call.address}"
+        return ""
+
+    @property
+    def stale(self) -> bool:
+        """Whether the store at the meeting place belongs to a job that is complete without us."""
+        call = self.call
+        return call is not None and call.answer is Answer.STORE and 0 < self.size <= call.joined
+
+    size = 0
+    """The world size that our own member declared."""
+
+    def trials(self, now: float, roll: Roll) -> Iterator[TryLinks]:
+        """Asks for the trials of the links of a complete roll, once."""
+        if self.asked_at is not None:
+            return
+        self.asked_at = now
+        asked = list(self._asked(roll))
+        self.awaited = {command.agent for command in asked}
+        yield from asked
+
+    def tried(self, now: float) -> bool:
+        """Whether all links have been tried, or have had their time."""
+        if not self.joined or not self.leads:
+            return True
+        if self.asked_at is None:
+            return False
+        return not self.awaited or now - self.asked_at >= PATIENCE
+
+    def _asked(self, roll: Roll) -> Iterator[TryLinks]:
+        first = roll.here[0].declared
+        if first is not None and first.cluster:
+            yield from self._by_task(roll)
+            return
+        hosts: dict[str, AgentHere] = {}
+        for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
+            hosts.setdefault(agent.host, agent)
+        order = list(hosts.values())
+        for index, agent in enumerate(order):
+            chosen = [order[i] for i in targets(index, len(order))]
+            if chosen:
+                yield TryLinks(agent=agent.agent, targets=tuple((a.host, a.data) for a in chosen))
+
+    def _by_task(self, roll: Roll) -> Iterator[TryLinks]:
+        """TensorFlow: the tasks' own addresses, as this very task was told them."""
+        order = sorted(roll.here, key=lambda m: m.who.rank)
+        for index, member in enumerate(order):
+            told = member.declared
+            assert told is not None
+            wanted = []
+            for i in targets(index, len(order)):
+                other = order[i].who
+                address = told.cluster.get(f"{other.job}:{other.index}")
+                if address is not None and order[i].who.host != member.who.host:
+                    wanted.append((other.host, address))
+            if wanted:
+                yield TryLinks(agent=member.key >> 32, targets=tuple(wanted))

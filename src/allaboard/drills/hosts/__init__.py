@@ -1,0 +1,1 @@
+"""Faults between hosts, one file each; the file's name is the drill's."""

@@ -1,0 +1,67 @@
+"""A small JAX job over several processes that trains for real, and fails as --fault says.
+
+The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+"""
+
+import argparse
+import os
+import time
+
+
+def before_init(name):
+    if name == "dies-before-init":
+        raise FileNotFoundError("/data/train-00001.tfrecord")
+    if name == "asleep-before-init":
+        time.sleep(3600)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--guilty", type=int, default=-1)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--timeout", type=int, default=300)
+    options = parser.parse_args()
+    rank = int(os.environ["JAX_PROCESS_ID"])
+    size = int(os.environ["JAX_NUM_PROCESSES"])
+    if rank == options.guilty:
+        before_init(options.fault)
+
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(
+        os.environ["JAX_COORDINATOR_ADDRESS"], size, rank, initialization_timeout=options.timeout
+    )
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    split, replicated = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("data",), ()))
+    weights = jax.device_put(jnp.zeros(64), replicated)
+
+    @jax.jit
+    def train_step(weights, images, labels):
+        def loss(weights):
+            return jnp.mean((images @ weights - labels) ** 2)
+
+        value, gradient = jax.value_and_grad(loss)(weights)  # the mean over all processes: a psum
+        return weights - 0.01 * gradient, value
+
+    generator = np.random.default_rng(rank)
+    for _ in range(options.steps):
+        images = generator.normal(size=(8, 64)).astype(np.float32)
+        labels = images.sum(1)
+        images, labels = (
+            jax.make_array_from_process_local_data(split, a) for a in (images, labels)
+        )
+        weights, value = train_step(weights, images, labels)
+        value = float(value)
+        time.sleep(0.005)
+    if rank == 0:
+        print(f"trained {options.steps} steps, loss {value:.4f}", flush=True)
+    jax.distributed.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""This host's attempts to reach the meeting place, as rules read them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allaboard.facts import Answer, Call, Evidence, JobView, Member
+from allaboard.facts.samples import NOW, declared, gathering, held
+from allaboard.rollcall.roll import roll_calls
+
+
+class Attempt(NamedTuple):
+    """``member`` stands at the door of init since ``waited`` s; its host's attempts are ``call``."""
+
+    member: Member
+    call: Call
+    waited: float
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What was met, how often, and where the address was read."""
+        call, told = self.call, self.member.declared
+        met = f" ({call.met})" if call.met and not call.address.startswith(call.met) else ""
+        times = f", {call.tries} times" if call.tries > 1 else ""
+        return (
+            Evidence(f"connect to {call.address}{met}: {call.said}{times}", self.member.who.host),
+            Evidence(call.address, told.origin if told is not None else ""),
+        )
+
+    @property
+    def port(self) -> str:
+        return self.call.address.rpartition(":")[2]
+
+    @property
+    def name(self) -> str:
+        return self.call.address.rpartition(":")[0]
+
+
+def attempt(view: JobView, *answers: Answer) -> Attempt | None:
+    """Where somebody of this host waits, another host leads, and it answers in one of these ways."""
+    call = view.call
+    if not view.joined or view.leads or call is None or call.answer not in answers:
+        return None
+    waiting = [m for roll in roll_calls(view) for m in roll.held]
+    if not waiting:
+        return None
+    member = min(waiting, key=lambda m: m.phase_since)
+    return Attempt(member, call, view.now - max(member.phase_since, view.launched_at))
+
+
+def calling(answer: Answer, waited: float = 61.0, said: str = "", **changes: object) -> JobView:
+    """A view for rules' examples: rank 1 of 3 at the door, and how its attempts end."""
+    place = declared(1, place="tcp://node0:29500")
+    call = Call(
+        address="node0:29500",
+        answer=answer,
+        since=NOW - waited,
+        tries=50,
+        met="10.0.0.1:29500" if answer is not Answer.NO_NAME else "",
+        said=said,
+        **changes,  # type: ignore[arg-type]  # fields of Call
+    )
+    member = held(1, declared=place, phase_since=NOW - waited)
+    return gathering(member, joined=True, launched=1, call=call)

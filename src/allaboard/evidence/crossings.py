@@ -1,0 +1,105 @@
+"""The links between hosts, read as a whole: is it a host, a pair, or one direction of a pair."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from allaboard.facts import Answer, JobView, Link, Member, Who
+from allaboard.facts.samples import declared, gathering, held
+
+CONNECTS = (
+    Answer.REFUSED, Answer.SILENT, Answer.UNREACHABLE, Answer.NO_NAME, Answer.CLOSED, Answer.MUTE,
+    Answer.FAILED, Answer.HTTP, Answer.OTHER, Answer.STORE, Answer.GRPC,
+)  # fmt: skip
+"""Answers that mean that no connection of ours came about."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """What the failed links have in common: ``host`` where one host is in all of them; else the pair.
+    ``both`` where neither direction works; ``links`` are the failed ones."""
+
+    host: str
+    pair: tuple[str, str]
+    both: bool
+    links: tuple[Link, ...]
+
+
+def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
+    """The failed links, explained by as few hosts and pairs as will do.
+
+    A host is named where every link that touches it failed, there are at least two others, and the
+    others reach each other: the host that is in all failures, not its peers (DLRover pairs a suspect
+    with a proven host for the same reason).
+    """
+    links = list(links)
+    failed = [k for k in links if k.answer in answers]
+    touching: dict[str, list[Link]] = defaultdict(list)
+    for link in links:
+        touching[link.source].append(link)
+        touching[link.target].append(link)
+    found: list[Fault] = []
+    left = list(failed)
+    for host, around in sorted(touching.items(), key=lambda i: -_count(i[1], left)):
+        mine = [k for k in around if k in left]
+        peers = {k.source for k in around} | {k.target for k in around}
+        inward = [k for k in around if k.target == host]
+        whole = all(k in failed for k in inward) and len({k.source for k in inward}) > 1
+        elsewhere = [k for k in links if host not in (k.source, k.target)]
+        if whole and len(peers) > 2 and mine and any(k.works for k in elsewhere):
+            both = all(k in failed for k in around)
+            found.append(Fault(host=host, pair=("", ""), both=both, links=tuple(mine)))
+            left = [k for k in left if k not in mine]
+    pairs: dict[tuple[str, str], list[Link]] = defaultdict(list)
+    for link in left:
+        pairs[min(link.source, link.target), max(link.source, link.target)].append(link)
+    for pair, some in pairs.items():
+        ways = {(k.source, k.target) for k in links if {k.source, k.target} == set(pair)}
+        both = len({(k.source, k.target) for k in some}) == len(ways)
+        found.append(Fault(host="", pair=pair, both=both, links=tuple(some)))
+    return found
+
+
+def _count(around: list[Link], left: list[Link]) -> int:
+    return sum(1 for k in around if k in left and k.target)
+
+
+def on(view: JobView, *hosts: str) -> tuple[Who, ...]:
+    """The members of these hosts."""
+    return tuple(m.who for m in view.members if m.who.host in hosts)
+
+
+def four(*wrong: Link) -> JobView:
+    """A view for rules' examples: four hosts, one member each, all links tried; ``wrong`` replace
+    those that work."""
+    names = ["h0", "h1", "h2", "h3"]
+    replaced = {(k.source, k.target): k for k in wrong}
+    links = tuple(
+        replaced.get((a, b), Link(source=a, target=b, address=f"10.0.0.{names.index(b)}:40000",
+                                  answer=Answer.ABOARD, seconds=0.0002, rate=5e8))
+        for a in names for b in names if a != b
+    )  # fmt: skip
+    return gathering(
+        *(on_host(i) for i in range(4)), joined=True, leads=True, launched=1, links=links
+    )
+
+
+def on_host(rank: int, **changes: object) -> Member:
+    """Rank ``rank`` of four at the door, on a host of its own."""
+    member = held(rank, 4, declared=declared(rank, 4, place="tcp://h0:29500"), **changes)
+    who = msgspec.structs.replace(member.who, host=f"h{rank}")
+    return msgspec.structs.replace(member, who=who)
+
+
+def failed(source: int, target: int, answer: Answer, said: str = "", **changes: object) -> Link:
+    """A link of `four` that does not work."""
+    return Link(
+        source=f"h{source}",
+        target=f"h{target}",
+        address=f"10.0.0.{target}:40000",
+        answer=answer,
+        said=said,
+        **changes,  # type: ignore[arg-type]  # fields of Link
+    )

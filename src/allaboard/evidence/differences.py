@@ -1,0 +1,69 @@
+"""What members run with, side by side: the majority's value, and who differs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from allaboard.evidence.crossings import four, on_host
+from allaboard.facts import JobView, Member
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact by ``name``: what most have, and who has what instead ("" where it is not there)."""
+
+    name: str
+    usual: str
+    others: tuple[tuple[str, tuple[Member, ...]], ...]
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(m for _, members in self.others for m in members)
+
+    @property
+    def told(self) -> str:
+        """Who differs, in words: ``h2 has 2.1.0 (the others 2.0.1)``."""
+        parts = [
+            f"{', '.join(_name(m) for m in members[:4])} has {value or 'none'}"
+            for value, members in self.others
+        ]
+        return f"{'; '.join(parts)}, the others {self.usual or 'none'}"
+
+
+def differences(view: JobView, wanted: Callable[[str], bool]) -> Iterator[tuple[Roll, Difference]]:
+    """Of complete roll calls over several hosts: every wanted fact that is not the same for all."""
+    if not (view.joined and view.leads):
+        return
+    for roll in roll_calls(view):
+        known = [m for m in roll.held if m.facts]
+        if not roll.complete or len(known) < len(roll.here):
+            continue
+        for name in sorted({n for m in known for n in m.facts if wanted(n)}):
+            by_value: dict[str, list[Member]] = defaultdict(list)
+            for member in known:
+                by_value[member.facts.get(name, "")].append(member)
+            if len(by_value) > 1:
+                yield roll, _difference(name, by_value)
+
+
+def _difference(name: str, by_value: dict[str, list[Member]]) -> Difference:
+    """The majority is usual; where there is none, the value of the lowest rank."""
+    usual = max(by_value, key=lambda v: (len(by_value[v]), -min(m.who.rank for m in by_value[v])))
+    others = tuple((v, tuple(ms)) for v, ms in by_value.items() if v != usual)
+    return Difference(name=name, usual=usual, others=others)
+
+
+def _name(member: Member) -> str:
+    return f"{member.who.host} (rank {member.who.rank})" if member.who.host else str(member.who)
+
+
+def side_by_side(name: str, *values: str) -> JobView:
+    """A view for rules' examples: four hosts whose members have these values of one fact."""
+    members = tuple(
+        on_host(i, facts={"count CPUs": "8"} | ({name: v} if v else {}))
+        for i, v in enumerate(values)
+    )
+    return msgspec.structs.replace(four(), members=members)

@@ -1,0 +1,108 @@
+"""What one host met when it tried to reach another: over which address, and who answered."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Answer(StrEnum):
+    """How an attempt to connect ended, as far as the kernel and the first bytes tell."""
+
+    ABOARD = "aboard"
+    """allaboard's roll call answered."""
+    REFUSED = "refused"
+    """The host is up and nothing listens there, or a firewall says so (ECONNREFUSED)."""
+    SILENT = "silent"
+    """No answer at all: the host is down, or a firewall drops (ETIMEDOUT)."""
+    UNREACHABLE = "unreachable"
+    """A router or the host's own table says that there is no way (EHOSTUNREACH, ENETUNREACH)."""
+    NO_NAME = "no-name"
+    """The name does not resolve on the host that tried."""
+    CLOSED = "closed"
+    """Connected, and closed or reset before a word was said."""
+    MUTE = "mute"
+    """Connected, and nothing is said: another program, or a process that is stopped."""
+    STORE = "store"
+    """A TCPStore: PyTorch's own rendezvous is open there."""
+    GRPC = "grpc"
+    """A gRPC server: TensorFlow's or JAX's own."""
+    HTTP = "http"
+    """A web server."""
+    OTHER = "other"
+    """Another program, of no kind that is known here."""
+    CUT = "cut"
+    """Small messages pass and large ones do not."""
+    FAILED = "failed"
+    """The attempt failed on the host that made it."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another program than the roll call holds the port."""
+        return self in (Answer.MUTE, Answer.STORE, Answer.GRPC, Answer.HTTP, Answer.OTHER)
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """This host's attempts to reach the meeting place.
+
+    ``address`` is ``host:port`` as it was given and ``met`` the numeric one that was tried;
+    ``since`` (s, CLOCK_MONOTONIC) when this answer came first, ``tries`` how often; ``said`` the
+    system's own words; ``joined`` how many clients a TCPStore says have joined, -1 if unknown;
+    ``shook`` once the roll call there had taken this host in.
+    """
+
+    address: str
+    answer: Answer
+    since: float
+    tries: int = 1
+    met: str = ""
+    said: str = ""
+    joined: int = -1
+    shook: bool = False
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction between two hosts: ``source`` tried ``address`` of ``target``.
+
+    ``seconds`` is the round trip of a few bytes, ``rate`` what a larger block took (bytes/s); both
+    0 where it did not get so far.
+    """
+
+    source: str
+    target: str
+    address: str
+    answer: Answer
+    seconds: float = 0.0
+    rate: float = 0.0
+    said: str = ""
+
+    @property
+    def works(self) -> bool:
+        return self.answer is Answer.ABOARD
+
+
+class Knock(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody came to the meeting place who is not of this roll call.
+
+    ``kind`` is one of KNOCKS; ``said`` are the words for people; ``times`` how often from there.
+    """
+
+    peer: str
+    kind: str
+    said: str = ""
+    times: int = 1
+    at: float = 0.0
+
+
+KNOCKS = ("store", "grpc", "http", "tls", "silent", "other", "other-job", "no-secret", "version")
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that holds a port of this host that the job needs; pid 0 where it is not known."""
+
+    address: str
+    pid: int = 0
+    command: str = ""
+    answer: Answer = Answer.OTHER
+    at: float = 0.0

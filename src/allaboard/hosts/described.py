@@ -1,0 +1,63 @@
+"""What the environment says of a cluster that somebody else starts: that we are in one, and where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+VARIABLES = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+             "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES")  # fmt: skip
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JAX_PROCESS_ID")
+_JOBS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE",
+         "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "CLOUD_ML_JOB_ID", "TRAINING_JOB_NAME")  # fmt: skip
+
+
+class Described(NamedTuple):
+    """The launcher's ``job`` id (empty: it gives none), this task's ``rank`` (-1: not said), the
+    ``address`` where all will meet as far as it is known before the script says so, and whether the
+    launcher's own store (``kept``) holds that port."""
+
+    job: str
+    rank: int
+    address: str
+    kept: bool
+
+
+def described(environment: Mapping[str, str]) -> Described | None:
+    """None where the environment describes no cluster."""
+    if not any(name in environment for name in VARIABLES):
+        return None
+    kept = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    cluster, rank = _tf_config(environment.get("TF_CONFIG", ""))
+    if rank < 0:
+        texts = (environment.get(name, "") for name in _RANKS)
+        rank = next((int(t) for t in texts if t.isdigit()), -1)
+    address = cluster[0] if cluster else ""
+    host, port = environment.get("MASTER_ADDR", ""), environment.get("MASTER_PORT", "")
+    if not address and host and port.isdigit() and not kept:
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return Described(job_id(environment), rank, address, kept)
+
+
+def job_id(environment: Mapping[str, str]) -> str:
+    """What tells two jobs apart: an id that every member of a job shares and no other job has."""
+    for name in _JOBS:
+        value = environment.get(name, "")
+        if value and value != "none":  # torchrun's id where none was given
+            step = environment.get("SLURM_STEP_ID", "") if name == "SLURM_JOB_ID" else ""
+            return f"{name}={value}" + (f".{step}" if step else "")
+    return ""
+
+
+def _tf_config(text: str) -> tuple[list[str], int]:
+    """The training tasks' addresses in TensorFlow's order, chief first, and our place among them."""
+    try:
+        told = json.loads(text) if text else {}
+        cluster, task = told["cluster"], told["task"]
+        order = [(j, i) for j in ("chief", "worker") for i in range(len(cluster.get(j, ())))]
+        addresses = [str(cluster[j][i]) for j, i in order]
+        mine = (task["type"], int(task["index"]))
+        return addresses, order.index(mine) if mine in order else -1
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return [], -1

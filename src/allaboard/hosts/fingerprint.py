@@ -1,0 +1,96 @@
+"""What a member runs with, as far as it may matter that another runs with something else.
+
+Only an allow-list of variables is read, and never a value that may be a secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+
+PREFIXES = ("NCCL_", "GLOO_", "TF_", "XLA_", "JAX_", "GRPC_", "TORCH_", "PYTORCH_", "CUBLAS_",
+            "OMP_", "MKL_", "KMP_")  # fmt: skip
+NAMES = ("LD_LIBRARY_PATH", "CUDA_HOME", "LANG", "LC_ALL", "PYTHONHASHSEED")
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "grpc_proxy")
+_OWN = ("TF_CONFIG", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS", "TORCH_FR", "TORCHELASTIC")
+_SECRET = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY", "AUTH")
+
+
+def fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
+    """By name: versions that the probe noted, the script's hash and commit, variables, limits."""
+    facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdigit()}
+    facts |= {f"variable {k}": v for k, v in variables(_environment(pid)).items()}
+    facts |= _limits()
+    script = _script(pid, argv)
+    if script is not None:
+        try:
+            facts["script"] = hashlib.sha256(script.read_bytes()).hexdigest()[:12]
+            facts["script path"] = str(script)
+        except OSError:
+            pass
+        commit = _commit(script)
+        if commit:
+            facts["commit"] = commit
+    return facts
+
+
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those that may matter; of proxies only that they are set."""
+    found = {}
+    for name, value in environment.items():
+        if name.lower() in PROXIES:
+            found[name.lower()] = "set" if value else ""
+        elif name.startswith(_OWN) or any(word in name.upper() for word in _SECRET):
+            continue
+        elif name in NAMES or name.startswith(PREFIXES):
+            found[name] = value[:200]
+    return found
+
+
+def _environment(pid: int) -> dict[str, str]:
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return {}
+    pairs = (entry.partition("=") for entry in data.split("\0"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _limits() -> dict[str, str]:
+    shm = os.statvfs("/dev/shm") if Path("/dev/shm").is_dir() else None
+    return {
+        "limit open files": str(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        "size /dev/shm": f"{shm.f_frsize * shm.f_blocks >> 20} MiB" if shm is not None else "none",
+        "count CPUs": str(os.cpu_count()),
+        "count GPUs": str(len(list(Path("/dev").glob("nvidia[0-9]*")))),
+    }
+
+
+def _script(pid: int, argv: list[str]) -> Path | None:
+    if not argv or argv[0] in ("", "-c", "-m"):
+        return None
+    try:
+        folder = Path(f"/proc/{pid}/cwd").readlink()
+    except OSError:
+        folder = Path.cwd()
+    script = folder / argv[0]
+    return script if script.is_file() else None
+
+
+def _commit(script: Path) -> str:
+    """The commit that the script's folder is at, read without git."""
+    for folder in script.resolve().parents:
+        head = folder / ".git" / "HEAD"
+        try:
+            text = head.read_text().strip()
+            if text.startswith("ref: "):
+                text = (folder / ".git" / text[5:]).read_text().strip()
+        except OSError:
+            if head.exists():
+                return ""
+            continue
+        return text[:12]
+    return ""

@@ -1,0 +1,135 @@
+"""One attempt to reach a meeting place, and what exactly it met."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import struct
+from typing import NamedTuple
+
+from allaboard.facts import Answer
+from allaboard.meeting import kinds, wire
+
+CONNECT = 3.0
+"""Seconds until a connection that nobody answers counts as silence; three SYNs go out meanwhile."""
+SPEAK = 2.0
+"""Seconds that whoever accepted has to say something."""
+_WAYS = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EACCES)
+
+
+class Met(NamedTuple):
+    """How an attempt ended; with a stream where the roll call answered. ``address`` is the numeric
+    one, ``said`` the system's words."""
+
+    answer: Answer
+    said: str = ""
+    address: str = ""
+    reader: asyncio.StreamReader | None = None
+    writer: asyncio.StreamWriter | None = None
+
+
+def split(address: str) -> tuple[str, int]:
+    """``host:port``, with IPv6 in brackets; raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"{address}: not host:port")
+    return host.strip("[]"), int(port)
+
+
+async def dial(address: str, connect: float = CONNECT, speak: float = SPEAK) -> Met:
+    """Connects to ``host:port`` and greets. Never raises but CancelledError."""
+    try:
+        host, port = split(address)
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        return Met(Answer.NO_NAME, error.strerror or str(error))
+    except (OSError, ValueError, UnicodeError) as error:
+        return Met(Answer.FAILED, str(error))
+    met = Met(Answer.FAILED, "no address")
+    for family, kind, protocol, _, where in found[:4]:
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        numeric = ":".join(map(str, where[:2]))
+        met = await _connect(made, where, numeric, connect)
+        if met.answer is Answer.ABOARD:
+            return await _greet(made, numeric, speak)
+        made.close()
+    return met
+
+
+async def _connect(made: socket.socket, where: object, numeric: str, patience: float) -> Met:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(patience):
+            await loop.sock_connect(made, where)  # type: ignore[arg-type]  # any family's address
+    except ConnectionRefusedError as error:
+        return Met(Answer.REFUSED, str(error.strerror), numeric)
+    except TimeoutError:
+        return Met(Answer.SILENT, f"no answer in {patience:g} s", numeric)
+    except OSError as error:
+        away = Answer.UNREACHABLE if error.errno in _WAYS else Answer.FAILED
+        away = Answer.CLOSED if error.errno == errno.ECONNRESET else away
+        away = Answer.SILENT if error.errno == errno.ETIMEDOUT else away
+        return Met(away, error.strerror or str(error), numeric)
+    return Met(Answer.ABOARD, "", numeric)
+
+
+async def _greet(made: socket.socket, numeric: str, patience: float) -> Met:
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    reader, writer = await asyncio.open_connection(sock=made, limit=wire.SHORT)
+    try:
+        writer.write(wire.GREETING)
+        said = await _hear(reader, patience)
+        if said == b"":
+            writer.write(b"\r\n\r\n")  # a web server answers an empty line, a mute one nothing
+            said = await _hear(reader, patience / 2)
+        answer = Answer.CLOSED if said is None else kinds.listener(said)
+    except OSError as error:
+        writer.close()
+        return Met(Answer.CLOSED, error.strerror or str(error), numeric)
+    if answer is Answer.ABOARD:
+        return Met(answer, "", numeric, reader, writer)
+    writer.close()
+    heard = (said or b"")[:40]
+    return Met(answer, ascii(heard)[1:] if heard else "nothing is said", numeric)
+
+
+async def _hear(reader: asyncio.StreamReader, patience: float) -> bytes | None:
+    """The first bytes of the other side: b"" for silence, None when it hung up."""
+    said = b""
+    try:
+        async with asyncio.timeout(patience):
+            while len(said) < len(wire.BANNER):
+                more = await reader.read(len(wire.BANNER) - len(said))
+                if not more:
+                    return said or None
+                said += more
+                if said == wire.NONCE or kinds.listener(said) is Answer.GRPC:
+                    return said
+    except TimeoutError:
+        pass
+    return said
+
+
+async def joined(address: str) -> int:
+    """How many clients have joined the TCPStore at ``host:port`` (its key ``init/``, which every
+    client counts up by one); -1 where it does not say."""
+    key = b"init/"
+    ask = wire.GREETING + struct.pack("<BQ", 3, len(key)) + key  # 3: GET
+    writer = None
+    try:
+        async with asyncio.timeout(SPEAK):
+            host, port = split(address)
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(ask)
+            await reader.readexactly(len(wire.NONCE))
+            (length,) = struct.unpack("<Q", await reader.readexactly(8))
+            text = await reader.readexactly(min(length, 20))
+            return int(text)
+    except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+        return -1
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,62 @@
+"""What kind of program said these first bytes. Pure."""
+
+from __future__ import annotations
+
+from allaboard.facts import Answer
+from allaboard.meeting.wire import BANNER, GREETING, NONCE, STORE_HELLO
+
+_METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PATC", b"TRAC")
+
+
+def caller(said: bytes) -> str:
+    """Who calls at the meeting place: "ours", or one of facts.KNOCKS."""
+    if said == GREETING:
+        return "ours"
+    if not said:
+        return "silent"
+    if said.startswith(STORE_HELLO[:5]) or (STORE_HELLO.startswith(said) and len(said) > 1):
+        return "store"
+    if said.startswith(b"PRI * HTT"[: len(said)]) and len(said) >= 3:
+        return "grpc"
+    if said[:4] in _METHODS:
+        return "http"
+    if said[:2] == b"\x16\x03":
+        return "tls"
+    return "other"
+
+
+def listener(said: bytes) -> Answer:
+    """Who answered our greeting."""
+    if said.startswith(BANNER):
+        return Answer.ABOARD
+    if said == NONCE:
+        return Answer.STORE
+    if len(said) >= 5 and said[:2] == b"\0\0" and said[3:5] == b"\x04\x00":
+        return Answer.GRPC  # HTTP/2's first frame is SETTINGS, RFC 9113
+    if said.startswith((b"HTTP/", b"<!DO", b"<htm")):
+        return Answer.HTTP
+    return Answer.OTHER if said else Answer.MUTE
+
+
+WORDS = {
+    "store": "a PyTorch process without allaboard",
+    "grpc": "a TensorFlow or JAX process without allaboard",
+    "http": "a web client",
+    "tls": "a TLS client",
+    "silent": "somebody who connects and says nothing",
+    "other": "a program that speaks another protocol",
+    "other-job": "a worker of another job",
+    "no-secret": "a worker without the job's secret",
+    "version": "another version of allaboard",
+}
+"""Callers, in words."""
+
+PROGRAMS = {
+    Answer.MUTE: "a program that accepts and says nothing",
+    Answer.STORE: "a PyTorch TCPStore",
+    Answer.GRPC: "a gRPC server (TensorFlow or JAX)",
+    Answer.HTTP: "a web server",
+    Answer.OTHER: "another program",
+    Answer.CLOSED: "a program that hangs up",
+}
+"""Listeners, in words."""

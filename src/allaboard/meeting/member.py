@@ -1,0 +1,137 @@
+"""The caller's side of the handshake, and of a link that is only tried."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import NamedTuple
+
+import msgspec
+
+from allaboard.facts import Answer, Link
+from allaboard.meeting import wire
+from allaboard.meeting.dial import Met, dial
+from allaboard.meeting.wire import Challenge, Garbled, Hello, Refused, Tried, Welcome
+
+BLOCK = 65536
+"""Bytes of the large message: more than any MTU, and more than a socket's first window."""
+BLOCKS, ENOUGH = 5, 0.003
+"""How many are sent at the most, and the seconds that need no second look: a host that was not
+scheduled for a moment is not a slow link."""
+TRY = 3.0
+"""Seconds for each part of a link's trial."""
+
+
+class Identity(NamedTuple):
+    """Who this host is at the meeting place: launcher's job id, secret, host name, rank of its first
+    member, and the ``address:port`` on which other hosts can try it."""
+
+    job: str
+    secret: bytes
+    host: str
+    rank: int
+    data: str
+
+
+class Turned(Exception):
+    """The listener would not take us in; ``kind`` and the words say why."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
+    """The handshake on a stream that `dial` opened; raises Turned, or OSError where it broke off."""
+    assert met.reader is not None and met.writer is not None
+    try:
+        async with asyncio.timeout(10.0):
+            challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
+            if challenge.version != wire.VERSION:
+                why = f"speaks {challenge.version}, this host {wire.VERSION}"
+                raise Turned("version", why)
+            hello = _hello(who, challenge.nonce, only_link)
+            met.writer.write(wire.frame(hello))
+            word = await wire.read(met.reader, wire.SHORT)
+    except (TimeoutError, asyncio.IncompleteReadError, Garbled) as error:
+        raise ConnectionError(f"the handshake broke off: {error}") from None
+    if isinstance(word, Refused):
+        raise Turned(word.kind, word.why)
+    if not isinstance(word, Welcome):
+        raise ConnectionError(f"{type(word).__name__} where Welcome was due")
+    shown = wire.proof(who.secret, "listener", hello.nonce, challenge.nonce, who.host)
+    if who.secret and not wire.proven(word.proof, shown):
+        raise Turned("no-secret", "the listener does not know the job's secret")
+    return word
+
+
+def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
+    mine = wire.nonce()
+    hello = Hello(
+        version=wire.VERSION,
+        nonce=mine,
+        proof="",
+        job=who.job,
+        host=who.host,
+        pid=os.getpid(),
+        rank=who.rank,
+        data=who.data,
+        wall=time.time(),
+        mono=time.monotonic(),
+        only_link=only_link,
+    )
+    shown = wire.proof(who.secret, "caller", challenge, mine, wire.claimed(hello))
+    return msgspec.structs.replace(hello, proof=shown)
+
+
+async def try_link(who: Identity, target: str, address: str) -> Link:
+    """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
+    met = await dial(address, TRY, TRY)
+
+    def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
+        return Link(
+            source=who.host,
+            target=target,
+            address=address,
+            answer=answer,
+            seconds=seconds,
+            rate=rate,
+            said=said,
+        )
+
+    if met.reader is None or met.writer is None:
+        return link(met.answer, met.said)
+    seconds = 0.0
+    try:
+        await enter(met, who, only_link=True)
+        async with asyncio.timeout(TRY):
+            began = time.monotonic()
+            met.writer.write(bytes(32))
+            await met.reader.readexactly(32)
+            seconds = time.monotonic() - began
+        took = TRY
+        async with asyncio.timeout(TRY):
+            for _ in range(BLOCKS):
+                began = time.monotonic()
+                met.writer.write(wire.LENGTH.pack(BLOCK) + bytes(BLOCK))
+                await met.reader.readexactly(wire.LENGTH.size)
+                took = min(took, time.monotonic() - began)
+                if took < ENOUGH:
+                    break
+        return link(Answer.ABOARD, "", min(seconds, took), BLOCK / max(took, 1e-6))
+    except Turned as error:
+        return link(Answer.OTHER, str(error))
+    except TimeoutError:
+        if seconds:
+            return link(Answer.CUT, f"{BLOCK} bytes took more than {TRY:g} s", seconds)
+        return link(Answer.MUTE, "it stopped answering")
+    except (OSError, asyncio.IncompleteReadError) as error:
+        return link(Answer.CLOSED, str(error), seconds)
+    finally:
+        met.writer.close()
+
+
+async def try_links(who: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
+    """All of them at once."""
+    return Tried(links=tuple(await asyncio.gather(*(try_link(who, *t) for t in targets))))

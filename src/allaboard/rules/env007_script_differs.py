@@ -1,0 +1,54 @@
+"""Members run different scripts.
+
+## Why it matters
+A host that was not synchronised runs last week's code: its model has other parameters, its loop other
+collectives. JAX trains on with wrong numbers and exit code 0; the others hang or abort in the middle.
+
+## What to do
+Copy the script again (`rsync`), check out the same commit on every host, or put it on a file system that
+all share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differences import differences, side_by_side
+from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for _, one in differences(view, lambda name: name == "script"):
+        paths = [
+            Evidence(
+                f"{m.facts.get('script path', '')} sha256 {m.facts.get('script', '')}"
+                + (f" commit {m.facts['commit']}" if "commit" in m.facts else ""),
+                m.who.host,
+            )
+            for m in one.members[:4]
+        ]
+        hosts = ", ".join(m.who.host for m in one.members[:4])
+        yield Claim(
+            summary=f"the script differs: {one.told}",
+            who=tuple(m.who for m in one.members),
+            evidence=tuple(paths),
+            fix=f"copy the script to {hosts} again; compare with: sha256sum SCRIPT",
+            severity=Severity.WARNING,
+        )
+
+
+RULE = Rule(
+    stage=Stage.CLUSTER,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one host has an older one": (
+            side_by_side("script", "aa11", "aa11", "bb22", "aa11"),
+            "the script differs: h2 (rank 2) has bb22, the others aa11",
+        ),
+    },
+    silent_on={"the same": side_by_side("script", "aa11", "aa11", "aa11", "aa11")},
+    since="0.1",
+    drill=("net-other-script",),
+)

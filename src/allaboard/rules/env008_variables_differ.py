@@ -1,0 +1,66 @@
+"""A variable that frameworks obey is not the same on every host.
+
+## Why it matters
+`NCCL_*`, `GLOO_*`, `TF_*`, `XLA_*` and thread counts change how a rank talks and computes. Set on one host
+only they make it hang in init (another transport), or make every step as slow as that host.
+
+## What to do
+Set it on every host or on none: in the job script rather than in somebody's shell profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differences import differences, side_by_side
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+
+OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_TOPO_FILE")
+"""Endings of names whose value may differ between hosts by right."""
+SLOWS = ("OMP_", "MKL_", "KMP_")
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for _, one in differences(view, lambda name: name.startswith("variable ")):
+        name = one.name.partition(" ")[2]
+        if name.endswith(OWN) or name in ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED"):
+            continue
+        effect = (
+            "it slows its host" if name.startswith(SLOWS) else "ranks may not understand each other"
+        )
+        set_to = f"{name}={one.usual}" if one.usual else f"unset {name}"
+        yield Claim(
+            summary=f"{name} differs: {one.told}; {effect}",
+            who=tuple(m.who for m in one.members),
+            evidence=tuple(
+                Evidence(f"{name}={value or '(not set)'}", m.who.host)
+                for value, members in one.others
+                for m in members[:3]
+            ),
+            fix=f"set it on every host or on none; as most have it: {set_to}",
+            severity=Severity.WARNING,
+            certainty=Certainty.CERTAIN,
+        )
+
+
+RULE = Rule(
+    stage=Stage.CLUSTER,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "in one shell profile": (
+            side_by_side("variable NCCL_IB_DISABLE", "", "", "1", ""),
+            "NCCL_IB_DISABLE differs: h2 (rank 2) has 1, the others none; ranks may not understand "
+            "each other",
+        ),
+    },
+    silent_on={
+        "the same": side_by_side("variable NCCL_IB_DISABLE", "1", "1", "1", "1"),
+        "an interface is each host's own": side_by_side(
+            "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"
+        ),
+    },
+    since="0.1",
+    drill=("net-variables",),
+)

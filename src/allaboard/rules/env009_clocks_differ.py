@@ -1,0 +1,66 @@
+"""A host's clock is far from the others'.
+
+## Why it matters
+Tokens and certificates are refused as not yet valid or expired, shared file systems and make-like caches
+take new files for old, and the logs of several hosts cannot be put in order.
+
+## What to do
+Let the host keep time: `timedatectl`, `chronyc tracking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import four, on
+from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
+
+APART = 2.0
+"""Seconds; hosts with time synchronisation are within milliseconds."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    ahead = {**view.clocks}
+    if not (view.joined and view.leads) or not ahead:
+        return
+    middle = median([*ahead.values(), 0.0])
+    here = next((m.who.host for m in view.members if m.key >> 32 == 0), "")
+    for host, seconds in {here: 0.0, **ahead}.items():
+        apart = seconds - middle
+        if abs(apart) >= APART:
+            way = "ahead of" if apart > 0 else "behind"
+            yield Claim(
+                summary=f"the clock of {host} is {abs(apart):.0f} s {way} the others'",
+                who=on(view, host),
+                evidence=(Evidence(f"{apart:+.1f} s against the median", "roll call"),),
+                fix=f"on {host}: timedatectl; chronyc tracking   # then let it synchronise",
+                severity=Severity.WARNING,
+            )
+
+
+def _view(**clocks: float) -> JobView:
+    import msgspec
+
+    return msgspec.structs.replace(four(), clocks=clocks)
+
+
+RULE = Rule(
+    stage=Stage.CLUSTER,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "five minutes": (
+            _view(h1=0.1, h2=300.0, h3=-0.1),
+            "the clock of h2 is 300 s ahead of the others'",
+        ),
+        "our own": (
+            _view(h1=299.0, h2=300.0, h3=301.0),
+            "the clock of h0 is 300 s behind the others'",
+        ),
+    },
+    silent_on={"milliseconds": _view(h1=0.01, h2=-0.02, h3=0.005)},
+    since="0.1",
+    drill=("net-clock",),
+)

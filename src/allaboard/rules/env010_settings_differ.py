@@ -1,0 +1,78 @@
+"""Members were told different things of one job: another backend, another framework.
+
+## Why it matters
+A rank on gloo and a rank on nccl never meet: each waits for peers that use the other's protocol. Nothing
+in either log says so.
+
+## What to do
+Pass the same backend on every rank; do not let it depend on whether *this* host has a GPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import four, on_host
+from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
+from allaboard.rollcall.roll import roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view) if view.joined and view.leads else ():
+        told = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
+        for what in ("framework", "backend"):
+            values = Counter(_value(d, what) for d in told.values())
+            if len(values) < 2 or not roll.complete:
+                continue
+            usual = values.most_common(1)[0][0]
+            wrong = [m for m in roll.held if m.declared and _value(m.declared, what) != usual]
+            names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in wrong[:4])
+            yield Claim(
+                summary=f"{names} uses the {what} {_value(told[wrong[0].who.rank], what)}, "
+                f"the others {usual}",
+                who=tuple(m.who for m in wrong),
+                evidence=tuple(
+                    Evidence(f"{what} {_value(told[m.who.rank], what)}", told[m.who.rank].call)
+                    for m in wrong[:4]
+                ),
+                fix=f"give every rank the same {what}",
+                since=max(m.phase_since for m in wrong),
+            )
+
+
+def _value(told: Declared, what: str) -> str:
+    return str(getattr(told, what)) or "of its default"
+
+
+def _view(backend: str) -> JobView:
+    wrong = on_host(2)
+    assert wrong.declared is not None
+    wrong = msgspec.structs.replace(
+        wrong, declared=msgspec.structs.replace(wrong.declared, backend=backend)
+    )
+    members = tuple(
+        msgspec.structs.replace(m, declared=msgspec.structs.replace(m.declared, backend="gloo"))
+        for m in (on_host(0), on_host(1), on_host(3))
+        if m.declared is not None
+    )
+    return msgspec.structs.replace(four(), members=(*members[:2], wrong, members[2]))
+
+
+RULE = Rule(
+    stage=Stage.CLUSTER,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one host has no GPU": (
+            _view("nccl"),
+            "rank 2 (h2) uses the backend nccl, the others gloo",
+        ),
+    },
+    silent_on={"the same": _view("gloo")},
+    since="0.1",
+    drill=("net-backends",),
+)

@@ -1,0 +1,86 @@
+"""The rendezvous of an earlier run is still open where this job is to meet.
+
+## Why it matters
+PyTorch lets a new rank 1 join an old job's store: both train on with sums that mix two jobs, and both
+end with code 0. The new rank 0 fails with `Address already in use`.
+
+## What to do
+End what is left of the earlier run (on the host of rank 0: `ss -ltnp`), or give this run another
+port. Until then the members of this run are held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Claim, Evidence, Holder, JobView, Stage, Who
+from allaboard.facts.samples import gathering, held
+from allaboard.rollcall.roll import roll_calls
+
+PATIENCE = 2.0
+"""Seconds: an earlier run may just be closing."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    rolls = roll_calls(view)
+    waiting = [m for roll in rolls for m in roll.held]
+    holder = view.holder
+    store = holder is not None and holder.answer is Answer.STORE
+    if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
+        yield _held(waiting[0].who, holder)
+    tried = attempt(view, Answer.STORE)
+    if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
+        return
+    yield Claim(
+        summary=f"the store at {tried.call.address} belongs to an earlier run: all "
+        f"{tried.call.joined} of its clients have joined, and this member is not one of them",
+        who=(tried.member.who,),
+        evidence=(
+            Evidence(f"init/ = {tried.call.joined}, world size {rolls[0].size}", "TCPStore"),
+            *tried.evidence[1:],
+        ),
+        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end that run, or take another port",
+        since=tried.call.since,
+    )
+
+
+def _held(who: Who, holder: Holder) -> Claim:
+    port = holder.address.rpartition(":")[2]
+    which = f"pid {holder.pid} ({holder.command})" if holder.pid else "another process"
+    return Claim(
+        summary=f"port {port} of {who.host} still belongs to the store of an earlier run: {which}",
+        who=(who,),
+        evidence=(
+            Evidence("bind: Address already in use", holder.address),
+            Evidence("it answers a ping as a TCPStore does", "greeting"),
+        ),
+        fix=(f"kill {holder.pid}   # or" if holder.pid else "") + " take another MASTER_PORT",
+        since=holder.at,
+    )
+
+
+_OLD = Holder(address="a:29500", pid=77, command="python train.py", answer=Answer.STORE, at=95.0)
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "all of its clients have joined": (
+            calling(Answer.STORE, 3.0, joined=3),
+            "the store at node0:29500 belongs to an earlier run: all 3 of its clients have joined, "
+            "and this member is not one of them",
+        ),
+        "on its own host": (
+            gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
+            "port 29500 of a still belongs to the store of an earlier run: pid 77 (python train.py)",
+        ),
+    },
+    silent_on={
+        "a plain rank 0 that still waits": calling(Answer.STORE, 30.0, joined=1),
+        "nothing is known of it": calling(Answer.STORE, 30.0, joined=-1),
+    },
+    since="0.1",
+    drill=("net-earlier-run",),
+)

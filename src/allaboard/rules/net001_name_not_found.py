@@ -1,0 +1,56 @@
+"""The name of the meeting place does not resolve on this host.
+
+## Why it matters
+PyTorch warns and retries for up to a minute; TensorFlow and JAX hang without a word. The other hosts see
+only that this one never comes.
+
+## What to do
+Ask on that very host, not on another: `getent hosts NAME`. In Kubernetes the name exists once the
+headless service does and the pod is its member; on a cluster, use the name that the nodes know each
+other by, or an address.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Claim, JobView, Stage
+
+PATIENCE = 2.0
+"""Seconds of failing look-ups: a name server may be slow to learn of a host that has just come."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    tried = attempt(view, Answer.NO_NAME)
+    if tried is None or view.now - tried.call.since < PATIENCE:
+        return
+    yield Claim(
+        summary=f"{tried.member.who.host} cannot resolve the name {tried.name}, where all are to meet",
+        who=(tried.member.who,),
+        evidence=tried.evidence,
+        fix=f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.name)}   "
+        "# then mend its name server or /etc/hosts, or give an address",
+        since=tried.call.since,
+    )
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "unknown name": (
+            calling(Answer.NO_NAME, 3.0, "Name or service not known"),
+            "a cannot resolve the name node0, where all are to meet",
+        ),
+    },
+    silent_on={
+        "just begun": calling(Answer.NO_NAME, 1.0, "Name or service not known"),
+        "refused": calling(Answer.REFUSED, 3.0, "Connection refused"),
+    },
+    since="0.1",
+    drill=("net-no-name",),
+)

@@ -1,0 +1,61 @@
+"""The host of the meeting place answers, and nothing listens there.
+
+## Why it matters
+Refused means that a packet came back: the network carries this far. Either the member that opens the
+port (rank 0, the chief, JAX's process 0) has not started, died before it came to init or uses another
+port, or a firewall rejects.
+
+## What to do
+Look at the first member's log on its own host. If it waits there ("waiting for rank …"), a firewall
+between the two refuses: ask for the port to be opened. `nc -vz HOST PORT` shows it again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Claim, JobView, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    tried = attempt(view, Answer.REFUSED)
+    if tried is None or tried.waited < view.timeout:
+        return
+    lost = tried.call.shook
+    what = "it was there and has gone" if lost else "nobody listens there"
+    yield Claim(
+        summary=f"{tried.member.who.host} is refused at {tried.call.address} where all are to meet: "
+        f"the host is up, {what}",
+        who=(tried.member.who,),
+        evidence=tried.evidence,
+        fix=f"look at rank 0 on {tried.name}: has it started, and does it use port {tried.port}? "
+        f"nc -vz {shlex.quote(tried.name)} {tried.port}",
+        since=tried.call.since,
+    )
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "rank 0 never came": (
+            calling(Answer.REFUSED, said="Connection refused"),
+            "a is refused at node0:29500 where all are to meet: the host is up, nobody listens there",
+        ),
+        "the roll call was there": (
+            calling(Answer.REFUSED, said="Connection refused", shook=True),
+            "a is refused at node0:29500 where all are to meet: the host is up, "
+            "it was there and has gone",
+        ),
+    },
+    silent_on={
+        "there is time left": calling(Answer.REFUSED, 30.0, "Connection refused"),
+        "silence": calling(Answer.SILENT),
+    },
+    since="0.1",
+    drill=("net-first-absent",),
+)

@@ -1,0 +1,57 @@
+"""No packet comes back from the meeting place: a firewall drops them, or the host is down.
+
+## Why it matters
+Silence looks like a slow peer to every framework; PyTorch retries for half an hour, TensorFlow for
+ever. It cannot be told from here which of the two directions is closed.
+
+## What to do
+See whether the host is up at all (`ping`). If it is, have TCP opened on this port between the two
+hosts, both ways, and on the ports above 1024 for the data. On a cloud these are security groups, on
+Kubernetes network policies, on a cluster often the login node's firewall.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Claim, JobView, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    tried = attempt(view, Answer.SILENT)
+    if tried is None or tried.waited < view.timeout:
+        return
+    host = tried.member.who.host
+    numeric = tried.call.met.rpartition(":")[0] or tried.name
+    yield Claim(
+        summary=f"{host} gets no answer at all from {tried.call.address} where all are to meet: "
+        "a firewall drops the packets, or the host is down",
+        who=(tried.member.who,),
+        evidence=tried.evidence,
+        fix=f"on {host}: ping -c1 {shlex.quote(numeric)}; nc -vz -w3 {shlex.quote(numeric)} {tried.port}"
+        f"   # if only the ping is answered: open TCP {tried.port} between the two",
+        since=tried.call.since,
+    )
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "dropped": (
+            calling(Answer.SILENT, said="no answer in 3 s"),
+            "a gets no answer at all from node0:29500 where all are to meet: a firewall drops the "
+            "packets, or the host is down",
+        ),
+    },
+    silent_on={
+        "there is time left": calling(Answer.SILENT, 30.0),
+        "refused": calling(Answer.REFUSED),
+    },
+    since="0.1",
+    drill=("net-dropped",),
+)

@@ -1,0 +1,54 @@
+"""The network itself says that there is no way to the meeting place.
+
+## Why it matters
+"No route to host" and "Network is unreachable" are answers: of this host's own routing table, of a
+router, or of a firewall that says no politely. Frameworks treat them as a peer that is late.
+
+## What to do
+See which way the packets would go (`ip route get ADDRESS`), and whether the address is one that the
+hosts can reach: a private address of another network, an interface that is down, a wrong subnet.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Claim, JobView, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    tried = attempt(view, Answer.UNREACHABLE)
+    if tried is None or tried.waited < view.timeout:
+        return
+    host = tried.member.who.host
+    numeric = tried.call.met.rpartition(":")[0] or tried.name
+    yield Claim(
+        summary=f"{host} has no way to {tried.call.address} where all are to meet: {tried.call.said}",
+        who=(tried.member.who,),
+        evidence=tried.evidence,
+        fix=f"on {host}: ip route get {shlex.quote(numeric)}   # then mend the route, the interface or "
+        "the address",
+        since=tried.call.since,
+    )
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "no route": (
+            calling(Answer.UNREACHABLE, said="No route to host"),
+            "a has no way to node0:29500 where all are to meet: No route to host",
+        ),
+    },
+    silent_on={
+        "there is time left": calling(Answer.UNREACHABLE, 30.0),
+        "silence": calling(Answer.SILENT),
+    },
+    since="0.1",
+    drill=("net-unreachable",),
+)

@@ -1,0 +1,62 @@
+"""Small messages pass between two hosts, large ones are lost.
+
+## Why it matters
+Everything looks well until the first tensor: connections are made, handshakes pass, and the first
+large message never arrives, because packets above a size are dropped on the way and the message that
+would say so is filtered too (a path MTU black hole, RFC 2923). All ranks hang in their first collective.
+
+## What to do
+Find the size that passes: `ping -M do -s 1472 HOST` (1472 + 28 = 1500). Set the interface's MTU to that on
+every host (`ip link set dev IF mtu N`), or let ICMP "fragmentation needed" through. Tunnels, VPNs and
+container networks are the usual cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import failed, faults, four, on
+from allaboard.facts import Answer, Claim, Evidence, JobView, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for fault in faults(view.links, (Answer.CUT,)):
+        first = fault.links[0]
+        where = f"to {fault.host}" if fault.host else f"from {first.source} to {first.target}"
+        host = first.address.rpartition(":")[0]
+        yield Claim(
+            summary=f"small messages pass {where}, large ones are lost on the way",
+            who=on(view, *((fault.host,) if fault.host else fault.pair)),
+            evidence=tuple(
+                Evidence(
+                    f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.said}",
+                    "link trial",
+                )
+                for k in fault.links[:4]
+            ),
+            fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # smaller until it passes; then set "
+            "that MTU on every host",
+        )
+
+
+_CUT: dict[str, Any] = {"said": "65536 bytes took more than 3 s", "seconds": 0.0004}
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one host behind a tunnel": (
+            four(*(failed(i, 2, Answer.CUT, **_CUT) for i in (0, 1, 3))),
+            "small messages pass to h2, large ones are lost on the way",
+        ),
+        "one link": (
+            four(failed(1, 3, Answer.CUT, **_CUT)),
+            "small messages pass from h1 to h3, large ones are lost on the way",
+        ),
+    },
+    silent_on={"all is well": four(), "nothing passes": four(failed(1, 3, Answer.SILENT))},
+    since="0.1",
+    drill=("net-mtu",),
+)

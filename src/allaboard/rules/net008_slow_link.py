@@ -1,0 +1,92 @@
+"""A link is far slower than the others of this job.
+
+## Why it matters
+Every collective waits for its slowest link: one host on a slow port, a duplex mismatch, a shaped or
+lossy path makes the whole job as slow as itself, and no rank looks guilty.
+
+## What to do
+Look at that host's interface (`ethtool IF`, `ip -s link`), its switch port, and what else uses it; or
+leave the host out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import failed, four, on
+from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
+
+FACTOR = 8.0
+"""Times the median of the others; a trial of one block scatters by three or four."""
+RATE = 3e6
+"""Bytes/s: above it a link is not called slow, whatever the others do."""
+DELAY = 0.02
+"""Seconds of round trip: below it a link is not called far."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    good = [k for k in view.links if k.works]
+    if len(good) < 4:
+        return
+    rate = median(k.rate for k in good)
+    delay = median(k.seconds for k in good)
+    slow = [k for k in good if k.rate < RATE and k.rate * FACTOR < rate]
+    far = [k for k in good if k.seconds > DELAY and k.seconds > delay * FACTOR]
+    wrong = {(k.source, k.target): k for k in slow + far}
+    if not wrong:
+        return
+    host = _common(list(wrong.values()), view)
+    worst = min(wrong.values(), key=lambda k: k.rate)
+    where = f"the links of {host}" if host else f"the link from {worst.source} to {worst.target}"
+    yield Claim(
+        summary=f"{where}: {worst.rate / 1e6:.1f} MB/s and {worst.seconds * 1e3:.1f} ms, the others have "
+        f"{rate / 1e6:.0f} MB/s and {delay * 1e3:.1f} ms",
+        who=on(view, *((host,) if host else (worst.source, worst.target))),
+        evidence=tuple(
+            Evidence(
+                f"{k.source} to {k.target}: {k.rate / 1e6:.1f} MB/s, {k.seconds * 1e3:.1f} ms",
+                "link trial",
+            )
+            for k in list(wrong.values())[:4]
+        ),
+        fix=f"on {host or worst.target}: ethtool IF; ip -s link   # speed, duplex, errors",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _common(links: list[Link], view: JobView) -> str:
+    """The one host that is in all of them, where there are at least two."""
+    names = [{k.source, k.target} for k in links]
+    shared = set.intersection(*names)
+    return shared.pop() if len(shared) == 1 and len(links) > 1 else ""
+
+
+_SLOW: dict[str, Any] = {"seconds": 0.0003, "rate": 9e5}
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one host's port is slow": (
+            four(
+                *(failed(i, 2, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
+                *(failed(2, i, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
+            ),
+            "the links of h2: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
+        ),
+        "one far link": (
+            four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
+            "the link from h1 to h3: 0.6 MB/s and 100.0 ms, the others have 500 MB/s and 0.2 ms",
+        ),
+    },
+    silent_on={
+        "all is well": four(),
+        "half as fast": four(failed(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)),
+    },
+    since="0.1",
+    drill=("net-slow-link", "net-lossy-link"),
+)

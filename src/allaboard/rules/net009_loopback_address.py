@@ -1,0 +1,80 @@
+"""A host would offer its loopback address to the others.
+
+## Why it matters
+Gloo binds its data connections to the address that the host's own name resolves to. Debian's installer
+writes `127.0.1.1 NAME` into /etc/hosts; then the other hosts are told to connect to 127.0.1.1, that is, to
+themselves: some are refused at once and the rest hang.
+
+## What to do
+Let the name resolve to the address that others reach: change that line of /etc/hosts, or set
+`GLOO_SOCKET_IFNAME` to the interface (see `ip -br addr`) on every host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import four, on_host
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.rollcall.roll import roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view) if view.joined else ():
+        hosts = {m.who.host for m in roll.here}
+        if len(hosts) < 2:
+            continue
+        for member in roll.held:
+            address = member.facts.get("data address", "")
+            if address.startswith("127.") and _by_name(member):
+                yield _claim(member, address)
+
+
+def _by_name(member: Member) -> bool:
+    """Whether the framework will use gloo, which goes by the host's name."""
+    told = member.declared
+    return (
+        told is not None and not told.cluster and told.backend.lower() not in ("nccl", "mpi", "ucc")
+    )
+
+
+def _claim(member: Member, address: str) -> Claim:
+    host = member.who.host
+    return Claim(
+        summary=f"{host} will offer {address} to the other hosts, which is loopback",
+        who=(member.who,),
+        evidence=(Evidence(address, member.facts.get("data interface", "")),),
+        fix=f"on {host}: getent hosts {host}; ip -br addr   # give the name its real address in "
+        "/etc/hosts, or set GLOO_SOCKET_IFNAME to the interface",
+        since=member.phase_since,
+    )
+
+
+def _view(address: str, backend: str = "gloo") -> JobView:
+    wrong = on_host(2, facts={"data address": address, "data interface": "what h2 resolves to"})
+    assert wrong.declared is not None
+    told = msgspec.structs.replace(wrong.declared, backend=backend)
+    wrong = msgspec.structs.replace(wrong, declared=told)
+    return msgspec.structs.replace(four(), members=(on_host(0), on_host(1), wrong, on_host(3)))
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "Debian's 127.0.1.1": (
+            _view("127.0.1.1"),
+            "h2 will offer 127.0.1.1 to the other hosts, which is loopback",
+        )
+    },
+    silent_on={
+        "a real address": _view("10.0.0.2"),
+        "NCCL does not ask": _view("127.0.1.1", "nccl"),
+    },
+    since="0.1",
+    drill=("net-own-name-loopback",),
+)

@@ -1,0 +1,62 @@
+"""An interface is chosen by name, and this host has none of that name.
+
+## Why it matters
+The same variable is set on every host, and one host's interface is called otherwise: gloo then fails there
+with `Unable to find address for interface`, NCCL with `no socket interface found`, and the others
+wait for it.
+
+## What to do
+List the interfaces of that host (`ip -br addr`) and set the variable there to the one that the others
+reach; for NCCL a prefix (`NCCL_SOCKET_IFNAME=eth`) fits several names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import four, on_host
+from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.rollcall.roll import roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view) if view.joined else ():
+        for member in roll.held:
+            origin = member.facts.get("data interface", "")
+            if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):
+                name = origin.partition("=")[2]
+                have = member.facts.get("interfaces", "")
+                yield Claim(
+                    summary=f"{member.who.host} has no interface {name} with an address",
+                    who=(member.who,),
+                    evidence=(
+                        Evidence(origin, "environment"),
+                        Evidence(have, "interfaces of this host"),
+                    ),
+                    fix=f"on {member.who.host}: ip -br addr   # then set GLOO_SOCKET_IFNAME to one of them",
+                    since=member.phase_since,
+                )
+
+
+def _view(address: str) -> JobView:
+    facts = {
+        "data address": address,
+        "data interface": "GLOO_SOCKET_IFNAME=ib7",
+        "interfaces": "lo, eth0",
+    }
+    members = (on_host(0), on_host(1), on_host(2, facts=facts), on_host(3))
+    return msgspec.structs.replace(four(), members=members)
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={"no such name": (_view(""), "h2 has no interface ib7 with an address")},
+    silent_on={"it is there": _view("10.1.0.2")},
+    since="0.1",
+    drill=("net-wrong-interface",),
+)

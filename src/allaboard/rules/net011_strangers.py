@@ -1,0 +1,52 @@
+"""Somebody who is no member keeps coming to the meeting place.
+
+## Why it matters
+A health check, a port scanner or a service that was moved: harmless to the roll call, which turns
+it away. But PyTorch's store and TensorFlow's server will listen on the very same port, and not every
+framework takes such a guest well.
+
+## What to do
+Find out who it is by its address, or take a port that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, JobView, Knock, Severity, Stage
+from allaboard.facts.samples import gathering, held
+
+OFTEN = 3
+"""Times; once is chance."""
+KINDS = ("http", "tls", "silent", "other", "no-secret", "version", "store", "grpc")
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for knock in view.knocks:
+        if knock.kind in KINDS and knock.times >= OFTEN:
+            yield Claim(
+                summary=f"{knock.said} keeps coming from {knock.peer} to the meeting place",
+                evidence=(Evidence(f"{knock.times} times", "roll call"),),
+                fix=f"find out who it is: ss -tnp on {knock.peer}; or take another port",
+                severity=Severity.INFO if knock.kind != "no-secret" else Severity.WARNING,
+                since=knock.at,
+            )
+
+
+def _view(times: int) -> JobView:
+    knock = Knock(peer="10.0.0.9", kind="http", said="a web client", times=times, at=90.0)
+    return gathering(held(0), joined=True, leads=True, launched=1, knocks=(knock,))
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a health check": (_view(3), "a web client keeps coming from 10.0.0.9 to the meeting place")
+    },
+    silent_on={"once": _view(1)},
+    since="0.1",
+    drill=("net-stranger",),
+)
