@@ -19,13 +19,13 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.evidence.crossings import four, on_host
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
-from allaboard.rollcall.roll import roll_calls
+from allaboard.rollcall.roll import SETTLE, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view) if view.leads else ():
         hosts = {m.who.host for m in roll.here}
-        if len(hosts) < 2:
+        if len(hosts) < 2 or (roll.missing and view.now - roll.last_arrival < SETTLE):  # all are told
             continue
         for member in roll.held:
             address = member.facts.get("data address", "")

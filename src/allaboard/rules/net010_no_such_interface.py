@@ -19,11 +19,13 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.evidence.crossings import four, on_host
 from allaboard.facts import Claim, Evidence, JobView, Stage
-from allaboard.rollcall.roll import roll_calls
+from allaboard.rollcall.roll import SETTLE, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view) if view.leads else ():
+        if roll.missing and view.now - roll.last_arrival < SETTLE:
+            continue  # who is not here yet would not be told
         for member in roll.held:
             origin = member.facts.get("data interface", "")
             if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):
