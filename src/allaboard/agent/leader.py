@@ -191,6 +191,9 @@ def _ours(event: Event, member: Connection) -> Event | None:
                     step_at=box.step_at + late,
                     op=msgspec.structs.replace(op, since=op.since + late) if op else None,
                     raised=msgspec.structs.replace(raised, at=raised.at + late) if raised else None,
+                    groups=tuple(
+                        msgspec.structs.replace(g, since=g.since + late) for g in box.groups
+                    ),
                 )
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
         case Exited() | Looked():

@@ -16,13 +16,23 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.order import split
+from allaboard.evidence.order import differences
 from allaboard.evidence.servers import has_servers
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Stage
-from allaboard.facts.samples import ended, member, stalled, waiting
+from allaboard.facts.samples import (
+    REDUCE,
+    USER,
+    called,
+    ended,
+    member,
+    signature,
+    stack,
+    stalled,
+    waiting,
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -31,7 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
-    if has_servers(view) or any(not m.alive for m in view.members) or split(view):
+    if has_servers(view) or any(not m.alive for m in view.members) or differences(view):
         return
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
@@ -84,6 +94,17 @@ RULE = Rule(
     },
     silent_on={
         "one is not in it": stalled(waiting(0), waiting(1), member(2)),
+        "their calls are known to differ": stalled(
+            *(
+                called(
+                    r,
+                    signature(dtype="int32" if r == 2 else "float32"),
+                    op=Op("all_reduce", 1, 90.0, "0", 1),
+                    stack=stack(REDUCE, USER),
+                )
+                for r in range(3)
+            )
+        ),
         "one has ended": stalled(waiting(0), waiting(1), ended(2, code=0)),
     },
     since="0.1",
