@@ -25,7 +25,9 @@ from allaboard.rollcall.roll import SETTLE, roll_calls
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view) if view.leads else ():
         hosts = {m.who.host for m in roll.here}
-        if len(hosts) < 2 or (roll.missing and view.now - roll.last_arrival < SETTLE):  # all are told
+        if len(hosts) < 2 or (
+            roll.missing and view.now - roll.last_arrival < SETTLE
+        ):  # all are told
             continue
         for member in roll.held:
             address = member.facts.get("data address", "")
