@@ -129,7 +129,13 @@ def fake_torch(folder: Path, init: str = "return None") -> None:
     (package / "distributed_c10d.py").write_text(
         "__all__ = ['init_process_group', 'all_reduce']\n"
         f"def init_process_group(backend=None, init_method=None, **rest):\n    {init}\n"
-        "def all_reduce(tensor):\n    return tensor() if callable(tensor) else tensor\n"
+        "def all_reduce(tensor):\n"
+        "    return tensor() if callable(tensor) else tensor\n"
+        "def get_rank():\n    return 1\n"
+        "class Group:\n    group_name = '0'\n"
+        "class Tensor:\n    shape, dtype = (3, 4), 'torch.float32'\n"
+        "class _World:\n    default_pg = Group()\n    pg_group_ranks = {default_pg: {0: 0, 1: 1}}\n"
+        "_world = _World()\n"
     )
 
 

@@ -10,10 +10,10 @@ SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 # A room may import itself and rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock", "reaper", "testbed"),
+    ("facts", "probe", "clock", "reaper", "testbed", "serving"),
     ("contracts", "rollcall"),
     ("evidence",),
-    ("discover", "hosts", "formats"),
+    ("discover", "hosts", "formats", "stacks", "roles"),
     ("spec",),
     ("rules", "drills", "resolve"),
     ("catalogue",),

@@ -52,6 +52,7 @@ class Drill:
         blames: the ranks that the finding must name, the guilty one where it is left out.
         inside: the script itself fails, told by ``--fault``: ``fault``, or the drill's name.
         outside: done to the guilty process (its pid) once it has trained some steps.
+        trains: whose steps are counted for ``outside``, the guilty one where it is -1.
         heal: undoes ``outside``, whatever happened in between.
         arguments: further arguments of the script.
         options: further options of ``allaboard run``.
@@ -71,6 +72,7 @@ class Drill:
     fault: str = ""
     outside: Callable[[int], None] | None = None
     heal: Callable[[int], None] | None = None
+    trains: int = -1
     arguments: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     command: tuple[str, ...] = ()

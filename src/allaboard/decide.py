@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.evidence.failures import failures
+from allaboard.evidence.servers import left_over, trainers
+from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Severity, Stage
 from allaboard.rollcall.roll import Roll
 
@@ -49,7 +51,10 @@ def verdict(
         return None
     claims = list(claims)
     return (
-        _roll_call(rolls, claims, policy) or _failure(view, policy) or _hang(view, claims, policy)
+        _roll_call(rolls, claims, policy)
+        or _failure(view, policy)
+        or _done(view, policy)
+        or _hang(view, claims, policy)
     )  # the earliest stage decides
 
 
@@ -76,17 +81,41 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
     return Verdict(Outcome.FAILED, f"{first.who.job} {first.who.index} failed; ending the others")
 
 
+def _done(view: JobView, policy: Policy) -> Verdict | None:
+    """Parameter servers, and TF2's workers, serve for ever: the end is ours to see. An evaluator
+    gets its time for the last checkpoint."""
+    rest = left_over(view)
+    if not rest or not policy.ends_survivors:
+        return None
+    done = trainers(view)
+    quiet = view.now - max(_ended_at(m) for m in done)
+    if quiet < (LAST_EVALUATION if any(m.who.job == "evaluator" for m in rest) else 0.0):
+        return None
+    names = ", ".join(f"{m.who.job} {m.who.index}" for m in done)
+    left = ", ".join(f"{m.who.job} {m.who.index}" for m in rest)
+    return Verdict(Outcome.COMPLETED, f"{names} ended with exit code 0; ending what serves: {left}")
+
+
+LAST_EVALUATION = 60.0
+"""Seconds that an evaluator gets after the training, to end by itself."""
+
+
 def _ended_at(member: Member) -> float:
     return member.exit.at if member.exit is not None else float("inf")
 
 
 def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
-    if not policy.stop_on_hang or not view.stalled:
+    if not policy.stop_on_hang:
         return None
     wrong = [c for stage, c in claims if stage is Stage.RUNTIME and proven(c)]
+    corrupt = [c for c in wrong if c.corrupts]
+    if corrupt:
+        return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
+    if not (view.stalled or standing(view)):
+        return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    silent = view.now - view.progress_at
+    silent = view.now - stood_since(view)
     if silent >= policy.hang_after:
         return Verdict(
             Outcome.HANG,

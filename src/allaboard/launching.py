@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST = 4096
 """Workers on one host; far beyond what one host can train, and within its file limits."""
-FLAGS = ("--observe", "--verbose", "-v", "-h", "--help")
+FLAGS = ("--observe", "--chief", "--evaluator", "--verbose", "-v", "-h", "--help")
 """Options that take no value."""
 
 
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     """The options of `run`, those before the script."""
     made = argparse.ArgumentParser(
         prog="allaboard run",
-        usage="allaboard run [-n N] [OPTIONS] SCRIPT [ARGS...] | -m MODULE [ARGS...] | "
+        usage="allaboard run [--ps P] [-n N] [OPTIONS] SCRIPT [ARGS...] | -m MODULE [ARGS...] | "
         "-- COMMAND [ARGS...]",
         description="Start a training job, see who is there, watch it, and say what is wrong while "
         "it is wrong.",
@@ -37,6 +37,15 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add("-n", metavar="N", help="start N workers on this host")
+    add("--ps", metavar="P", help="start P parameter servers too, each task with its TF_CONFIG")
+    add("--chief", action="count", default=0, help="with --ps: a chief besides the workers")
+    add("--evaluator", action="count", default=0, help="with --ps: an evaluator too")
+    add(
+        "--ps-server",
+        default="auto",
+        choices=("auto", "script"),
+        help="who runs the server loop of a ps: auto (allaboard, where the script makes no Server)",
+    )
     add("-m", metavar="MODULE", dest="module", help="run a module instead of a script")
     add(
         "--timeout",
@@ -112,8 +121,9 @@ def main(arguments: Sequence[str]) -> int:
 def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     from allaboard.launch.local import CannotStart, Plan, launch, new_job_id
 
-    size = _size(given.n)
-    joined = _joined(given)
+    roles = _roles(given, words, dashes)
+    size = len(roles[0]) or _size(given.n)
+    joined = None if roles[0] else _joined(given)
     if dashes and given.module is not None:
         _usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
     report = given.report
@@ -125,11 +135,13 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     plan = Plan(
         command=command,
         size=size,
-        given=given.n is not None,
-        gate=_gate(given, joined is not None),
+        given=given.n is not None or bool(roles[0]),
+        gate=_gate(given, joined is not None, bool(roles[0])),
         run_dir=_run_dir(given.run_dir, job),
         job=job,
         extra=variables,
+        tasks=roles[0],
+        served=roles[1],
     )
     try:
         started = launch(plan)
@@ -137,6 +149,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
         _usage(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
     from allaboard.agent.main import run
+    from allaboard.agent.notes import Subject
     from allaboard.agent.options import Options
 
     return run(
@@ -155,6 +168,10 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
             strict=given.timeout is not None,
             secret=_secret(given.secret_file),
             coordinator=_coordinator(given.coordinator),
+            subject=Subject(
+                script=_script(words, given.module, dashes),
+                variables={**os.environ, **variables} if joined is not None else {},
+            ),
         ),
     )
 
@@ -188,10 +205,11 @@ def _joined(given: argparse.Namespace) -> Described | None:
     return None if given.n is not None else described({**os.environ, **_variables(given.env)})
 
 
-def _gate(given: argparse.Namespace, joined: bool) -> str:
+def _gate(given: argparse.Namespace, joined: bool, roles: bool) -> str:
+    """Who is held at the roll call."""
     if given.observe:
         return ""
-    return "all" if given.n is not None else "cluster" if joined else "local"
+    return "all" if given.n is not None or roles else "cluster" if joined else "local"
 
 
 def _secret(file: Path | None) -> bytes:
@@ -212,6 +230,42 @@ def _coordinator(address: str) -> str:
     if address and not (host and port.isdigit() and 0 < int(port) < 65536):
         _usage(f"--coordinator {address}: wants HOST:PORT, e.g. --coordinator node0:29400")
     return address
+
+
+def _script(words: list[str], module: str | None, dashes: bool) -> str:
+    """The Python file that the command runs, as far as its words tell; else ""."""
+    if module is not None:
+        path = Path(*module.split("."))
+        files = [path.with_suffix(".py"), path / "__main__.py"]
+    else:
+        named = [w for w in words if w.endswith(".py")] if dashes else words[:1]
+        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in named]
+    return next((str(f) for f in files if f.is_file()), "")
+
+
+def _roles(
+    given: argparse.Namespace, words: list[str], dashes: bool
+) -> tuple[tuple[tuple[str, int], ...], frozenset[int]]:
+    """The tasks of a job with parameter servers, and those that allaboard serves; else nothing."""
+    if given.ps is None:
+        for option, asked in (("--chief", given.chief), ("--evaluator", given.evaluator)):
+            if asked:
+                _usage(
+                    f"{option} goes with --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
+                )
+        return (), frozenset()
+    from allaboard.roles.script import read
+    from allaboard.roles.tasks import WrongRoles, served, tasks
+
+    if dashes:
+        _usage("--ps starts SCRIPT or -m MODULE; a command after -- starts its own processes")
+    script = f"-m {given.module}" if given.module else words[0] if words else "train.py"
+    reading = read(Path(words[0]) if words and given.module is None else None)
+    try:
+        found = tasks(given.ps, given.n, given.chief, given.evaluator, reading, script)
+    except WrongRoles as error:
+        _usage(str(error))
+    return found, served(found, given.ps_server, reading)
 
 
 def _command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:

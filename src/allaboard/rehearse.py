@@ -18,7 +18,7 @@ from allaboard import drills
 from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import Drill
 from allaboard.discover import Broken, plugins
-from allaboard.facts import Finding
+from allaboard.facts import Finding, Stage
 from allaboard.launch.local import python
 
 JOBS = Path(drills.__file__).parent / "jobs"
@@ -29,7 +29,8 @@ LIMIT = 120.0
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """How a drill went. ``seconds`` from the fault to its finding, None where it was not found;
-    ``others`` are findings that nobody had a reason for; ``left_behind``: the black boxes are still there."""
+    ``others`` are findings that nobody had a reason for, notes on the text left out; ``left_behind``: the
+    black boxes are still there."""
 
     drill: str
     rule: str
@@ -139,18 +140,21 @@ class _Stage:
 
     def _trained(self, process: subprocess.Popen[bytes], steps: int = 0) -> int:
         """The guilty process, once it has done so many steps."""
+        drill = self.drill
         box: OpenBox | None = None
         while time.monotonic() < self.deadline and process.poll() is None:
             if box is None:
-                box = self._box()
+                box = self._box(drill.guilty if drill.trains < 0 else drill.trains)
             elif box.read().step >= (steps or self.at_step):
-                return box.pid
+                guilty = box if drill.trains < 0 else self._box(drill.guilty)
+                if guilty is not None:
+                    return guilty.pid
             time.sleep(0.02)
         raise subprocess.TimeoutExpired(process.args, LIMIT)
 
-    def _box(self) -> OpenBox | None:
+    def _box(self, worker: int) -> OpenBox | None:
         for entry in self._entries():
-            if entry.get("kind") == "worker" and entry.get("worker") == self.drill.guilty:
+            if entry.get("kind") == "worker" and entry.get("worker") == worker:
                 path = Path(str(entry["boxes"])) / f"{entry['pid']}.box"
                 return OpenBox(path) if path.exists() else None
         return None
@@ -190,7 +194,11 @@ class _Stage:
             seconds=seconds,
             exit_code=code,
             right_exit=not drill.ends or code in drill.exit_codes,
-            others=tuple(f for f in findings if f.rule not in (drill.expects, *drill.allowed)),
+            others=tuple(
+                f
+                for f in findings
+                if f.rule not in (drill.expects, *drill.allowed) and f.stage is not Stage.CONFIG
+            ),
             findings=tuple(findings),
             output=output,
             left_behind=any(

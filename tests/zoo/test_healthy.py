@@ -19,6 +19,14 @@ EXAMPLES = {
     "tf_mirrored": ("examples/tf_mirrored.py",),
     "torch_spawn": ("examples/torch_spawn.py",),
     "jax_digits": ("-n", "4", "examples/jax_digits.py"),
+    "ranks differ by right": ("-n", "4", "tests/zoo/jobs/torch_by_right.py"),
+    "tf1_ps_digits": ("--ps", "2", "-n", "2", "examples/tf1_ps_digits.py"),
+    "tf1_ps_digits sync": (
+        *("--ps", "1", "-n", "2", "examples/tf1_ps_digits.py"),
+        *("--sync", "--steps", "300"),
+    ),
+    "tf1_ps_digits chief": ("--ps", "1", "-n", "1", "--chief", "examples/tf1_ps_digits.py"),
+    "tf_ps_digits": ("--ps", "1", "-n", "2", "--chief", "examples/tf_ps_digits.py"),
     "torchrun": (
         *("--", str(BIN / "torchrun"), "--nproc-per-node", "2"),
         *("examples/torch_digits.py", "--epochs", "5"),

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from allaboard.agent.calls import CallReader
 from allaboard.coordinator.events import BoxReading
 from allaboard.facts import Declared, Frame, Op, Raised
 from allaboard.probe import blackbox as layout
@@ -57,6 +58,7 @@ class OpenBox:
         self._declared: Declared | None = None
         self._raised: Raised | None = None
         self.identity = _Identity()
+        self.calls = CallReader(self.map)
 
     def read(self) -> BoxReading:
         """One look."""
@@ -81,6 +83,7 @@ class OpenBox:
             intervals=self._intervals(step),
             op=op,
             ops=ops,
+            groups=self.calls.states(),
             declared=self._declared,
             raised=self._raised,
             notes=self.identity.notes,
@@ -92,13 +95,7 @@ class OpenBox:
 
     def say(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
-        offset, room = layout.TEXTS["verdict"]
-        data = text.encode()[: room - layout.TEXT.size]
-        lock, _ = layout.TEXT.unpack_from(self.map, offset)
-        start = offset + layout.TEXT.size
-        layout.TEXT.pack_into(self.map, offset, lock + 1, len(data))
-        self.map[start : start + len(data)] = data
-        layout.TEXT.pack_into(self.map, offset, lock + 2, len(data))
+        layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
         """Its birth, main thread, signal and file for stacks: another program that the process
@@ -138,12 +135,20 @@ class OpenBox:
         entered = 0
         for slot in range(layout.SLOTS):
             at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-            begin, since, active, name, end = layout.OP.unpack_from(self.map, at)
+            begin, since, active, group, number, name, end = layout.OP.unpack_from(self.map, at)
             if begin == 0:
                 continue
             entered += begin
             if active and begin == end and inside is None:
-                inside = Op(name.rstrip(b"\0").decode("utf-8", "replace"), begin, since)
+                (thread,) = layout.THREAD.unpack_from(self.map, at + layout.THREAD_AT)
+                inside = Op(
+                    name.rstrip(b"\0").decode("utf-8", "replace"),
+                    begin,
+                    since,
+                    group=self.calls.name(group),
+                    position=number,
+                    thread=thread,
+                )
         return inside, entered
 
     def _exception(self) -> Raised | None:

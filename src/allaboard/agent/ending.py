@@ -16,7 +16,7 @@ class Ending:
 
     def __init__(self, workers: Workers, grace: float, say: Say) -> None:
         self._workers = workers
-        self._grace = grace
+        self.grace = grace
         self._say = say
         self._asked = 0
         self._task: asyncio.Task[None] | None = None
@@ -47,7 +47,7 @@ class Ending:
             self._say(f"{name} again: ending everything now")
             self._workers.end(0.0)
             return
-        self._say(f"{name}: passed on; ending in {self._grace:g} s, again: at once")
+        self._say(f"{name}: passed on; ending in {self.grace:g} s, again: at once")
         if not self.begun:
             self.begin(0.0, number, group=number == signal.SIGINT)
 
@@ -64,5 +64,5 @@ class Ending:
         self._workers.signal(number, group)
         if number == signal.SIGTERM:
             self._workers.signal(signal.SIGCONT, group)  # a stopped process cannot act on SIGTERM
-        await asyncio.sleep(self._grace)
+        await asyncio.sleep(self.grace)
         self._workers.end(0.0)

@@ -14,6 +14,7 @@ from allaboard.coordinator.events import (
     Exited,
     Looked,
     Seen,
+    Trace,
 )
 from allaboard.facts import Answer, Call
 from allaboard.meeting import wire
@@ -138,7 +139,7 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Answered():
+            case Exited() | Looked() | Answered() | Trace():
                 return True
         return False
 

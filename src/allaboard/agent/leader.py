@@ -13,6 +13,7 @@ from allaboard.coordinator.events import (
     Announce,
     Answered,
     Command,
+    Compare,
     End,
     Event,
     Exited,
@@ -23,6 +24,7 @@ from allaboard.coordinator.events import (
     Looked,
     Note,
     Seen,
+    Trace,
     TryLinks,
     key,
     split_key,
@@ -60,6 +62,8 @@ class Leader:
                 return self._let_through(command)
             case Look():
                 return self._look(command)
+            case Compare():
+                return self._compare(command)
             case TryLinks():
                 if command.agent == 0:
                     return [command]
@@ -103,14 +107,21 @@ class Leader:
         return []
 
     def _look(self, command: Look) -> list[Command]:
-        wanted: dict[int, list[int]] = {}
-        for called in command.pids:
-            agent, pid = split_key(called)
-            wanted.setdefault(agent, []).append(pid)
+        wanted = _by_agent(command.pids)
         for agent, pids in wanted.items():
             if agent:
-                self._send(agent, Orders(commands=(Look(pids=tuple(pids)),)))
-        return [Look(pids=tuple(wanted[0]))] if 0 in wanted else []
+                self._send(agent, Orders(commands=(Look(pids=pids),)))
+        return [Look(pids=wanted[0])] if 0 in wanted else []
+
+    def _compare(self, command: Compare) -> list[Command]:
+        here: list[Command] = []
+        for agent, pids in _by_agent(command.pids).items():
+            order = msgspec.structs.replace(command, pids=pids)
+            if agent:
+                self._send(agent, Orders(commands=(order,)))
+            else:
+                here.append(order)
+        return here
 
     def _send(self, number: int, word: Word) -> None:
         member = self._members.get(number)
@@ -157,6 +168,14 @@ class Leader:
         self._wake()
 
 
+def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    """The pids of each agent."""
+    wanted: dict[int, tuple[int, ...]] = {}
+    for agent, pid in map(split_key, called):
+        wanted[agent] = (*wanted.get(agent, ()), pid)
+    return wanted
+
+
 def _ours(event: Event, member: Connection) -> Event | None:
     """An event of another host, with our clock and our name for the process; None for what is no
     business of ours."""
@@ -176,7 +195,7 @@ def _ours(event: Event, member: Connection) -> Event | None:
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
         case Exited() | Looked():
             changes = {}
-        case Answered():
+        case Answered() | Trace():
             return msgspec.structs.replace(event, pid=key(member.number, event.pid))
         case _:
             return None

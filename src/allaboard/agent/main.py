@@ -7,9 +7,12 @@ import os
 import signal
 import traceback
 
+import msgspec
+
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.journal import Journal
+from allaboard.agent.notes import SHOWN, Notes
 from allaboard.agent.options import Options
 from allaboard.agent.output import Terminal
 from allaboard.agent.party import Party
@@ -22,6 +25,7 @@ from allaboard.coordinator.events import (
     Announce,
     Answered,
     Command,
+    Compare,
     End,
     Event,
     Interrupted,
@@ -31,15 +35,17 @@ from allaboard.coordinator.events import (
     Note,
     Overslept,
     Seen,
+    Trace,
     TryLinks,
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
-from allaboard.facts import Finding, Outcome, Phase
+from allaboard.facts import Finding, Outcome, Phase, Stage
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
 from allaboard.report.assemble import assemble, exit_code
+from allaboard.report.stacks import verbose_lines
 from allaboard.report.text import finding_lines, progress, summary_lines
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -51,8 +57,12 @@ OVERSLEPT = 2.0
 """An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
 LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
+SERVERS = 5.0
+"""Seconds between SIGTERM and SIGKILL for servers whose job is done."""
 LEFTOVER = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+READ = 2.0
+"""Seconds for what is still being read of the script, where the job ended before it was told."""
 DRAIN = 5.0
 """Seconds for the last lines, where something that was left behind holds a pipe."""
 
@@ -68,7 +78,7 @@ class Agent:
         self.journal = Journal(plan.run_dir)
         self.terminal = Terminal()
         self.watch = Watch(launch.boxes)
-        self.streams = Streams(launch.workers, plan.run_dir / "logs", self.terminal)
+        self.streams = Streams(launch.workers, plan.run_dir / "logs", self.terminal, plan.tasks)
         self.wake = asyncio.Event()
         self.workers = Workers(
             launch.reaper,
@@ -84,6 +94,8 @@ class Agent:
         self.verdict = 0
         self.events: list[Event] = []
         self.notes: list[str] = []
+        self.reading = Notes(options.subject, launch.at)
+        self.read: tuple[Finding, ...] = ()
         self.next_slow = 0.0
         self.broken = False
         self.looking: asyncio.Task[None] | None = None
@@ -146,6 +158,7 @@ class Agent:
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
         for command in self._decided(now, events):
             self._do(now, command)
+        self._note(now, self.reading.take(now))
         if self.terminal.live:
             text = progress(self.job.view(now))
             self.terminal.status(f"{SPINNER[int(now * 8) % len(SPINNER)]} {text}" if text else "")
@@ -195,6 +208,8 @@ class Agent:
             case Look():
                 if self.looking is None or self.looking.done():
                     self.looking = asyncio.ensure_future(self._look(command.pids))
+            case Compare():
+                self._compare(command)
             case End():
                 if self.options.strict or self.options.secret or not self.job.quiet:
                     self._end(now, command)
@@ -207,6 +222,22 @@ class Agent:
         colour = self.terminal.live and "NO_COLOR" not in os.environ
         for line in finding_lines(finding, colour, self.options.verbose):
             self.terminal.say(line)
+        if self.options.verbose and finding.stage is Stage.RUNTIME:
+            for line in verbose_lines(self.job.view(self.clock.monotonic())):
+                self.terminal.say(line)
+
+    def _note(self, now: float, found: list[Finding]) -> None:
+        """Tells what the text of the script or the environment lets expect."""
+        stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in found]
+        self.read += tuple(stamped)
+        for finding in stamped[:SHOWN]:
+            self._announce(finding)
+        for finding in stamped[SHOWN:]:
+            self.journal.finding(finding)
+        if len(stamped) > SHOWN:
+            script = self.options.subject.script
+            more = len(stamped) - SHOWN
+            self._say(f"{more} more notes on the text: allaboard check {script}".rstrip())
 
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self.clock.monotonic
@@ -214,6 +245,14 @@ class Agent:
             *(sampler.look(p, self.watch.boxes.get(p), now()) for p in pids)
         )
         self.events.append(Locks(waits=lock_waits()))
+
+    def _compare(self, command: Compare) -> None:
+        for pid in command.pids:
+            box = self.watch.boxes.get(pid)
+            traced = box.calls.trace(command.group, command.round) if box is not None else None
+            if traced is not None:
+                self.events.append(Trace(pid=pid, traced=traced))
+        self.wake.set()
 
     def _end(self, now: float, command: End) -> None:
         self._say(command.reason)
@@ -223,6 +262,8 @@ class Agent:
             box.say(f"allaboard: {command.reason}")
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
         patience = LEAVE if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
+        if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
+            self.ending.grace = min(self.ending.grace, SERVERS)
         self.ending.begin(patience, signal.SIGTERM, group=False)
 
     def _interrupted(self, number: int) -> None:
@@ -248,6 +289,9 @@ class Agent:
         for command in self.job.handle(now):
             if isinstance(command, Announce):
                 self._announce(command.finding)
+        self._note(now, self.reading.last(READ))
+        if self.reading.trouble:
+            self.journal.event(self.clock.utc(now), self.reading.trouble)
         outcome, reason = self.job.outcome()
         if self.workers.failed_to_start and outcome is Outcome.COMPLETED:
             outcome, reason = Outcome.FAILED, "a worker could not be started"
@@ -262,7 +306,7 @@ class Agent:
             seconds=now - self.launch.at,
             run_dir=str(plan.run_dir),
             view=self.job.view(now),
-            findings=self.job.ledger.findings,
+            findings=self.job.ledger.findings + self.read,
             notes=tuple(self.notes),
         )
         self.journal.report(report, self.options.report)
@@ -280,6 +324,7 @@ def _settings(launch: Launch, options: Options) -> Settings:
     return Settings(
         launched=launch.plan.size,
         host=os.uname().nodename,
+        tasks=launch.plan.tasks,
         wrapped=options.wrapped,
         joined=options.joined is not None,
         rank=options.joined.rank if options.joined is not None else -1,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from allaboard.agent.notes import Subject
 from allaboard.hosts.described import Described
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program.
+    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program;
+    ``subject``: what is read beside the running job.
 
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
@@ -30,3 +32,4 @@ class Options:
     strict: bool = True
     secret: bytes = b""
     coordinator: str = ""
+    subject: Subject = field(default_factory=Subject)

@@ -13,11 +13,14 @@ from pathlib import Path
 from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import parse_faulthandler, parse_pyspy
-from allaboard.facts import Frame
+from allaboard.evidence.spot import Spot, spot
+from allaboard.facts import Frame, Stack
 from allaboard.hosts import proc
 
 ANSWER = 0.5
 """Seconds that a process gets to write its stacks."""
+COMMAND = 120
+"""Characters of a child's command that are kept."""
 SPY = 5.0
 """Seconds that py-spy gets."""
 
@@ -33,14 +36,26 @@ async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
         (frames, _), by = await spy(pid), "py-spy"
     below = proc.descendants(pid)
     own = proc.stat(pid)
+    frames = with_source(frames)
     return Looked(
         pid=pid,
         at=now,
-        frames=with_source(frames),
+        frames=frames,
         by=by,
         cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
+        children=_awaited(pid, frames, below),
     )
+
+
+def _awaited(
+    pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
+) -> tuple[tuple[int, str], ...]:
+    """Its own living children with their commands, where it stands in a wait for one."""
+    if spot(Stack(frames=frames, taken_at=0.0)) is not Spot.CHILD:
+        return ()
+    own = [child for child, seen in below.items() if seen.ppid == pid and seen.state != "Z"]
+    return tuple((child, " ".join(proc.command_line(child))[:COMMAND]) for child in own[:8])
 
 
 async def _ask(box: OpenBox) -> tuple[Frame, ...]:

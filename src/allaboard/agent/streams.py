@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from allaboard.agent.output import Terminal, WorkerLog
@@ -15,14 +16,26 @@ READ = 1 << 16
 
 
 class Streams:
-    """Two pipes a worker; ``logs`` by worker."""
+    """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles."""
 
-    def __init__(self, workers: list[Worker], folder: Path, terminal: Terminal) -> None:
+    def __init__(
+        self,
+        workers: list[Worker],
+        folder: Path,
+        terminal: Terminal,
+        tasks: Sequence[tuple[str, int]] = (),
+    ) -> None:
         self._workers = workers
         self._terminal = terminal
         self._open: set[int] = set()
         self.logs = [
-            WorkerLog(str(w.index), w.index, folder / f"worker-{w.index}.log", terminal)
+            WorkerLog(
+                " ".join(map(str, tasks[w.index])) if tasks else str(w.index),
+                w.index,
+                folder
+                / f"{'-'.join(map(str, tasks[w.index])) if tasks else f'worker-{w.index}'}.log",
+                terminal,
+            )
             for w in workers
         ]
 

@@ -79,6 +79,7 @@ class Watch:
             box=box.read() if box is not None else None,
             candidate=box is None and pid not in self.workers,
             rank=rank,
+            allowed=proc.allowed_cores(pid),
         )
 
     def _open_new(self) -> None:

@@ -22,7 +22,9 @@ def command(
     from allaboard.catalogue import catalogue
     from allaboard.diagnose import diagnose, stamp
     from allaboard.evidence.spot import spot
+    from allaboard.report.stacks import groups_of, place_lines, tree_lines
     from allaboard.report.text import clean, finding_lines
+    from allaboard.stacks.tree import merge
 
     try:
         members = expand(pids)
@@ -37,9 +39,11 @@ def command(
         if member.stack is None:
             doing = f"no stack ({why.get(member.who.pid, 'unknown')})"
         typer.echo(clean(f"{member.who}: {doing}{at}, {member.cpu * 100:.0f} % of a core"))
-        if verbose and member.stack is not None:
-            for frame in member.stack.frames:
-                typer.echo(clean(f"    {frame}"))
+    if len(view.members) > 1 or verbose:
+        groups = groups_of(view.members)
+        typer.echo("places:")
+        lines = place_lines(groups) + (tree_lines(merge(groups)) if verbose else [])
+        typer.echo("\n".join(f"  {line}" for line in lines))
     found = [stamp(entry, claim) for entry, claim in diagnose(view, catalogue().entries)]
     for finding in found:
         for line in finding_lines(finding):

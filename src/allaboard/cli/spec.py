@@ -26,10 +26,14 @@ def command(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="First port on a host that names none.")
     ] = 0,
+    hosts: Annotated[
+        str, typer.Option(metavar="A,B", help="The hosts in order, where no source lists them.")
+    ] = "",
 ) -> None:
     """Print what the configuration says, each value with its origin; or convert it."""
     if target and target not in TARGETS:
         _usage(f"--as {target}: it is one of {', '.join(TARGETS)}")
+    named = [host.strip() for host in hosts.split(",") if host.strip()]
     from allaboard.config.gather import from_environment, from_files, resolvers
 
     try:
@@ -42,12 +46,12 @@ def command(
         said = f"{unread[0].origin}: {unread[0].said}" if unread else "no configuration found"
         _usage(said)
     if target:
-        from allaboard.spec.choose import with_port
+        from allaboard.spec.choose import completed
 
         writer = resolvers()[TARGETS[target]].write
         assert writer is not None
         try:
-            typer.echo(writer(with_port(configs[0].spec, port)), nl=False)
+            typer.echo(writer(completed(configs[0].spec, port, named)), nl=False)
         except ValueError as error:
             _usage(f"cannot be written as {target}: {error}")
         return

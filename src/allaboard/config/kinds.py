@@ -21,7 +21,9 @@ _BY_SUFFIX = {
 }
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=")
 _HOST_LINE = re.compile(r"\s*[\w.:\[\]-]+(?:\s+(?:max_)?slots?\s*=\s*\S+)*\s*(?:#.*)?$")
-_COMMANDS = re.compile(r"\s*(?:torchrun|srun|mpirun|mpiexec|horovodrun|deepspeed|python3?)\s")
+_COMMANDS = re.compile(
+    r"\s*(?:torchrun|srun|mpirun|mpiexec|horovodrun|deepspeed|accelerate|python3?)\s"
+)
 
 
 def kind_of(name: str, text: str) -> str:

@@ -20,6 +20,8 @@ from allaboard.facts import (
     Value,
 )
 
+_ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
+"""Keys by which accelerate's config file is known."""
 SCRIPT_LIMIT = 2 * 2**20
 """Characters of a script that are read."""
 
@@ -114,6 +116,10 @@ def _manifest(source: Source, parsed: Parsed) -> None:
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         raise FormatError(said, line, column, error.near, render) from None
     finally:
+        for tree in documents:
+            if _ACCELERATE & tree.items.keys() and "kind" not in tree.items:
+                material = Material(kind="accelerate", file=source.name, tree=tree)
+                parsed.materials.append((source.name, material))
         parsed.manifests = manifests(documents, source.name)
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
@@ -122,7 +128,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 
 def _shell(source: Source, parsed: Parsed) -> None:
-    from allaboard.formats.shell import read_shell
+    from allaboard.formats.shell import read_shell, with_inner
 
     if source.crlf:
         parsed.problems.append(
@@ -140,7 +146,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
         file=source.name,
         variables=script.variables,
         opaque=frozenset(script.opaque),
-        commands=tuple(script.commands),
+        commands=tuple(with_inner(script.commands, source.name)),
         text=source.text,
     )
     parsed.materials.append((source.name, material))

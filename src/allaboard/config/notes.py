@@ -1,10 +1,12 @@
-"""What the script of a run looks like from its text alone, for faces that say it as notes."""
+"""What the text of a script or an environment lets expect of a run, for faces that say it beside it."""
 
 from __future__ import annotations
 
-from allaboard.config.gather import Gathered, from_files
+from collections.abc import Mapping
+
+from allaboard.config.gather import Gathered, from_environment, from_files
 from allaboard.config.judge import judge
-from allaboard.facts import Finding
+from allaboard.facts import Finding, Severity
 
 
 def script_notes(path: str) -> list[Finding]:
@@ -14,3 +16,9 @@ def script_notes(path: str) -> list[Finding]:
     except OSError:
         return []
     return judge(Gathered(scripts=scripts), select=("CODE", "CFG04"))
+
+
+def environment_errors(variables: Mapping[str, str]) -> list[Finding]:
+    """The errors that `allaboard check` finds in this environment, on this host."""
+    found = judge(from_environment(variables), select=("CFG",))
+    return [f for f in found if f.severity is Severity.ERROR]

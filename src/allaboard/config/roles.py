@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.facts import ManifestFacts, Material, Origin, Role, Value, Workload
+from allaboard.facts import ManifestFacts, Material, Role, Value, Workload
 
 
 def role_material(workload: Workload, role: Role, file: str) -> Material:
@@ -11,11 +11,10 @@ def role_material(workload: Workload, role: Role, file: str) -> Material:
     variables, opaque = dict(role.env), set(role.computed)
     for word in role.command:
         if " " in word.text.strip():
-            from allaboard.formats.shell import read_shell
+            from allaboard.formats.shell import inner_commands, read_shell
 
             script = read_shell(word.text, file)
-            line = word.origin.line
-            commands += [tuple(_moved(w, line) for w in c) for c in script.commands]
+            commands += inner_commands(word, file)
             opaque |= script.opaque | script.variables.keys()
     return Material(
         kind="manifest",
@@ -25,9 +24,3 @@ def role_material(workload: Workload, role: Role, file: str) -> Material:
         commands=tuple(commands),
         manifests=ManifestFacts(workloads=(workload,)),
     )
-
-
-def _moved(word: Value, line: int) -> Value:
-    """A word of a script inside a manifest, at the line where that script begins."""
-    origin = word.origin
-    return Value(word.text, Origin(file=origin.file, line=line, flag=origin.flag))

@@ -13,6 +13,7 @@ from allaboard.facts import (
     Declared,
     Finding,
     Frame,
+    GroupState,
     Holder,
     Knock,
     Link,
@@ -20,6 +21,7 @@ from allaboard.facts import (
     Op,
     Outcome,
     Raised,
+    Traced,
 )
 
 
@@ -45,6 +47,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
@@ -60,7 +63,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one. ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
+    one; ``allowed`` the cores it may run on.
+    ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
     pid: int
@@ -72,6 +76,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     candidate: bool = False
     rank: int = -1
     host: str = ""
+    allowed: int = 0
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -86,7 +91,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One look at a stack; ``cpu`` (s) and ``io`` (bytes) are totals of the process and all below it."""
+    """One look at a stack; ``cpu`` (s) and ``io`` (bytes) are totals of the process and all below it;
+    ``children`` its own child processes (pid and command) where it waits for one."""
 
     pid: int
     at: float
@@ -94,12 +100,20 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     by: str
     cpu: float = 0.0
     io: int = 0
+    children: tuple[tuple[int, str], ...] = ()
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Who waits for file locks on this host now."""
 
     waits: tuple[LockWait, ...]
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The last calls of one member in one group, as they were asked for."""
+
+    pid: int
+    traced: Traced
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -178,6 +192,7 @@ Event = (
     | Exited
     | Looked
     | Locks
+    | Trace
     | Interrupted
     | Overslept
     | Answered
@@ -202,6 +217,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Take the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[int, ...]
+
+
+class Compare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Tell the last calls of these processes in this group of this round."""
+
+    pids: tuple[int, ...]
+    group: str
+    round: int
 
 
 class Announce(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -230,4 +253,4 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Announce | Note | End | TryLinks
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.coordinator.record import Record
+from allaboard.evidence.standing import standing
 from allaboard.facts import JobView, Phase
 
 QUICK = 3.0
@@ -37,23 +38,26 @@ class Lookout:
     def __init__(self) -> None:
         self.looks = 0
         self.last = float("-inf")
+        self.stuck: tuple[int, ...] = ()
 
     def moved(self) -> None:
         """Something new happened: a later silence is looked at afresh."""
-        self.looks = 0
+        if not self.stuck:
+            self.looks = 0
 
     def due(self, view: JobView) -> tuple[int, ...]:
         """The processes to look at now; none most of the time."""
         alive = [m for m in view.alive if not m.launcher]
-        silent = view.now - view.progress_at
-        held = any(m.phase is Phase.ARRIVED for m in alive)
-        if held:
-            due, every = silent >= WAITED / 2, WAITED
-        else:
-            due = silent >= view.stall_after / 2
-            every = LOOK_EVERY if self.looks < LOOKS else LOOK_AGAIN
-        if not due or view.now - self.last < every:
+        silent = view.now - view.progress_at >= view.stall_after / 2
+        part = () if silent else tuple(m.called for m in standing(view))
+        if part != self.stuck:
+            self.stuck, self.looks = part, 0
+        every = LOOK_EVERY if self.looks < LOOKS else LOOK_AGAIN
+        if any(m.phase is Phase.ARRIVED for m in alive):
+            silent = view.now - view.progress_at >= WAITED / 2
+            every = WAITED
+        if not (silent or part) or view.now - self.last < every:
             return ()
         self.last = view.now
         self.looks += 1
-        return tuple(m.key for m in alive)
+        return part if part and not silent else tuple(m.called for m in alive)

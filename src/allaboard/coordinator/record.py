@@ -6,8 +6,9 @@ from collections.abc import Callable
 from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
+from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Stack, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -16,11 +17,20 @@ WINDOW = 2.0
 class Record:
     """One process; `member` is its frozen picture."""
 
-    def __init__(self, pid: int, worker: int, host: str, at: float, rank: int = -1) -> None:
+    def __init__(
+        self,
+        pid: int,
+        worker: int,
+        host: str,
+        at: float,
+        rank: int = -1,
+        task: tuple[str, int] | None = None,
+    ) -> None:
         self.pid = pid
         self.worker = worker
         self.host = host
         self.rank = rank
+        self.task = task
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -28,6 +38,8 @@ class Record:
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
+        self.traces: dict[tuple[str, int], Traced] = {}
+        self.shares = Shares()
         self.exit: Exit | None = None
         self.facts: dict[str, str] = {}
 
@@ -40,6 +52,8 @@ class Record:
             self.cpu_marks.pop(0)
         before, self.box = self.box, seen.box or self.box
         moved = _marker(before) != _marker(self.box)
+        inside = self.box is not None and self.box.op is not None
+        self.shares.add(seen.at, seen.cpu, inside, seen.allowed)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
@@ -54,11 +68,17 @@ class Record:
             self.looks.append(looked)
             del self.looks[:-12]
 
+    def trace(self, traced: Traced) -> None:
+        """Takes in its last calls in one group. The first difference stays: it is the evidence."""
+        self.traces[traced.group, traced.round] = traced
+
     def restart_windows(self, at: float) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
+        self.shares.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
+        self.moved_at = at
 
     @property
     def declared(self) -> bool:
@@ -79,8 +99,10 @@ class Record:
         if declared is not None and declared.world_size == 1 and self.rank >= 0:
             rank = self.rank  # who believes to be alone is known by the place it was started in
         who = Who(
-            job=declared.job if declared is not None else "worker",
-            index=_index(
+            job=declared.job if declared is not None else self.task[0] if self.task else "worker",
+            index=self.task[1]
+            if self.task is not None
+            else _index(
                 declared.index if declared is not None and declared.world_size > 1 else -1,
                 rank,
                 self.worker,
@@ -92,8 +114,11 @@ class Record:
         return Member(
             who=who,
             worker=self.worker,
+            task=f"{self.task[0]}-{self.task[1]}" if self.task is not None else "",
+            notes=box.notes if box is not None else {},
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
             phase_since=box.phase_since if box is not None else self.state_since,
+            moved_at=self.moved_at,
             detail=box.detail if box is not None else "",
             framework=declared.framework if declared is not None else "",
             probed=box is not None,
@@ -105,9 +130,12 @@ class Record:
             step_at=box.step_at if box is not None else 0.0,
             op=box.op if box is not None else None,
             ops=box.ops if box is not None else 0,
+            groups=box.groups if box is not None else (),
+            traces=tuple(self.traces.values()),
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),
+            load=self.shares.load,
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
@@ -144,6 +172,7 @@ class Record:
             span=last.at - self.looks[0].at,
             moving=moving,
             by=last.by,
+            children=last.children,
         )
 
 

@@ -14,6 +14,7 @@ from allaboard.coordinator.events import (
     Announce,
     Answered,
     Command,
+    Compare,
     End,
     Event,
     Exited,
@@ -26,6 +27,7 @@ from allaboard.coordinator.events import (
     Note,
     Overslept,
     Seen,
+    Trace,
     split_key,
 )
 from allaboard.coordinator.ledger import Ledger
@@ -33,6 +35,7 @@ from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.order import wanted
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -40,7 +43,8 @@ from allaboard.rollcall.roll import Roll, roll_calls
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
     Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
-    the environment says that this worker is one of a cluster, as ``rank``."""
+    the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and
+    index of each worker where the job has roles."""
 
     launched: int
     host: str
@@ -50,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wrapped: bool = False
     joined: bool = False
     rank: int = -1
+    tasks: tuple[tuple[str, int], ...] = ()
 
 
 class Job:
@@ -95,6 +100,9 @@ class Job:
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
+        commands += [
+            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+        ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
             if found is not None:
@@ -123,6 +131,9 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Trace():
+                if event.pid in self.records:
+                    self.records[event.pid].trace(event.traced)
             case Locks():
                 self.lock_waits = event.waits
             case Interrupted():
@@ -147,7 +158,8 @@ class Job:
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)
-        return Record(pid, worker, self.settings.host, at, rank)
+        task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
+        return Record(pid, worker, self.settings.host, at, rank, task)
 
     def _progress(self, at: float) -> None:
         self.progress_at = max(self.progress_at, at)
@@ -221,7 +233,7 @@ class Job:
             if not roll.complete and not waved_on:
                 continue
             for member in roll.held:
-                yield LetThrough(pid=member.key, round=roll.round)
+                yield LetThrough(pid=member.called, round=roll.round)
             if self.rolled_at is None:
                 self.rolled_at = now
                 done = _all_aboard(roll, now - self.at) if roll.complete else waved_on

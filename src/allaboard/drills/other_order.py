@@ -4,8 +4,8 @@ from allaboard.contracts import Drill
 
 DRILL = Drill(
     script="torch_ddp.py",
-    expects="HANG006",
+    expects="HANG009",
     inside=True,
-    options=("--on-hang", "stop", "--hang-after", "8"),
+    options=("--on-hang", "stop"),
     exit_codes=(4,),
 )

@@ -1,18 +1,7 @@
 """A TensorFlow worker is stopped by SIGSTOP in the middle of training."""
 
-import os
-import signal
-
 from allaboard.contracts import Drill
-
-
-def stop(pid: int) -> None:
-    os.kill(pid, signal.SIGSTOP)
-
-
-def go_on(pid: int) -> None:
-    os.kill(pid, signal.SIGCONT)
-
+from allaboard.hosts.signals import go_on, stop
 
 DRILL = Drill(
     script="tf_mwms.py",

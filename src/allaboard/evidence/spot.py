@@ -23,6 +23,7 @@ class Spot(StrEnum):
     DATA = "waiting for data"
     FILE_LOCK = "waiting for a file lock"
     LOCK = "waiting for a lock"
+    CHILD = "waiting for a child process"
     SLEEP = "asleep"
     INPUT = "waiting for input"
     DEBUGGER = "in a debugger"
@@ -63,6 +64,8 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
     ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
     ("python3.*/bdb.py|pdb.py", ".*", Spot.DEBUGGER),
+    ("python3.*/subprocess.py", "_?wait|_try_wait|_?communicate", Spot.CHILD),
+    ("python3.*/multiprocessing/popen_fork.py", "wait|poll", Spot.CHILD),
     ("python3.*/threading.py", "_shutdown", Spot.LEAVING),
     ("python3.*/threading.py", "acquire|wait|_wait_for_tstate_lock|join", Spot.LOCK),
     ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
@@ -74,6 +77,7 @@ _COMPILED = tuple(
 _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
     # The source line of the innermost user frame, for waits in C that leave no frame of their own.
     (re.compile(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
+    (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
     (re.compile(r"\bsleep\s*\("), Spot.SLEEP),
     (re.compile(r"\b(input|readline)\s*\("), Spot.INPUT),
     (re.compile(r"\.acquire\s*\(|^with \w*lock\w*\s*:", re.IGNORECASE), Spot.LOCK),

@@ -1,12 +1,16 @@
-"""In a job that stands still: who waits for the others, and who is somewhere else."""
+"""Among members that stand still: who waits for the others, and who is somewhere else."""
 
 from __future__ import annotations
 
 import msgspec
 
+from allaboard.evidence.servers import serves
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
-from allaboard.facts import Evidence, JobView, Member, Phase
+from allaboard.evidence.standing import standing
+from allaboard.facts import Evidence, JobView, Member
 
+STEPS = ("tf.function", "DDP backward")
+"""Operations that compute too."""
 IDLE = 0.2
 """Cores below which a process counts as not computing."""
 LOOKS = 4
@@ -21,12 +25,12 @@ class Stall(msgspec.Struct, frozen=True):
 
 
 def stall(view: JobView) -> Stall | None:
-    """None while the job moves, or has not joined, or nobody has been looked at yet."""
-    if not view.stalled:
+    """None while nobody stands still, or has joined, or has been looked at yet."""
+    stand = standing(view)
+    if not any(m.stack is not None for m in stand):
         return None
-    joined = [m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED]
-    if not any(m.stack is not None for m in joined):
-        return None
+    # Who only serves is awaited by nobody's collective, and has rules of its own.
+    joined = tuple(m for m in stand if not serves(m))
     waiting = tuple(m for m in joined if waits(m))
     return Stall(waiting, tuple(m for m in joined if m not in waiting))
 
@@ -36,7 +40,7 @@ def waits(member: Member) -> bool:
     where that may as well be its own computing (a training step), it uses no CPU."""
     if member.stopped:
         return False
-    if member.op is not None and not member.op.name.startswith("tf.function"):
+    if member.op is not None and not member.op.name.startswith(STEPS):
         return True
     if member.op is None and not waits_for_peers(member.stack):
         return False

@@ -1,5 +1,6 @@
 """Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
 
+from allaboard.facts.calls import GroupState, Signature, Traced
 from allaboard.facts.cluster import (
     FIELDS,
     ClusterSpec,
@@ -25,20 +26,20 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.load import Load
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
     Declared,
     Exit,
-    Frame,
     Member,
     Op,
     Phase,
     Raised,
-    Stack,
 )
 from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
 from allaboard.facts.script import ScriptFacts
+from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
@@ -60,10 +61,12 @@ __all__ = [
     "Finding",
     "FormatError",
     "Frame",
+    "GroupState",
     "Holder",
     "JobView",
     "Knock",
     "Link",
+    "Load",
     "LocalHost",
     "LockWait",
     "Machine",
@@ -86,8 +89,10 @@ __all__ = [
     "Service",
     "ServicePort",
     "Severity",
+    "Signature",
     "Stack",
     "Stage",
+    "Traced",
     "Value",
     "Who",
     "WorkerReport",

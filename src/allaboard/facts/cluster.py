@@ -35,6 +35,19 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Place(file=self.file, line=self.line, column=self.column)
 
+    @property
+    def name(self) -> str:
+        """What its writer calls the value: the variable, the flag, or the key in a file."""
+        return self.variable or self.flag or self.key
+
+    def written(self, text: str) -> str:
+        """The line or words to paste where this value is to be ``text``."""
+        if self.variable:
+            return f"export {self.variable}={text}"
+        if self.flag:
+            return f"{self.flag}={text}" if self.flag.startswith("--") else f"{self.flag} {text}"
+        return f"{self.key}: {text}" if self.key else text
+
     def __str__(self) -> str:
         parts = [self.variable or self.flag, self.key]
         if self.file:
@@ -85,7 +98,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS = ("unreadable", "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
-         "init_url", "manifest.env", "manifest.twice", "flags")  # fmt: skip
+         "init_url", "manifest.env", "manifest.twice", "flags", "launch")  # fmt: skip
 
 FIELDS = (
     "rank",

@@ -44,7 +44,7 @@ class FilePlace(msgspec.Struct, frozen=True, kw_only=True):
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One subject of `check`: this environment or one file, with everything read from it.
 
-    ``kind`` is environment, json, manifest, hostfile, shell, python or url. ``opaque`` are
+    ``kind`` is environment, json, manifest, accelerate, hostfile, shell, python or url. ``opaque`` are
     variables that are set, but to a value that only a run could tell. ``host`` is None where
     the subject is a file, which may be meant for another host; ``place`` is that of a file://
     rendezvous, as seen from here. ``every`` is set when

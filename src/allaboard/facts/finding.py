@@ -86,7 +86,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What one rule says about the facts it was given. The catalogue adds the rule's own name.
 
     ``since`` is the monotonic time (s) at which the fault began, where that is known.
-    ``fix`` is the next thing to do, a command to paste where there is one.
+    ``fix`` is the next thing to do, a command to paste where there is one. ``corrupts``: what the job
+    computes from here on is wrong, also where it does not stand still.
     """
 
     summary: str
@@ -97,6 +98,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     certainty: Certainty = Certainty.CERTAIN
     since: float | None = None
     where: Place | None = None
+    corrupts: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

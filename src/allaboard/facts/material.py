@@ -18,7 +18,7 @@ class Material:
     """One environment or one file, as far as it could be read without running anything.
 
     Attributes:
-        kind: environment, json, manifest, hostfile, shell, python, url.
+        kind: environment, json, manifest, accelerate, hostfile, shell, python, url.
         file: the file's name, "" for this process's environment.
         variables: environment variables with literal values.
         opaque: variables that are set to something only a run could tell (``$(hostname)``).

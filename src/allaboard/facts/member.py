@@ -9,7 +9,10 @@ from enum import IntEnum
 
 import msgspec
 
+from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
+from allaboard.facts.load import Load
+from allaboard.facts.stack import Frame, Stack
 
 
 class Phase(IntEnum):
@@ -35,47 +38,6 @@ class Phase(IntEnum):
     """The interpreter is shutting down."""
 
 
-_PROBE = "/allaboard/probe/"
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """One Python frame; ``text`` is its source line where it could be read."""
-
-    file: str
-    line: int
-    function: str
-    text: str = ""
-
-    @property
-    def is_user(self) -> bool:
-        """Whether it is the user's own code: neither standard library, nor installed, nor ours."""
-        foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", _PROBE)
-        return not self.file.startswith("<frozen") and not any(p in self.file for p in foreign)
-
-    def __str__(self) -> str:
-        return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
-
-
-class Stack(msgspec.Struct, frozen=True, kw_only=True):
-    """The main thread's frames, innermost first, and what several looks at it showed.
-
-    ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function; ``by`` names how it was taken (faulthandler, py-spy).
-    """
-
-    frames: tuple[Frame, ...]
-    taken_at: float
-    samples: int = 1
-    span: float = 0.0
-    moving: bool = False
-    by: str = "faulthandler"
-
-    @property
-    def user(self) -> Frame | None:
-        """The innermost frame of the user's own code."""
-        return next((f for f in self.frames if f.is_user), None)
-
-
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
     """What a member told its framework at init.
 
@@ -99,11 +61,15 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Op(msgspec.Struct, frozen=True):
-    """A collective that a member is inside of now, the ``number``-th that it entered."""
+    """A collective that a member is inside of now, the ``number``-th that its thread entered, and the
+    ``position``-th of the group of this name where that is known (else 0); ``thread`` is its thread."""
 
     name: str
     number: int
     since: float
+    group: str = ""
+    position: int = 0
+    thread: int = 0
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,16 +100,24 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one process now.
 
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
-    process that has not declared itself and may be the one that is awaited; ``os_state`` is the
+    process that has not declared itself and may be the one that is awaited; ``moved_at`` is when it
+    last did anything new; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
     per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
-    on this host); ``facts`` what it runs with, by name: versions, variables, limits.
+    on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how
+    far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
+    to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
+    hooks noted of the framework; ``load`` how it spent the last seconds.
     """
 
     who: Who
     worker: int
     phase: Phase
+    task: str = ""
+    load: Load = Load()
+    notes: dict[str, str] = {}
     phase_since: float = 0.0
+    moved_at: float = 0.0
     detail: str = ""
     framework: str = ""
     probed: bool = True
@@ -155,6 +129,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     step_at: float = 0.0
     op: Op | None = None
     ops: int = 0
+    groups: tuple[GroupState, ...] = ()
+    traces: tuple[Traced, ...] = ()
     os_state: str = "S"
     os_state_since: float = 0.0
     cpu: float = 0.0
@@ -166,8 +142,18 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, str] = {}
 
     @property
+    def called(self) -> int:
+        """What events and commands call it."""
+        return self.key or self.who.pid
+
+    @property
     def alive(self) -> bool:
         return self.exit is None
+
+    @property
+    def log(self) -> str:
+        """The file of its output, within the run folder."""
+        return f"logs/{self.task or f'worker-{self.worker}'}.log"
 
     @property
     def stopped(self) -> bool:

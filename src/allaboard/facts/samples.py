@@ -6,10 +6,13 @@ Ranks train on host ``a`` with pid 100 + rank; times are seconds, and "now" is 1
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
+from allaboard.facts.calls import GroupState, Signature, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.job import JobView
-from allaboard.facts.member import Declared, Exit, Frame, Member, Op, Phase, Raised, Stack
+from allaboard.facts.member import Declared, Exit, Member, Op, Phase, Raised
+from allaboard.facts.stack import Frame, Stack
 
 NOW = 100.0
 USER = Frame("/home/u/train.py", 41, "train", "loss = step(batch)")
@@ -25,6 +28,7 @@ def member(rank: int, **changes: Any) -> Member:
         "worker": rank,
         "phase": Phase.TRAINING,
         "phase_since": 50.0,
+        "moved_at": 90.0,
         "framework": "torch",
         "round": 1,
         "declared": declared(rank),
@@ -55,6 +59,44 @@ def waiting(rank: int, **changes: Any) -> Member:
         "stack": stack(REDUCE, USER),
     }
     return member(rank, **(fields | changes))
+
+
+def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
+    """A member that made these calls in the default group."""
+    digest, calls = 0, []
+    for one in signatures:
+        digest = (digest * 1000003 + one.required) & 0xFFFFFFFF
+        calls.append((digest, one))
+    state = GroupState(
+        name="0",
+        round=1,
+        number=len(calls),
+        since=90.0,
+        size=size,
+        ranks=tuple(range(size)),
+        marks=tuple((n + 1, d) for n, (d, _) in reversed(list(enumerate(calls)))),
+        last=signatures[-1] if signatures else None,
+    )
+    fields: dict[str, Any] = {
+        "groups": (state,),
+        "traces": (Traced("0", 1, 1, tuple(calls)),),
+    }
+    return member(rank, **(fields | changes))
+
+
+def signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signature:
+    """A call at this line of train.py; all of what is given counts as required."""
+    fields: dict[str, Any] = {"dtype": "float32", "shape": "4", "elements": 4}
+    if op == "all_reduce":
+        fields["reduce"] = "sum"
+    fields |= changes
+    shown = {k: v for k, v in fields.items() if k != "shape"}
+    return Signature(
+        op=op,
+        required=crc32(repr((op, sorted(shown.items()))).encode()),
+        site=Frame("/home/u/train.py", line, "train"),
+        **fields,
+    )
 
 
 def stack(*frames: Frame, samples: int = 6, moving: bool = False) -> Stack:
@@ -119,3 +161,25 @@ def stalled(*members: Member, **changes: Any) -> JobView:
 def gathering(*members: Member, **changes: Any) -> JobView:
     """A job of these members before its roll call is complete."""
     return job(*members, **({"rolled_at": None} | changes))
+
+
+SERVING = Op("Server.join", 1, 60.0)
+
+
+def task(name: str, index: int, **changes: Any) -> Member:
+    """A member of a job with parameter servers: worker 0, worker 1, ps 0 of TensorFlow 1 by default,
+    numbered 0 to 2; a ps serves."""
+    number = changes.pop("number", index + (2 if name == "ps" else 0))
+    cluster = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2", "ps:0": "127.0.0.1:3"}
+    fields: dict[str, Any] = {
+        "who": Who(job=name, index=index, rank=number, host="a", pid=100 + number),
+        "framework": "tensorflow",
+        "task": f"{name}-{index}",
+        "declared": declared(
+            number, framework="tensorflow", call="tf.distribute.Server", job=name, index=index,
+            cluster=cluster, place="",
+        ),
+    }  # fmt: skip
+    if name == "ps":
+        fields |= {"op": SERVING, "step": 0, "ops": 1, "phase": Phase.JOINED}
+    return member(number, **(fields | changes))

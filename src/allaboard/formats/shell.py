@@ -6,7 +6,9 @@ set to a literal, is opaque: known to be there, value unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from allaboard.facts import Origin, Value
@@ -16,6 +18,7 @@ from allaboard.formats.shell_words import commands
 _LEADING = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905
 )
+_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
 _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
 
@@ -34,6 +37,27 @@ def read_shell(text: str, file: str) -> Script:
     for words in commands(text):
         _take(words, script, file)
     return script
+
+
+def with_inner(commands: Sequence[tuple[Value, ...]], file: str) -> Iterator[tuple[Value, ...]]:
+    """The commands, each followed by those in its own ``bash -c '…'``."""
+    for command in commands:
+        yield command
+        for flag, word in itertools.pairwise(command):
+            if flag.text in ("-c", "-lc", "-ic") and any(_SHELL.match(w.text) for w in command):
+                yield from inner_commands(word, file)
+
+
+def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
+    """The commands of a script that stands inside of a word, at the word's line."""
+    origin = word.origin
+    return [
+        tuple(
+            Value(w.text, Origin(file=origin.file, line=origin.line, flag=origin.flag))
+            for w in command
+        )
+        for command in read_shell(word.text, file).commands
+    ]
 
 
 def _take(words: list[Word], script: Script, file: str) -> None:

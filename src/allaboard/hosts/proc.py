@@ -31,6 +31,14 @@ def stat(pid: int) -> ProcStat | None:
     return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
 
 
+def allowed_cores(pid: int) -> int:
+    """How many cores its main thread may run on, sched_getaffinity(2); 0 where it is gone."""
+    try:
+        return len(os.sched_getaffinity(pid))
+    except OSError:
+        return 0
+
+
 def io_bytes(pid: int) -> int:
     """Bytes that went through read and write calls so far; 0 where it may not be read."""
     try:

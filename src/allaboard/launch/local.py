@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allaboard import serving
 from allaboard.hosts.devices import share
 from allaboard.hosts.ports import NoFreePort, reserve
 from allaboard.probe import adapters
@@ -37,7 +38,9 @@ class Plan:
     """What to start: ``size`` workers of ``command``; ``given`` when the user asked for -n.
 
     ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
-    "" to hold nobody. ``extra`` are the user's own variables.
+    "" to hold nobody. ``extra`` are the user's own variables. ``tasks`` are job and index of each
+    worker where the job has roles (parameter servers), ``served`` the numbers of those for which
+    allaboard runs the server loop.
     """
 
     command: list[str]
@@ -47,6 +50,8 @@ class Plan:
     run_dir: Path
     job: str
     extra: Mapping[str, str] = field(default_factory=dict)
+    tasks: tuple[tuple[str, int], ...] = ()
+    served: frozenset[int] = frozenset()
 
 
 @dataclass(kw_only=True)
@@ -107,7 +112,7 @@ def launch(plan: Plan) -> Launch:
         message = {
             "do": "spawn",
             "worker": index,
-            "command": plan.command,
+            "command": _serving(plan) if index in plan.served else plan.command,
             "folder": str(Path.cwd()),
             "environment": environment,
         }
@@ -135,7 +140,10 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
     """What each worker's environment gets beyond ours, and the ports that are held for them."""
     held: list[socket.socket] = []
     environments: list[dict[str, str]] = [{} for _ in range(plan.size)]
-    if plan.given:
+    if plan.tasks:
+        mine, environments = _with_roles(plan)
+        held += mine
+    elif plan.given:
         for framework in _frameworks():
             mine = reserve(framework.ports(plan.size))
             held += mine
@@ -145,9 +153,9 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
                 devices = share(os.environ, index, plan.size)
                 if devices is not None:
                     environment["ALLABOARD_DEVICES"] = devices
-        if plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
-            for environment in environments:
-                environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
+    if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        for environment in environments:
+            environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
     path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
     for index, environment in enumerate(environments):
         environment.update(plan.extra)
@@ -161,6 +169,26 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
             PYTHONPATH=path,
         )
     return environments, held
+
+
+def _with_roles(plan: Plan) -> tuple[list[socket.socket], list[dict[str, str]]]:
+    """A job with parameter servers: only a framework that has such roles is told of them."""
+    held: list[socket.socket] = []
+    environments: list[dict[str, str]] = [{} for _ in plan.tasks]
+    for framework in _frameworks():
+        tell = getattr(framework, "environment_of_task", None)
+        if tell is not None:
+            mine = reserve(plan.size)
+            held += mine
+            numbers = [s.getsockname()[1] for s in mine]
+            for number, environment in enumerate(environments):
+                environment.update(tell(plan.tasks, number, numbers))
+    return held, environments
+
+
+def _serving(plan: Plan) -> list[str]:
+    """The server loop in the script's own Python."""
+    return [plan.command[0], str(Path(serving.__file__).with_name("tensorflow_server.py"))]
 
 
 def _frameworks() -> list[Any]:

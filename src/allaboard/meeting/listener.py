@@ -17,6 +17,8 @@ HANDSHAKE = 10.0
 PENDING = 8192
 """Callers at the door at once, all told; later ones are turned away and come again."""
 BACKLOG = 4096
+BLOCKS = 8
+"""Blocks that a link's trial may send."""
 
 
 class Connection:
@@ -74,6 +76,8 @@ class Listener:
 
     async def open(self, port: int, host: str | None = None) -> None:
         """Raises OSError where the port is taken or the address is not this host's."""
+        if port == 0 and host is None:
+            host = "0.0.0.0"  # any free port, the same for every address
         self._server = await asyncio.start_server(
             self._serve, host, port, backlog=BACKLOG, reuse_address=True, limit=wire.SHORT
         )
@@ -187,10 +191,12 @@ async def _first(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A link is tried: a few bytes come and go, then a block, which is answered by four bytes."""
+    """A link is tried: a few bytes come and go, then blocks, each answered by four bytes."""
     writer.write(await reader.readexactly(32))
-    length = wire.LENGTH.unpack(await reader.readexactly(wire.LENGTH.size))[0]
-    if length <= wire.LONG:
+    for _ in range(BLOCKS):
+        length = wire.LENGTH.unpack(await reader.readexactly(wire.LENGTH.size))[0]
+        if length > wire.SHORT:
+            return
         await reader.readexactly(length)
         writer.write(wire.LENGTH.pack(length))
         await writer.drain()

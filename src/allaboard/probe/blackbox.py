@@ -2,7 +2,7 @@
 
 The agent reads it while the member runs, is stopped, is blocked in native code with or without
 the GIL, or is dead. The file is allocated in full before it is mapped (a full file system under a
-mapping is a SIGBUS) and lives in memory (/dev/shm). Layout, little endian, version 1:
+mapping is a SIGBUS) and lives in memory (/dev/shm). Layout, little endian, version 2:
 
 ====== ======= ==============================================================================
 offset size    content
@@ -12,8 +12,16 @@ offset size    content
 192    64      phase, since (s), round of init
 256    64      steps done, time of the last (s)
 320    512     times (s) of the last 64 steps, a ring indexed by step number
-1024   2048    16 thread slots of 128: operations entered, since (s), inside, name
-4096   ...     texts: detail, identity, declared, raised, verdict; each has a sequence lock
+1024   2048    16 thread slots of 128: operations entered, since (s), inside, group (1...), number
+               in the group, name; at 112 of a slot: the thread
+4096   61440   texts: detail, identity, declared, raised, verdict; each has a sequence lock
+65536  104448  12 groups of 8704: calls, time of the last (s), digest; at 48: the first call whose
+               order proves nothing (0 none); at 64: round of init, size, own rank in it, name; at
+               160: its ranks; at 512: a ring of the last 1024 calls, indexed by number: digest
+               up to it, signature
+169984 49152   512 signatures of 96, a ring indexed by number: number, hash of what all ranks must
+               share, elements, root, place, operation, reduce operation, dtype, shape
+219136 32768   128 places of 256: line, function, file
 ====== ======= ==============================================================================
 
 Small records carry their generation at both ends; a reader that sees two different ones reads again.
@@ -29,8 +37,8 @@ import threading
 from time import monotonic
 
 MAGIC = b"ALBOARD\0"
-VERSION = 1
-SIZE = 65536
+VERSION = 2
+SIZE = 262144
 SUFFIX = ".box"
 RING = 64
 SLOTS = 16
@@ -40,7 +48,9 @@ HEADER = struct.Struct("<8sIIQdQIi")
 AGENT = struct.Struct("<dII")
 STATE = struct.Struct("<IIdII")
 STEP = struct.Struct("<QQdQ")
-OP = struct.Struct("<QdI%dsQ" % NAME_BYTES)
+OP = struct.Struct("<QdIIQ%dsQ" % NAME_BYTES)
+INSIDE = struct.Struct("<I")
+THREAD = struct.Struct("<Q")
 TIME = struct.Struct("<d")
 TEXT = struct.Struct("<II")
 
@@ -50,6 +60,7 @@ STEP_AT = 256
 RING_AT = 320
 SLOTS_AT = 1024
 SLOT_BYTES = 128
+THREAD_AT = 112
 TEXTS = {  # name: (offset, bytes)
     "detail": (4096, 512),
     "identity": (4608, 3584),
@@ -57,6 +68,26 @@ TEXTS = {  # name: (offset, bytes)
     "verdict": (16384, 8192),
     "declared": (24576, 40960),
 }
+
+CALL = struct.Struct("<QdIQ")
+ENTRY = struct.Struct("<II")
+UNORDERED = struct.Struct("<Q")
+GROUP = struct.Struct("<III64s")
+SIGNATURE = struct.Struct("<IIQiI24s8s14s24s")
+PLACE = struct.Struct("<I60s188s")
+
+GROUPS = 12
+GROUPS_AT = 65536
+GROUP_BYTES = 8704
+UNORDERED_AT, ABOUT_AT, RANKS_AT, CALLS_AT = 48, 64, 160, 512
+RANKS_BYTES = 256
+CALLS = 1024
+SIGNATURES = 512
+SIGNATURES_AT = 169984
+SIGNATURE_BYTES = 96
+PLACES = 128
+PLACES_AT = 219136
+PLACE_BYTES = 256
 
 
 class Box:
@@ -92,6 +123,7 @@ class Box:
         """Forgets what the program told that this one replaced (execve); ``rounds`` are its inits."""
         self.rounds = STATE.unpack_from(self._map, STATE_AT)[3]
         self._map[STATE_AT : TEXTS["detail"][0]] = bytes(TEXTS["detail"][0] - STATE_AT)
+        self._map[GROUPS_AT:] = bytes(SIZE - GROUPS_AT)
         for name in ("detail", "identity", "raised", "declared"):
             self.text(name, "")
 
@@ -120,25 +152,26 @@ class Box:
             main = threading.current_thread() is threading.main_thread()
             index = 0 if main else next(self._free, None)
             slot = None if index is None else Slot(self._map, SLOTS_AT + index * SLOT_BYTES)
+            if index is not None:
+                at = SLOTS_AT + index * SLOT_BYTES + THREAD_AT
+                THREAD.pack_into(self._map, at, threading.get_ident())
             self._local.slot = slot
         return slot
 
     def text(self, name: str, value: str) -> None:
         """Replaces one text; what does not fit is cut at the end."""
-        offset, room = TEXTS[name]
-        data = value.encode("utf-8", "replace")[: room - TEXT.size]
-        start = offset + TEXT.size
         with self._writing:
-            # Even: an exception out of a signal's handler may have ended a writer half-way.
-            lock = TEXT.unpack_from(self._map, offset)[0] & ~1
-            TEXT.pack_into(self._map, offset, lock + 1, len(data))
-            self._map[start : start + len(data)] = data
-            TEXT.pack_into(self._map, offset, lock + 2, len(data))
+            write_text(self._map, name, value)
 
     def agent(self) -> tuple[float, int, int]:
         """What the agent wrote: its heartbeat (s), rounds let through, verdict."""
         heard, let_through, verdict = AGENT.unpack_from(self._map, AGENT_AT)
         return heard, let_through, verdict
+
+    @property
+    def map(self) -> mmap.mmap:
+        """The mapped file, for the writer of the calls."""
+        return self._map
 
     def verdict(self) -> str:
         """The text that the agent left for this member's user."""
@@ -176,27 +209,39 @@ def _allocate(path: str) -> mmap.mmap:
 class Slot:
     """What one thread is inside of. Nested calls count as the outermost."""
 
-    __slots__ = ("_map", "_offset", "count", "depth")
+    __slots__ = ("_inside", "_map", "_offset", "count", "depth")
 
     def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_
         self._offset = offset
+        self._inside = offset + 16
         self.count = 0
         self.depth = 0
 
-    def enter(self, name: bytes) -> None:
-        """Enters an operation; ``name`` is bytes."""
+    def enter(self, name: bytes, group: int = 0, number: int = 0, now: float = 0.0) -> None:
+        """Enters an operation, the ``number``-th of this group (1..., 0 for none)."""
         self.depth += 1
         if self.depth == 1:
             self.count = n = self.count + 1
-            OP.pack_into(self._map, self._offset, n, monotonic(), 1, name, n)
+            OP.pack_into(self._map, self._offset, n, now or monotonic(), 1, group, number, name, n)
 
     def leave(self, name: bytes) -> None:
         """Leaves it again."""
         self.depth -= 1
         if self.depth == 0:
-            n = self.count
-            OP.pack_into(self._map, self._offset, n, monotonic(), 0, name, n)
+            INSIDE.pack_into(self._map, self._inside, 0)
+
+
+def write_text(map_: mmap.mmap, name: str, value: str) -> None:
+    """Replaces one text under its sequence lock; what does not fit is cut. One writer a text."""
+    offset, room = TEXTS[name]
+    data = value.encode("utf-8", "replace")[: room - TEXT.size]
+    start = offset + TEXT.size
+    # Even: an exception out of a signal's handler may have ended a writer half-way.
+    lock = TEXT.unpack_from(map_, offset)[0] & ~1
+    TEXT.pack_into(map_, offset, lock + 1, len(data))
+    map_[start : start + len(data)] = data
+    TEXT.pack_into(map_, offset, lock + 2, len(data))
 
 
 def read_text(map_: mmap.mmap, name: str) -> str | None:

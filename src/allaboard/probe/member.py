@@ -144,6 +144,8 @@ def _held(declared: Declared) -> bool:
     "cluster" where the agents of several hosts call the roll together."""
     if declared.get("world_size", 0) < 2 and here.gated != "all":
         return False
+    if not declared.get("hold", True):
+        return False
     return here.gated in ("all", "cluster") or (
         here.gated == "local" and bool(declared.get("local"))
     )

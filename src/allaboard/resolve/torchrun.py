@@ -13,16 +13,15 @@ from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Resolver
 from allaboard.facts import (
-    OPAQUE,
     ClusterSpec,
     Material,
-    Origin,
     PartialSpec,
     Problem,
     Value,
     whole,
 )
 from allaboard.formats import address
+from allaboard.formats.flags import every, read_flags
 from allaboard.spec import pick, place, tasks
 
 _FLAGS = {
@@ -36,71 +35,34 @@ _FLAGS = {
     "rdzv_id": "rdzv_id",
     "standalone": "standalone",
 }
+_MODULES = ("torch.distributed.run", "torch.distributed.launch")
+_ELSEWHERE = ("nnodes", "node_rank", "master_addr", "rdzv_endpoint")
+"""What may stand in a variable among the flags (``torchrun --nnodes 2 $RDZV train.py``)."""
 _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "use_env", "help"])
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
     table = {field: (f"PET_{flag.upper()}",) for flag, field in _FLAGS.items()}
     preset = pick(material.variables, table)
-    for command in material.commands:
-        words = _after(command)
-        if words is not None:
-            yield _spec(words, preset)
-            return
+    for words in every(material.commands, ("torchrun",), _MODULES):
+        yield _spec(words, preset)
+        return
     if preset:
         yield PartialSpec(source="torchrun", layer="launcher", framework="pytorch", values=preset)
 
 
-def _after(command: Sequence[Value]) -> Sequence[Value] | None:
-    """The words after torchrun in a command; None where there is no torchrun in it."""
-    texts = [w.text for w in command]
-    for at, text in enumerate(texts):
-        if text.rpartition("/")[2] == "torchrun":
-            return command[at + 1 :]
-        if text in ("torch.distributed.run", "torch.distributed.launch") and at:
-            return command[at + 1 :] if texts[at - 1] == "-m" else None
-    return None
-
-
 def _spec(words: Sequence[Value], preset: dict[str, Value]) -> PartialSpec:
-    values = dict(preset)
-    problems: list[Problem] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.text.startswith("-"):
-            break
-        flag, equals, text = word.text.partition("=")
-        name = flag.lstrip("-").replace("-", "_")
-        if name in _NO_VALUE:
-            if name == "standalone":
-                values["standalone"] = Value("1", _origin(word.origin, flag))
-            continue
-        value: Value | None = Value(text, word.origin)
-        if not equals:
-            value = rest.pop(0) if rest else None
-        field = _FLAGS.get(name)
-        if field is None:
-            continue
-        if value is None or OPAQUE in value.text:
-            # Given, but to what only a run can tell.
-            values[field] = Value("", _origin(word.origin, flag))
-            continue
-        values[field] = Value(value.text, _origin(value.origin, flag))
-        problem = _problem(field, values[field])
-        if problem is not None:
-            problems.append(problem)
+    flags = read_flags(words, _NO_VALUE)
+    given = {_FLAGS[n]: v for n, v in flags.values.items() if n in _FLAGS}
+    unknown = dict.fromkeys(_ELSEWHERE, Value("")) if flags.opaque else {}
+    problems = (_problem(field, value) for field, value in given.items() if value.text)
     return PartialSpec(
         source="torchrun",
         layer="launcher",
         framework="pytorch",
-        values=values,
-        problems=tuple(problems),
+        values={**unknown, **preset, **given},
+        problems=tuple(p for p in problems if p is not None),
     )
-
-
-def _origin(origin: Origin, flag: str) -> Origin:
-    return Origin(flag=flag, file=origin.file, line=origin.line, column=origin.column)
 
 
 def _problem(field: str, value: Value) -> Problem | None:
@@ -141,17 +103,21 @@ def _problem(field: str, value: Value) -> Problem | None:
 
 def write(spec: ClusterSpec) -> str:
     """One command for every host: run each on its own host."""
-    nnodes = spec.values.get("nnodes")
+    nodes = spec.values.get("nnodes")
     each = spec.values.get("nproc_per_node")
-    if not spec.cluster and not spec.machines and nnodes is not None:
+    if not spec.cluster and not spec.machines and nodes is not None:
         host = spec.values.get("master_addr") or spec.values.get("rdzv_endpoint")
         if host is None:
             raise ValueError("the spec has no MASTER_ADDR and no host list to take it from")
+        if not nodes.text or not host.text:
+            raise ValueError("the number of nodes or their address is known only when it runs")
         parts = address.parse(host.text)
         port = spec.number("master_port") or whole(parts.port) or 29500
         node = spec.number("node_rank") or 0
-        count = each.text if each else "1"
-        return _line(nnodes.text, count, node, parts.host, port) + "\n"
+        size, many = spec.number("world_size"), nodes.integer
+        share = str(size // many) if size and many and size % many == 0 else "1"
+        count = each.text if each and each.text else share
+        return _line(nodes.text, count, node, parts.host, port) + "\n"
     known = tasks(spec)
     odd = sorted({t.job for t in known} - {"worker", "chief", "master"})
     if odd:

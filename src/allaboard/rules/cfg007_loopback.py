@@ -34,7 +34,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         value = spec.values.get(field)
         if value is None or not only_here(parse(value.text).host):
             continue
-        name = value.origin.variable or value.origin.flag or field
+        name = value.origin.name or field
         yield Claim(
             summary=f"{name} is {value.text}, which on each of the {count} hosts means itself",
             who=own(spec),
@@ -54,9 +54,7 @@ def _assignment(value: Value, host: LocalHost | None) -> str:
     port = parse(value.text).port
     name = "HOST-OF-RANK-0" if host is None or not host.addresses else host.addresses[0]
     right = join(name, port) if port else name
-    if value.origin.variable:
-        return f"export {value.origin.variable}={right}"
-    return f"{value.origin.flag or 'address'}={right}"
+    return value.origin.written(right)
 
 
 def _cluster(facts: ConfigFacts) -> Iterator[Claim]:

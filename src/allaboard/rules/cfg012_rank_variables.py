@@ -33,12 +33,14 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             value = part.values.get(field)
             if value is None or value.integer is not None or part.layer == "allocation":
                 continue
-            name = value.origin.variable or value.origin.flag or field
+            if not value.text:
+                continue  # given, but to what only a run can tell
+            name = value.origin.name or field
             yield Claim(
                 summary=f"{name} is {value.text!r}, which is no whole number",
                 who=own(facts.spec),
                 evidence=(value.evidence,),
-                fix=f"export {name}={example}" if value.origin.variable else f"{name}{example}",
+                fix=value.origin.written(example),
                 where=value.origin.place,
             )
     if facts.kind == "environment":

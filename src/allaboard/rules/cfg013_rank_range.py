@@ -36,7 +36,7 @@ def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
             summary=f"{_name(total, all_of)} is {size}; the least is 1",
             who=(),
             evidence=(total.evidence,),
-            fix=_fix(total, all_of, str((number or 0) + 1)),
+            fix=total.origin.written(str((number or 0) + 1)),
             where=total.origin.place,
         )
         return
@@ -51,18 +51,13 @@ def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
         summary=f"{_name(value, one)} is {number}{said}: it can be {bound}",
         who=who,
         evidence=(value.evidence, *((total.evidence,) if total is not None else ())),
-        fix=_fix(value, one, str(size - 1 if size is not None and number > 0 else 0)),
+        fix=value.origin.written(str(size - 1 if size is not None and number > 0 else 0)),
         where=value.origin.place,
     )
 
 
 def _name(value: Value | None, field: str) -> str:
-    return (value.origin.variable or value.origin.flag if value is not None else "") or field
-
-
-def _fix(value: Value, field: str, text: str) -> str:
-    name = _name(value, field)
-    return f"export {name}={text}" if value.origin.variable else f"{name}={text}"
+    return (value.origin.name if value is not None else "") or field
 
 
 RULE = Rule(

@@ -26,12 +26,14 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     for part in facts.parts:
         if part.source in ("init_url", "torchrun", "ray"):
             continue
-        host, port = part.values.get("master_addr"), part.values.get("master_port")
+        # What is empty is given, but to what only a run can tell.
+        told = {field: value for field, value in part.values.items() if value.text}
+        host, port = told.get("master_addr"), told.get("master_port")
         if host is not None:
             yield from _host(facts, host, port)
         if port is not None:
             yield from _port(facts, port)
-        place = part.values.get("coordinator")
+        place = told.get("coordinator")
         if place is not None:
             wrong = address.fault(place.text, port=1234)
             if wrong is not None:
@@ -62,13 +64,12 @@ def _port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
 
 
 def _claim(facts: ConfigFacts, value: Value, said: str, right: str) -> Claim:
-    name = value.origin.variable or value.origin.flag or "the meeting point"
-    fix = f"export {name}={right}" if value.origin.variable else right
+    name = value.origin.name or "the meeting point"
     return Claim(
         summary=f"{name} {said}: {value.text!r}",
         who=own(facts.spec),
         evidence=(value.evidence,),
-        fix=fix,
+        fix=value.origin.written(right),
         where=value.origin.place,
     )
 

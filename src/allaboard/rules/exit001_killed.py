@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import Failures, failures, too_early
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.evidence.servers import SERVER_JOBS, trainers
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, job, member, waiting
 
 _CRASH = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE")
@@ -29,8 +30,13 @@ def check(view: JobView) -> Iterator[Claim]:
         end = one.exit
         if end is None or end.signal is None or end.oom or one.raised is not None:
             continue
-        if not too_early(view, one):
+        if not too_early(view, one) and not _server(view, one):
             yield _claim(one, found)
+
+
+def _server(view: JobView, one: Member) -> bool:
+    """Whether PS001 tells it, with those who wait for it."""
+    return one.who.job in SERVER_JOBS and one.phase > Phase.ARRIVED and bool(trainers(view))
 
 
 def _claim(one: Member, found: Failures) -> Claim:
@@ -43,7 +49,7 @@ def _claim(one: Member, found: Failures) -> Claim:
         fell = ", ".join(str(m.who.rank) for m in found.fell)
         evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
     if name in _CRASH:
-        fix = f"read the end of logs/worker-{one.worker}.log; ulimit -c unlimited for a core"
+        fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
     else:
         fix = "no out-of-memory event was counted: ask who sends it (scheduler, limits, a person)"
     return Claim(
@@ -77,5 +83,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("killed", "tf-killed"),
+    drill=("killed", "tf-killed", "ps-sync-killed"),
 )

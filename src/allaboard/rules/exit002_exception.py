@@ -46,7 +46,7 @@ def _claim(members: list[Member], found: Failures) -> Claim:
         summary=f"{names} raised {error.type}{where}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix=f"mend {place}; the whole traceback is in logs/worker-{first.worker}.log",
+        fix=f"mend {place}; the whole traceback is in {first.log}",
         since=error.at,
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import failures, too_early
+from allaboard.evidence.servers import serves
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
@@ -21,7 +22,7 @@ from allaboard.facts.samples import coming, ended, held, job, waiting
 def check(view: JobView) -> Iterator[Claim]:
     for one in failures(view).began:
         end = one.exit
-        if end is None or end.signal is not None or not _silent(one):
+        if end is None or end.signal is not None or not _silent(one) or serves(one):
             continue
         if not too_early(view, one):
             yield Claim(
@@ -32,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
                     Evidence(f"exit code {end.code}, no exception", "wait status"),
                     Evidence(end.last_line or "it printed nothing", "its last line"),
                 ),
-                fix=f"look for sys.exit or os._exit; read logs/worker-{one.worker}.log",
+                fix=f"look for sys.exit or os._exit; read {one.log}",
                 since=end.at,
             )
 

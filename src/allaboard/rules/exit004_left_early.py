@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import ended_at, failed, failed_at
 from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.servers import has_servers
 from allaboard.evidence.stall import stall
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, job, member, stalled, waiting
@@ -23,7 +24,8 @@ from allaboard.facts.samples import ended, job, member, stalled, waiting
 
 def check(view: JobView) -> Iterator[Claim]:
     gone = [m for m in view.members if _left(m)]
-    if not gone:
+    # With parameter servers nobody waits for a worker that is done but in a synchronous optimizer.
+    if not gone or has_servers(view):
         return
     first = min(gone, key=ended_at)
     victims = [m for m in view.members if m not in gone and _suffers(view, m, ended_at(first))]

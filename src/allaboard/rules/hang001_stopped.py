@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
+from allaboard.evidence.servers import has_servers, serves
+from allaboard.facts import Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 
 SETTLED = 1.0
 """Seconds in the stopped state before it is said: shells and samplers stop a process briefly."""
@@ -30,7 +31,9 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, member: Member) -> Claim:
     traced = member.os_state == "t"
-    waiting = [(m, m.op) for m in view.alive if m.op is not None and m is not member]
+    waiting = [
+        (m, m.op) for m in view.alive if m.op is not None and m is not member and not serves(m)
+    ]
     evidence = [
         Evidence(
             f"state {member.os_state} for {view.now - member.os_state_since:.0f} s",
@@ -38,8 +41,7 @@ def _claim(view: JobView, member: Member) -> Claim:
         )
     ]
     if waiting:
-        ranks = ", ".join(str(m.who.rank) for m, _ in waiting)
-        evidence.append(Evidence(f"rank {ranks} wait in {waiting[0][1].name}", "black box"))
+        evidence.append(Evidence(_waiting(view, waiting), "black box"))
     return Claim(
         summary=f"{member.who.job} {member.who.index} is "
         + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead"),
@@ -48,6 +50,15 @@ def _claim(view: JobView, member: Member) -> Claim:
         fix="detach the debugger" if traced else f"kill -CONT {member.who.pid}",
         since=member.os_state_since,
     )
+
+
+def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
+    """Who waits, by the names that a person started them with."""
+    what = waiting[0][1].name
+    if has_servers(view):
+        names = ", ".join(f"{m.who.job} {m.who.index}" for m, _ in waiting)
+        return f"{names} wait in {what} for {view.now - min(o.since for _, o in waiting):.0f} s"
+    return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} wait in {what}"
 
 
 def _view(state: str, since: float = 8.0) -> JobView:
@@ -71,5 +82,5 @@ RULE = Rule(
     },
     silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
     since="0.1",
-    drill=("stopped", "tf-stopped"),
+    drill=("stopped", "tf-stopped", "ps-stopped", "ps-sync-stopped", "tf2-ps-stopped"),
 )

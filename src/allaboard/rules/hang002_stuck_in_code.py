@@ -15,11 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
+
+_PLACES = (Spot.USER, Spot.CHILD)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -27,14 +32,14 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
-        if not one.stopped and still(one) and spot(one.stack) is Spot.USER and _own(one):
+        if not one.stopped and still(one) and spot(one.stack) in _PLACES and _own(one):
             yield _claim(view, one, waiting_where(found))
 
 
 def _own(one: Member) -> bool:
     """A member that computes inside a library is at work; one that spins in user code is not."""
     assert one.stack is not None
-    return one.stack.frames[0].is_user or one.cpu < IDLE
+    return (spot(one.stack) is Spot.USER and one.stack.frames[0].is_user) or one.cpu < IDLE
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
@@ -45,24 +50,51 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     working = one.cpu >= IDLE
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
     look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
+    children = one.stack.children
     return Claim(
         summary=f"{one.who.job} {one.who.index} {'stays' if working else 'is stuck'} at {place} "
-        f"{'with its CPU busy ' if working else ''}while the others wait for it",
+        f"{'with its CPU busy ' if working else ''}{_for(one)}while the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"the same place in {look}", one.stack.by),
+            *(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2]),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
-        fix=f"see what {place.function} waits for at {place.file}:{place.line}; "
+        fix=_look_at(children[0][0])
+        if children
+        else f"see what {place.function} waits for at {place.file}:{place.line}; "
         f"py-spy dump --locals --pid {one.who.pid}",
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
-        since=view.progress_at,
+        since=stood_since(view),
+    )
+
+
+def _for(one: Member) -> str:
+    """What it waits for, where that is a child process."""
+    if spot(one.stack) is not Spot.CHILD:
+        return ""
+    children = one.stack.children if one.stack is not None else ()
+    if not children:
+        return "waiting for a child process "
+    pid, command = children[0]
+    name = command.partition(" ")[0].rpartition("/")[2] or "?"
+    more = f" and {len(children) - 1} more" if len(children) > 1 else ""
+    return f"waiting for its child process {pid} ({name}){more} "
+
+
+def _look_at(pid: int) -> str:
+    return (
+        f"ps -o pid,stat,wchan:24,etime,args -p {pid}   # what the child waits for; "
+        f"kill {pid} ends the wait, and a timeout= in the call bounds it"
     )
 
 
 _SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag.is_set():")
+_WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
+_CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
+_SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -73,8 +105,19 @@ RULE = Rule(
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
         ),
+        "a child process": (
+            stalled(waiting(0), member(1, stack=_CHILD, cpu=0.0), waiting(2)),
+            "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip) "
+            "while the others wait for it",
+        ),
+        "os.system": (
+            stalled(waiting(0), member(1, stack=stack(_SYSTEM), cpu=0.0), waiting(2)),
+            "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
+            "wait for it",
+        ),
     },
     silent_on={
+        "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
         "moving stacks": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, moving=True), cpu=1.0), waiting(2)
         ),
@@ -88,5 +131,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("stuck-in-python", "tf-stuck-in-python"),
+    drill=("stuck-in-python", "tf-stuck-in-python", "stuck-in-child"),
 )

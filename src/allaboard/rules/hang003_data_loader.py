@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
@@ -39,12 +40,12 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         summary=f"{one.who.job} {one.who.index} waits for data{at}; the others wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"in {leaf} for {view.now - view.progress_at:.0f} s, no CPU", one.stack.by),
+            Evidence(f"in {leaf} for {view.now - stood_since(view):.0f} s, no CPU", one.stack.by),
             others,
         ),
         fix=f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid   # its loader processes",
         certainty=Certainty.LIKELY,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import stall, waiting_where
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -57,7 +58,7 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
         evidence=tuple(evidence),
         fix=f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks",
         certainty=Certainty.CERTAIN if wait is not None else Certainty.LIKELY,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-_OTHER_RULES = (Spot.USER, Spot.DATA, Spot.FILE_LOCK)
+_OTHER_RULES = (Spot.USER, Spot.CHILD, Spot.DATA, Spot.FILE_LOCK)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -48,7 +49,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         fix=f"py-spy dump --pid {one.who.pid}   # then {place.file}:{place.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 
@@ -73,5 +74,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("asleep", "tf-asleep"),
+    drill=("asleep", "tf-asleep", "pair-asleep"),
 )

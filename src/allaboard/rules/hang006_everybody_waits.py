@@ -16,8 +16,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.order import split
+from allaboard.evidence.servers import has_servers
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Stage
 from allaboard.facts.samples import ended, member, stalled, waiting
 
@@ -26,8 +29,9 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or len(found.waiting) < 2 or found.elsewhere:
         return
-    # A member that has ended is the better answer, and has its own rule.
-    if any(not m.alive for m in view.members):
+    # A member that has ended is the better answer, and has its own rule; so has a call that differs;
+    # a job with parameter servers has no collective, and its own rules.
+    if has_servers(view) or any(not m.alive for m in view.members) or split(view):
         return
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
@@ -54,7 +58,7 @@ def _claim(view: JobView, found: Stall) -> Claim:
         if differ
         else "check the network between the hosts, and that all ranks pass one shape and dtype",
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 
@@ -83,5 +87,5 @@ RULE = Rule(
         "one has ended": stalled(waiting(0), waiting(1), ended(2, code=0)),
     },
     since="0.1",
-    drill=("other-order",),
+    drill=("other-order-unseen",),
 )

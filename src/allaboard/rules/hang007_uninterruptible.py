@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.standing import standing
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
 from allaboard.facts.samples import member, stalled, waiting
 
@@ -21,9 +22,7 @@ LONG = 3.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not view.stalled:
-        return
-    for one in view.alive:
+    for one in view.alive if view.stalled else standing(view):
         if one.os_state == "D" and view.now - one.os_state_since >= LONG:
             place = one.stack.user if one.stack is not None else None
             yield Claim(

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still
+from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, ended, job, member, stack, waiting
 
@@ -26,7 +27,7 @@ PATIENCE = 30.0
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
-    if found is None or found.waiting or view.now - view.progress_at < PATIENCE:
+    if found is None or found.waiting or view.now - stood_since(view) < PATIENCE:
         return
     if all(_rests(one) for one in found.elsewhere):
         yield _claim(view, found.elsewhere)
@@ -47,7 +48,7 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         who=tuple(m.who for m in standing),
         evidence=tuple(
             Evidence(
-                f"{m.who.job} {m.who.index}: idle for {view.now - view.progress_at:.0f} s, "
+                f"{m.who.job} {m.who.index}: idle for {view.now - stood_since(view):.0f} s, "
                 f"{spot(m.stack)}: {place.text or place}",
                 f"{place.file}:{place.line}",
             )
@@ -56,7 +57,7 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         fix=f"py-spy dump --native --pid {standing[0].who.pid}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=view.progress_at,
+        since=stood_since(view),
     )
 
 

@@ -44,7 +44,7 @@ def _claim(roll: Roll, member: Member) -> Claim:
         summary=f"{member.who.job} {member.who.index} ended before init ({_how(member)}){at}",
         who=(member.who,),
         evidence=tuple(evidence),
-        fix=f"read logs/worker-{member.worker}.log in the run folder, mend that, start again",
+        fix=f"read {member.log} in the run folder, mend that, start again",
         since=error.at if error is not None else end.at,
     )
 
@@ -87,5 +87,5 @@ RULE = Rule(
         "it is only late": gathering(held(0), coming(1), held(2)),
     },
     since="0.1",
-    drill=("dies-before-init", "leaves-before-init", "tf-dies-before-init"),
+    drill=("dies-before-init", "leaves-before-init", "tf-dies-before-init", "ps-dies-at-start"),
 )

@@ -21,9 +21,9 @@ from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, S
 
 FACTOR = 8.0
 """Times the median of the others; a trial of one block scatters by three or four."""
-RATE = 2e7
+RATE = 3e6
 """Bytes/s: above it a link is not called slow, whatever the others do."""
-DELAY = 0.01
+DELAY = 0.02
 """Seconds of round trip: below it a link is not called far."""
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from allaboard.facts import ClusterSpec, Conflict, PartialSpec, Value
 from allaboard.formats.address import canonical
 
-LAYERS = ("call", "launcher", "framework", "processes", "allocation")
+LAYERS = ("call", "launcher", "framework", "processes", "step", "allocation")
 """Kinds of statement, the one in force first: an argument overrules the environment, and what a
-launcher gave its workers overrules the allocation that the launcher runs in."""
+launcher gave its workers overrules the step (srun, mpirun) and the allocation that it runs in."""
 
 _ADDRESSES = ("master_addr", "coordinator", "init_url", "rdzv_endpoint")
 _COMPARED = {
@@ -17,6 +17,7 @@ _COMPARED = {
     "launcher": ("launcher",),
     "framework": ("framework",),
     "processes": ("processes",),
+    "step": (),
     "allocation": (),
 }
 """Which layers a statement is compared with. An allocation has its own counts by right: one Slurm

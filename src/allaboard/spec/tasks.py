@@ -42,8 +42,8 @@ def tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
         return _listed(spec, base)
     if not spec.machines:
         raise ValueError(
-            "no host list in the configuration: a list of the hosts is needed "
-            "(TF_CONFIG, a hostfile, a Slurm node list or a manifest)"
+            "no host list in the configuration (TF_CONFIG, a hostfile, a Slurm node list or a "
+            "manifest would have one); give it: --hosts node0,node1"
         )
     each = spec.number("nproc_per_node") or 1
     if sum(m.slots or each for m in spec.machines) > MOST:

@@ -30,8 +30,8 @@ def fail(name):
         sys.exit(0)
 
 
-def before_init(name):
-    """Faults of the configuration and of the code before the strategy."""
+def configure(name):
+    """Faults of the configuration."""
     config = json.loads(os.environ["TF_CONFIG"])
     workers = config["cluster"]["worker"]
     if name == "wrong-port":
@@ -43,11 +43,15 @@ def before_init(name):
         workers[0], workers[2] = workers[2], workers[0]
     elif name == "no-cluster":
         config = {}
-    elif name == "asleep-before-init":
+    os.environ["TF_CONFIG"] = json.dumps(config)
+
+
+def before_init(name):
+    """Faults of the code before the strategy."""
+    if name == "asleep-before-init":
         retry_later()
     elif name == "dies-before-init":
         raise FileNotFoundError("/data/train-00001.tfrecord")
-    os.environ["TF_CONFIG"] = json.dumps(config)
 
 
 def main():
@@ -61,11 +65,14 @@ def main():
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     guilty = index == options.guilty
     if guilty:
-        mark(options.mark)
-        before_init(options.fault)
+        configure(options.fault)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow as tf
 
+    if guilty:
+        # Not before: the import takes longer than most faults take to be found.
+        mark(options.mark)
+        before_init(options.fault)
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     with strategy.scope():
         weights = tf.Variable(tf.zeros([64, 2]))

@@ -7,6 +7,7 @@ import argparse
 import fcntl
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 import torch.distributed.nn  # before init, or its defaults keep the group alive past destroy
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -88,6 +90,8 @@ def fail(name, rank):
         wait_for_flag([])
     elif name == "asleep":
         retry_later()
+    elif name == "stuck-in-child":
+        subprocess.run(["sleep", "3600"], check=True)
     elif name == "file-lock":
         path = Path(tempfile.gettempdir()) / f"cache-{os.getppid()}-{rank}.lock"
         hold_lock(path)
@@ -103,6 +107,8 @@ def fail(name, rank):
         eat_memory()
     elif name == "other-order":
         dist.broadcast(torch.ones(3), src=0)
+    elif name == "other-order-unseen":
+        functional.broadcast(torch.ones(3), 0, dist.group.WORLD).wait()
     elif name == "killed-by-itself":
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "aborts-at-exit":

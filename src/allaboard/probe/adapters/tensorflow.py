@@ -11,6 +11,7 @@ import json
 import os
 
 from .. import member
+from . import _tensorflow_servers as servers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
     return {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
     }
+
+
+def environment_of_task(
+    tasks: Sequence[tuple[str, int]], number: int, ports: Sequence[int]
+) -> dict[str, str]:
+    """TF_CONFIG of the task of this number; an evaluator stands outside the cluster."""
+    cluster: dict[str, list[str]] = {}
+    for (job, _), port in zip(tasks, ports):
+        if job != "evaluator":
+            cluster.setdefault(job, []).append("127.0.0.1:%d" % port)
+    job, index = tasks[number]
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})}
 
 
 def _strategy(module: Any) -> None:
@@ -107,4 +120,5 @@ def before_import() -> None:
 MODULES = {
     "tensorflow.python.distribute.collective_all_reduce_strategy": _strategy,
     "tensorflow.python.eager.polymorphic_function.polymorphic_function": _function,
+    **servers.MODULES,
 }

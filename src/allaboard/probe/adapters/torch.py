@@ -2,27 +2,27 @@
 
 Hooked and tried on torch 2.13. Functions are replaced in ``distributed_c10d`` right after it has
 executed, before anything can take a reference to them. DDP's own all-reduces run in C++ inside
-backward and are not seen here; a rank that waits there is told by its stack.
+backward; what is seen of them is that its reducer is due, and the backward in which they run. The
+operations of ``_functional_collectives`` are not seen.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 
 from .. import member
+from . import _torch_record as record
+from ._torch_calls import DESCRIBE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-COLLECTIVES = (
-    "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object",
-    "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier",
-    "broadcast", "broadcast_object_list", "gather", "gather_object", "monitored_barrier",
-    "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-    "scatter_object_list", "send", "new_group", "destroy_process_group",
-)  # fmt: skip
+BETWEEN_TWO = ("recv", "send")
+"""Seen while they last, but no call that all ranks share."""
 
 
 def ports(size: int) -> int:
@@ -45,11 +45,61 @@ def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
 
 def _distributed(module: Any) -> None:
     names = set(getattr(module, "__all__", ()))
-    for name in COLLECTIVES:
+    recorder = _recorder(module)
+    for name in (*DESCRIBE, *BETWEEN_TWO):
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
-            setattr(module, name, member.operation(name, call))
+            wrapped = (
+                member.operation(name, call)
+                if name in BETWEEN_TWO
+                else record.recorded(recorder, name, call)
+            )
+            setattr(module, name, wrapped)
+    destroy = getattr(module, "destroy_process_group", None)
+    if destroy is not None:
+        module.destroy_process_group = _destroying(recorder, destroy)
     module.init_process_group = member.joining(module.init_process_group, _declared)
+    native = sys.modules.get("torch._C._distributed_c10d")
+    if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
+        record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
+
+
+_recorders: list[record.Recorder] = []
+
+
+def _recorder(module: Any = None) -> record.Recorder:
+    """The one of this process; the modules that it hooks may be imported in any order."""
+    if not _recorders:
+        _recorders.append(record.Recorder(None))
+    if module is not None:
+        _recorders[0].module = module
+    return _recorders[0]
+
+
+def _destroying(recorder: record.Recorder, call: Any) -> Any:
+    call = member.operation("destroy_process_group", call)
+
+    @functools.wraps(call)
+    def destroy_process_group(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        finally:
+            try:
+                recorder.gone()
+            except Exception:
+                recorder.spoil()
+
+    return destroy_process_group
+
+
+def _graph(module: Any) -> None:
+    call = getattr(module, "_engine_run_backward", None)
+    if call is not None:
+        module._engine_run_backward = record.backward(_recorder(), call)
+
+
+def _join(module: Any) -> None:
+    record.join(_recorder(), module.Join)
 
 
 def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -110,5 +160,7 @@ def _stepped(optimizer: object, args: object, kwargs: object) -> None:
 
 MODULES = {
     "torch.distributed.distributed_c10d": _distributed,
+    "torch.autograd.graph": _graph,
+    "torch.distributed.algorithms.join": _join,
     "torch.optim.optimizer": _optimizer,
 }

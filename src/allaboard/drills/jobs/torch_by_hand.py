@@ -1,0 +1,87 @@
+"""A small training loop that averages its gradients by hand, and fails as --fault names on rank --guilty.
+
+The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+"""
+
+import argparse
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+def metric(fault, guilty):
+    """What all ranks reduce now and then; a guilty one gets it wrong."""
+    if fault == "other-dtype":
+        dist.all_reduce(torch.ones(4, dtype=torch.int32 if guilty else torch.float32))
+    elif fault == "other-reduce":
+        dist.all_reduce(torch.ones(4), op=dist.ReduceOp.MAX if guilty else dist.ReduceOp.SUM)
+    elif fault == "other-elements":
+        dist.all_reduce(torch.ones(6 if guilty else 4))
+    elif fault == "other-root":
+        dist.broadcast(torch.ones(4), src=2 if guilty else 0)
+
+
+def retry_later():
+    time.sleep(3600)
+
+
+def mark(path):
+    """When the fault began, for those who measure how long it takes to be found."""
+    if path:
+        Path(path).write_text(str(time.time()))
+
+
+def average_gradients(model, group=None):
+    gradients = [p.grad for p in model.parameters()]
+    flat = torch.cat([g.reshape(-1) for g in gradients])
+    dist.all_reduce(flat, group=group)
+    flat /= dist.get_world_size(group)
+    for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--guilty", type=int, default=-1)
+    parser.add_argument("--at-step", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--timeout", type=float, default=1800)
+    parser.add_argument("--mark")
+    parser.add_argument("--pairs", action="store_true", help="each two ranks train by themselves")
+    options = parser.parse_args()
+    guilty = int(os.environ["RANK"]) == options.guilty
+    dist.init_process_group("gloo", timeout=timedelta(seconds=options.timeout))
+    group = None
+    if options.pairs:
+        pairs = [dist.new_group([r, r + 1]) for r in range(0, dist.get_world_size(), 2)]
+        group = pairs[dist.get_rank() // 2]
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    for step in range(1, options.steps + 1):
+        images = torch.randn(8, 64, generator=generator)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), (images.sum(1) > 0).long()).backward()
+        if not (guilty and options.fault == "alone" and step > options.at_step):
+            average_gradients(model, group)
+        optimizer.step()
+        if step == options.at_step:
+            if guilty:
+                mark(options.mark)
+            metric(options.fault, guilty)
+            if guilty and options.fault == "pair-asleep":
+                retry_later()
+        time.sleep(0.005)
+    time.sleep(0.3)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""A worker of a synchronous job is stopped by SIGSTOP; the other waits for its gradient."""
+
+import os
+import signal
+
+from allaboard.contracts import Drill
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
+def go_on(pid: int) -> None:
+    os.kill(pid, signal.SIGCONT)
+
+
+DRILL = Drill(
+    script="tf1_ps.py",
+    expects="HANG001",
+    workers=2,
+    guilty=1,
+    trains=0,
+    options=("--ps", "1", "--on-hang", "stop"),
+    outside=stop,
+    heal=go_on,
+    arguments=("--sync",),
+    exit_codes=(4,),
+)

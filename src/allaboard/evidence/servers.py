@@ -1,0 +1,93 @@
+"""Parameter servers: who only serves, who trains, and when the work of such a job is done."""
+
+from __future__ import annotations
+
+import signal
+
+from allaboard.facts import Exit, JobView, Member, Phase
+
+SERVER_JOBS = ("ps",)
+CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
+"""Operations in which TF1's chief makes its session, and waits for every server."""
+AWAITS_CHIEF = "SessionManager.wait_for_session"
+"""The operation in which any other worker of TF1 waits until the chief has initialised."""
+AROUND = ("evaluator",)
+
+
+def has_servers(view: JobView) -> bool:
+    """Whether the job has parameter servers."""
+    return any(m.who.job in SERVER_JOBS for m in view.members)
+
+
+def serves(member: Member) -> bool:
+    """Whether it only serves: a ps, or a process inside `Server.join`, as TF2's workers are."""
+    if member.launcher or member.candidate:
+        return False
+    inside = member.op is not None and member.op.name == "Server.join"
+    return member.who.job in SERVER_JOBS or inside
+
+
+def trainers(view: JobView) -> tuple[Member, ...]:
+    """Those whose end is the end of the work: neither servers nor an evaluator."""
+    return tuple(
+        m for m in view.members if not serves(m) and m.who.job not in AROUND and not m.launcher
+    )
+
+
+def left_over(view: JobView) -> tuple[Member, ...]:
+    """The servers (and an evaluator) that live on when all who train have ended well; else none."""
+    if not has_servers(view):
+        return ()
+    work = trainers(view)
+    if not work or any(m.exit is None or m.exit.code != 0 for m in work):
+        return ()
+    return view.alive
+
+
+def name(member: Member) -> str:
+    """As a person started it: ``ps 0``."""
+    return f"{member.who.job} {member.who.index}"
+
+
+def names(members: tuple[Member, ...] | list[Member]) -> str:
+    return ", ".join(name(m) for m in members)
+
+
+def wait(members: tuple[Member, ...] | list[Member]) -> str:
+    return "wait" if len(members) > 1 else "waits"
+
+
+def how_ended(end: Exit) -> str:
+    """``was killed by SIGKILL``, ``ended with exit code 1``."""
+    if end.signal is not None:
+        return f"was killed by {signal.Signals(end.signal).name}"
+    return f"ended with exit code {end.code}"
+
+
+def chief(view: JobView) -> tuple[str, int]:
+    """The task that initialises the variables: the chief where the cluster has one, else worker 0."""
+    told = [m.declared.cluster for m in view.members if m.declared is not None]
+    jobs = {m.who.job for m in view.members} | {t.partition(":")[0] for c in told for t in c}
+    return next(((j, 0) for j in ("chief", "master") if j in jobs), ("worker", 0))
+
+
+def find(view: JobView, job: str, index: int) -> Member | None:
+    """The newest process of a task; None where none was ever seen."""
+    found = [m for m in view.members if (m.who.job, m.who.index) == (job, index)]
+    return max(found, key=lambda m: (m.alive, m.phase_since), default=None)
+
+
+def doing(member: Member | None) -> str:
+    """What somebody who is awaited does instead, in a few words."""
+    if member is None:
+        return "no process of it was ever seen"
+    if member.exit is not None:
+        return f"it {how_ended(member.exit)}"
+    if member.stopped:
+        return "it is stopped (SIGSTOP or Ctrl-Z)"
+    place = member.stack.user if member.stack is not None else None
+    if place is not None:
+        return f"it is at {place}"
+    if member.phase is Phase.IMPORTING:
+        return f"it is importing {member.detail}"
+    return "it is alive, in its own code"

@@ -1,0 +1,106 @@
+"""Which members stand still: all of them, or those of a group whose call nobody can complete.
+
+A job moves as long as one member does. But members that wait in a call of a group of their own wait
+for that group alone: where everybody whom they await stands still too, they stand, whatever the rest of the
+job does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from allaboard.facts import GroupState, JobView, Member, Phase
+
+Key = tuple[str, int]
+
+
+def standing(view: JobView) -> tuple[Member, ...]:
+    """The members that stand still for longer than the job's rhythm explains; () while all is well."""
+    joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
+    if view.stalled:
+        return joined
+    groups = _groups(view)
+    awaited: dict[int, tuple[Member, ...]] = {}
+    for one in joined:
+        key = _waits_in(view, one)
+        if key is not None and one.op is not None:
+            behind = _behind(view, groups[key], one.op.position)
+            if behind is not None:
+                awaited[one.called] = behind
+    return _closed(view, joined, awaited)
+
+
+def stood_since(view: JobView) -> float:
+    """When they came to stand (s)."""
+    if view.stalled:
+        return view.progress_at
+    return max((m.moved_at for m in standing(view)), default=view.progress_at)
+
+
+def missed(view: JobView) -> tuple[tuple[Member, Key, tuple[Member, ...]], ...]:
+    """Who waits, without moving, in a call of which group, for which members that go on elsewhere."""
+    groups = _groups(view)
+    found = []
+    for one in view.alive:
+        key = _waits_in(view, one)
+        if key is not None and one.op is not None:
+            behind = _behind(view, groups[key], one.op.position) or ()
+            moving = tuple(m for m in behind if m.alive and not _quiet(view, m) and not m.stopped)
+            if moving:
+                found.append((one, key, moving))
+    return tuple(found)
+
+
+def _waits_in(view: JobView, one: Member) -> Key | None:
+    """The group in whose call it waits, without having moved for a while."""
+    if one.op is None or not one.op.position or not _quiet(view, one) or one.stopped:
+        return None
+    known = [s for s in one.groups if s.name == one.op.group and s.number == one.op.position]
+    return known[-1].key if known else None
+
+
+def _groups(view: JobView) -> dict[Key, list[tuple[Member, GroupState]]]:
+    groups: dict[Key, list[tuple[Member, GroupState]]] = defaultdict(list)
+    for member in view.members:
+        for state in member.groups:
+            groups[state.key].append((member, state))
+    return groups
+
+
+def _behind(
+    view: JobView, members: list[tuple[Member, GroupState]], position: int
+) -> tuple[Member, ...] | None:
+    """The members of a group that have not come to this call; None where not all of them are known."""
+    behind = [m for m, s in members if s.number < position]
+    state = members[0][1]
+    if len(members) < state.size:
+        known = {m.who.rank for m, _ in members}
+        new = [m for m in view.members if m.who.rank in set(state.ranks) - known and not m.launcher]
+        if len(new) + len(members) != state.size:
+            return None
+        behind += new  # they have never used the group
+    return tuple(behind)
+
+
+def _closed(
+    view: JobView, joined: tuple[Member, ...], awaited: dict[int, tuple[Member, ...]]
+) -> tuple[Member, ...]:
+    """Those that wait for nobody who moves, however far round, and those whom they wait for."""
+    free = {m.called for m in joined if not _quiet(view, m) and not m.stopped}
+    while True:
+        more = {
+            pid
+            for pid, others in awaited.items()
+            if pid not in free and any(m.called in free for m in others)
+        }
+        if not more:
+            break
+        free |= more
+    stuck = {pid for pid in awaited if pid not in free}
+    for pid in list(stuck):
+        stuck |= {m.called for m in awaited[pid] if m.alive}
+    return tuple(m for m in joined if m.called in stuck)
+
+
+def _quiet(view: JobView, one: Member) -> bool:
+    return view.now - one.moved_at >= view.stall_after

@@ -1,0 +1,46 @@
+"""Python frames, and what several looks at one stack showed."""
+
+from __future__ import annotations
+
+import msgspec
+
+_PROBE = "/allaboard/probe/"
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One Python frame; ``text`` is its source line where it could be read."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is the user's own code: neither standard library, nor installed, nor ours."""
+        foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", _PROBE)
+        return not self.file.startswith("<frozen") and not any(p in self.file for p in foreign)
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
+
+
+class Stack(msgspec.Struct, frozen=True, kw_only=True):
+    """The main thread's frames, innermost first, and what several looks at it showed.
+
+    ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
+    within one function; ``by`` names how it was taken (faulthandler, py-spy).
+    """
+
+    frames: tuple[Frame, ...]
+    taken_at: float
+    samples: int = 1
+    span: float = 0.0
+    moving: bool = False
+    by: str = "faulthandler"
+    children: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def user(self) -> Frame | None:
+        """The innermost frame of the user's own code."""
+        return next((f for f in self.frames if f.is_user), None)

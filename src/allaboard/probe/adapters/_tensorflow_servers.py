@@ -1,0 +1,182 @@
+"""TensorFlow's parameter servers: `Server` and its `join`, `Session.run` of TF1's workers, and the
+strategy and coordinator of TF2's chief. Tried on TensorFlow 2.21 and its `tf.compat.v1`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+ORDER = ("chief", "master", "worker", "ps")
+"""In which the tasks of a cluster are numbered: those that train before those that serve."""
+
+
+def _server(module: Any) -> None:
+    cls = module.Server
+    cls.__init__ = member.joining(cls.__init__, _told_server)
+    cls.join = member.operation("Server.join", cls.join)
+
+
+def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """What `tf.distribute.Server(cluster, job_name, task_index)` was told."""
+    names = ("self", "server_or_cluster_def", "job_name", "task_index")
+    given = dict(zip(names, args), **kwargs)
+    spec = given["server_or_cluster_def"]
+    cluster, job, index = spec, given.get("job_name"), given.get("task_index")
+    if hasattr(spec, "cluster"):  # a ServerDef
+        cluster = spec.cluster
+        job = job or spec.job_name
+        index = spec.task_index if index is None else index
+    return declared(_jobs(cluster), job, index, "tf.distribute.Server", "arguments of Server")
+
+
+def _strategy(module: Any) -> None:
+    cls = module.ParameterServerStrategyV2
+    cls.__init__ = member.joining(cls.__init__, _told_strategy)
+
+
+def _told_strategy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The chief has no Server of its own: the strategy's start is where it comes in."""
+    resolver = kwargs.get("cluster_resolver") or args[1]
+    jobs = _jobs(resolver.cluster_spec())
+    job = resolver.task_type or "chief"
+    index = resolver.task_id or 0
+    return declared(jobs, job, index, "ParameterServerStrategy", "cluster_resolver argument")
+
+
+def _jobs(cluster: Any) -> dict[str, dict[int, str]]:
+    """Job -> index -> address of a ClusterSpec, a ClusterDef or a dict."""
+    if hasattr(cluster, "as_dict"):
+        cluster = cluster.as_dict()
+    if isinstance(cluster, dict):
+        return {
+            job: dict(tasks) if isinstance(tasks, dict) else dict(enumerate(tasks))
+            for job, tasks in cluster.items()
+        }
+    return {job.name: dict(job.tasks) for job in cluster.job}
+
+
+def declared(
+    jobs: dict[str, dict[int, str]], job: str | None, index: int | None, call: str, origin: str
+) -> dict[str, Any] | None:
+    """The tasks are numbered through, chief first. None for who is in no cluster of several."""
+    names = [j for j in ORDER if j in jobs] + sorted(j for j in jobs if j not in ORDER)
+    order = [(j, i) for j in names for i in sorted(jobs[j])]
+    index = 0 if index is None else int(index)
+    if len(order) < 2 or job is None or (job, index) not in order:
+        return None
+    addresses = [jobs[j][i] for j, i in order]
+    first = next((j for j in ("chief", "master") if j in jobs), "worker")
+    return {
+        "framework": "tensorflow",
+        "call": call,
+        "rank": order.index((job, index)),
+        "world_size": len(order),
+        "job": job,
+        "index": index,
+        "cluster": {"%s:%d" % (j, i): a for (j, i), a in zip(order, addresses)},
+        "origin": origin,
+        "local": all(a.startswith(("127.", "localhost:", "[::1]:")) for a in addresses),
+        # Servers come up in any order by design, and programs wait for them in code of their own:
+        # only who would wait for all the others by right may be held.
+        "hold": job == first,
+    }
+
+
+def _session(module: Any) -> None:
+    """Every outermost run of a session is a step; those of a start or a restore are not."""
+    call = module.BaseSession.run
+
+    @functools.wraps(call)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        box = member.here.box
+        slot = box.slot() if box is not None else None
+        if slot is None:
+            return call(self, *args, **kwargs)
+        slot.enter(b"Session.run")
+        try:
+            result = call(self, *args, **kwargs)
+        finally:
+            slot.leave(b"Session.run")
+        if slot.depth == 0:
+            member.step()
+        return result
+
+    module.BaseSession.run = run
+
+
+def _session_manager(module: Any) -> None:
+    cls = module.SessionManager
+    for name in ("prepare_session", "recover_session", "wait_for_session"):
+        inner = member.operation("SessionManager." + name, getattr(cls, name))
+        setattr(cls, name, _with_placement(inner))
+
+
+def _with_placement(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = call(self, *args, **kwargs)
+        try:
+            placed: dict[str, int] = {}
+            for variable in self._graph.get_collection("variables"):
+                job, _, rest = str(variable.device).partition("/job:")[2].partition("/")
+                index = rest.partition("task:")[2].partition("/")[0]
+                size = (variable.shape.num_elements() or 0) * variable.dtype.base_dtype.size
+                place = "%s:%s" % (job, index or "0")
+                placed[place] = placed.get(place, 0) + size
+            for place in sorted(placed)[:32]:
+                member.here.notes["bytes on " + place] = "%d" % placed[place]
+            member.here.identify()
+        except Exception as error:
+            member.here.note("placement", repr(error))
+        return result
+
+    return inside
+
+
+def _synchronous(module: Any) -> None:
+    cls = module.SyncReplicasOptimizer
+    call = cls.__init__
+
+    @functools.wraps(call)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        call(self, *args, **kwargs)
+        try:
+            needed, total = self._replicas_to_aggregate, self._total_num_replicas
+            member.here.note("synchronous", "%d of %d" % (needed, total))
+        except Exception as error:
+            member.here.note("synchronous", repr(error))
+
+    cls.__init__ = init
+
+
+def _coordinator(module: Any) -> None:
+    cls = module.ClusterCoordinator
+    # Functions run on the workers, in no thread of the user's: what is scheduled counts as a step.
+    schedule = member.operation("ClusterCoordinator.schedule", cls.schedule)
+
+    @functools.wraps(schedule)
+    def scheduled(*args: Any, **kwargs: Any) -> Any:
+        result = schedule(*args, **kwargs)
+        member.step()
+        return result
+
+    cls.schedule = scheduled
+    for name in ("join", "fetch"):
+        setattr(cls, name, member.operation("ClusterCoordinator." + name, getattr(cls, name)))
+
+
+MODULES = {
+    "tensorflow.python.training.server_lib": _server,
+    "tensorflow.python.distribute.parameter_server_strategy_v2": _strategy,
+    "tensorflow.python.client.session": _session,
+    "tensorflow.python.training.session_manager": _session_manager,
+    "tensorflow.python.training.sync_replicas_optimizer": _synchronous,
+    "tensorflow.python.distribute.coordinator.cluster_coordinator": _coordinator,
+}

@@ -1,0 +1,160 @@
+"""What this rank called in each group, in order: left in the black box for a few bytes a call.
+
+Every call has a signature. What all ranks of the group must share of it (``required``) goes into a
+rolling digest, so that two ranks whose digests are equal at one number have called the same up to there;
+the ring of the last calls tells the first difference. The order of calls proves nothing any more after a
+call that raised, calls of two threads at once, or torch's ``Join``: then the group is flagged.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from zlib import crc32
+
+from . import blackbox as layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Sequence
+    from types import CodeType, FrameType
+    from typing import Any
+
+FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<frozen")
+OUTWARDS = 24
+"""Frames that are looked through for the user's own."""
+
+
+class Group:
+    """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
+
+    __slots__ = ("_at", "_map", "_ring", "busy", "digest", "index", "number", "ordered", "ranks")
+
+    def __init__(
+        self, map_: mmap.mmap, index: int, name: str, round_: int, ranks: Sequence[int], rank: int
+    ) -> None:
+        self._map = map_
+        self.ranks = ranks
+        self.index = index
+        self._at = at = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
+        self._ring = at + layout.CALLS_AT
+        self.number = 0
+        self.digest = 0
+        self.ordered = True
+        self.busy = False
+        map_[at : at + layout.CALLS_AT] = bytes(layout.CALLS_AT)
+        data = spans(ranks).encode()
+        map_[at + layout.RANKS_AT : at + layout.RANKS_AT + len(data)] = data
+        label = name.encode("utf-8", "replace")[:64]
+        layout.GROUP.pack_into(map_, at + layout.ABOUT_AT, round_, len(ranks), rank, label)
+
+    def call(self, signature: int, required: int, now: float) -> None:
+        """Counts one call, made ``now`` (s)."""
+        self.number = n = self.number + 1
+        self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
+        layout.ENTRY.pack_into(self._map, self._ring + n % layout.CALLS * 8, digest, signature)
+        layout.CALL.pack_into(self._map, self._at, n, now, digest, n)
+
+    def unordered(self, number: int) -> None:
+        """From this number on the order of its calls proves nothing."""
+        if self.ordered:
+            self.ordered = False
+            at = self._at + layout.UNORDERED_AT
+            layout.UNORDERED.pack_into(self._map, at, max(1, number))
+
+
+class Calls:
+    """The groups, signatures and places of one black box."""
+
+    def __init__(self, map_: mmap.mmap) -> None:
+        self._map = map_
+        self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self._signatures = 0
+        self._places: dict[tuple[int, int], int] = {}
+        self._kept: list[CodeType] = []
+        self.own: dict[int, bool] = {}
+        self._free = list(range(layout.GROUPS, 0, -1))
+
+    def group(self, name: str, round_: int, ranks: Sequence[int], rank: int) -> Group | None:
+        """A new group; None where there is no room for another."""
+        if not self._free:
+            return None
+        return Group(self._map, self._free.pop(), name, round_, ranks, rank)
+
+    def free(self, group: Group) -> None:
+        """The group was destroyed: another may have its room. Till then it can be read."""
+        self._free.insert(0, group.index)
+
+    def signature(
+        self,
+        key: tuple[Any, ...],
+        shown: tuple[str, str, str, Sequence[int], int],
+        required: tuple[object, ...],
+        frame: FrameType | None,
+    ) -> tuple[int, int]:
+        """The number of a signature that was not known yet, and the hash of what it requires.
+
+        ``shown``: operation, reduce operation, dtype, shape, root (-1 for none).
+        """
+        name, reduce, dtype, shape, root = shown
+        self._signatures = number = self._signatures + 1
+        if number % layout.SIGNATURES == 0:
+            self.known.clear()  # the ring begins anew: what is still in use is written again
+        wanted = crc32(repr((name, *required)).encode())
+        layout.SIGNATURE.pack_into(
+            self._map,
+            layout.SIGNATURES_AT + number % layout.SIGNATURES * layout.SIGNATURE_BYTES,
+            number, wanted, prod(shape), root, self._place(frame), name.encode()[:24],
+            reduce.encode()[:8], dtype.encode()[:14], ",".join(map(str, shape)).encode()[:24],
+        )  # fmt: skip
+        found = self.known[key] = (number, wanted)
+        return found
+
+    def caller(self, frame: FrameType) -> FrameType:
+        """The innermost frame of the user's own code, from ``frame`` outwards; else ``frame``."""
+        at: FrameType | None = frame
+        for _ in range(OUTWARDS):
+            if at is None:
+                break
+            code = at.f_code
+            if self.own.get(id(code)) or (id(code) not in self.own and self._judge(code)):
+                return at
+            at = at.f_back
+        return frame
+
+    def _judge(self, code: CodeType) -> bool:
+        file = code.co_filename
+        own = not any(part in file for part in FOREIGN) and "/allaboard/probe/" not in file
+        if len(self._kept) < 4096:  # kept, so that no other code gets its id
+            self._kept.append(code)
+            self.own[id(code)] = own
+        return own
+
+    def _place(self, frame: FrameType | None) -> int:
+        """The number of this place (1...), 0 where there is no room for another."""
+        if frame is None:
+            return 0
+        key = (id(frame.f_code), frame.f_lineno)
+        place = self._places.get(key)
+        if place is None:
+            if len(self._places) >= layout.PLACES - 1 or len(self._kept) >= 4096:
+                return 0
+            self._kept.append(frame.f_code)
+            place = self._places[key] = len(self._places) + 1
+            file = frame.f_code.co_filename.encode("utf-8", "replace")[-188:]
+            function = frame.f_code.co_name.encode("utf-8", "replace")[:60]
+            at = layout.PLACES_AT + place * layout.PLACE_BYTES
+            layout.PLACE.pack_into(self._map, at, frame.f_lineno, function, file)
+        return place
+
+
+def spans(ranks: Sequence[int]) -> str:
+    """Ranks in order as "0-3,6": what fits the black box; "" where they do not."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][1] + 1:
+            parts[-1][1] = rank
+        else:
+            parts.append([rank, rank])
+    text = ",".join(str(a) if a == b else "%d-%d" % (a, b) for a, b in parts)
+    return text if len(text) <= layout.RANKS_BYTES else ""

@@ -1,0 +1,130 @@
+"""``srun`` in a batch script: the step that starts the training, inside of its allocation.
+
+Options are those of srun(1). Without options a step takes all that the ``#SBATCH`` lines asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, PartialSpec, Problem, Value
+from allaboard.formats.flags import Flags, after, every, find_flags
+from allaboard.formats.shell import batch_lines
+
+_OPTIONS = {
+    "nodes": "nnodes",
+    "N": "nnodes",
+    "ntasks": "world_size",
+    "n": "world_size",
+    "ntasks_per_node": "tasks_per_node",
+}
+_WANTED = frozenset(_OPTIONS) | frozenset(
+    (
+        "nodelist", "w", "cpus_per_task", "c", "gpus_per_node", "gpus_per_task", "gres", "jobid",
+        "job_name", "J", "output", "o", "error", "e", "partition", "p", "account", "A", "time", "t",
+        "mem", "exclude", "x", "chdir", "D",
+    )
+)  # fmt: skip
+_BARE = frozenset(
+    (
+        "label", "l", "unbuffered", "u", "verbose", "v", "exclusive", "overlap", "pty",
+        "overcommit", "O", "kill_on_bad_exit", "K", "immediate", "I", "quiet", "Q", "oversubscribe",
+        "s",
+    )
+)  # fmt: skip
+_TRAINS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z")
+_CARRIERS = re.compile(r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|scontrol|sbatch)\b")
+_PER_NODE = ("torchrun", "accelerate")
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    if material.kind != "shell":
+        return
+    problems = list(_alone(material))
+    steps = [find_flags(w, _WANTED, _BARE) for w in every(material.commands, ("srun",))]
+    # srun hostname, srun mkdir: not the step that trains.
+    steps = [s for s in steps if any(_TRAINS.match(w.text) for w in s.rest)]
+    if steps:
+        # The one with a launcher; else the largest: others prepare the data, or evaluate.
+        flags = max(steps, key=lambda s: (_launches(s), _size(s)))
+        problems += _doubled(flags, material)
+        yield _spec(flags, problems)
+    elif problems:
+        yield PartialSpec(source="srun", layer="step", problems=tuple(problems))
+
+
+def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
+    values = {_OPTIONS[n]: v for n, v in flags.values.items() if n in _OPTIONS}
+    least = values.get("nnodes")
+    if least is not None:
+        # `-N 2-4` is a range; its lower end is what the step surely has.
+        values["nnodes"] = Value(least.text.partition("-")[0], least.origin)
+    return PartialSpec(source="srun", layer="step", values=values, problems=tuple(problems))
+
+
+def _launches(flags: Flags) -> bool:
+    words = [w.text for w in flags.rest]
+    return bool({*_PER_NODE, "torch.distributed.run"} & {w.rpartition("/")[2] for w in words})
+
+
+def _size(flags: Flags) -> float:
+    """How many nodes the step asks for; all of them where it does not say."""
+    asked = flags.values.get("nodes") or flags.values.get("N")
+    return float("inf") if asked is None else asked.integer or 0
+
+
+def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
+    """Several launchers on a node, each of which starts all of the node's processes."""
+    name = next((w.text.rpartition("/")[2] for w in flags.rest), "")
+    text = " ".join(w.text for w in flags.rest[:6])
+    if name not in _PER_NODE and "-m torch.distributed.run" not in text:
+        return
+    lines = dict(batch_lines(material.text, material.file))
+    each = flags.values.get("ntasks_per_node")
+    if each is None and not {"n", "ntasks"} & flags.values.keys():
+        each = lines.get("--ntasks-per-node")
+    count = each.integer if each is not None else None
+    if each is None or count is None or count < 2:
+        return
+    yield Problem(
+        kind="launch",
+        said=f"srun starts {count} launchers on every node, and each of them starts all "
+        "processes of the node",
+        observed=f"{each.origin.flag}={each.text}",
+        correction="srun --ntasks-per-node=1 torchrun …",
+        origin=each.origin,
+    )
+
+
+def _alone(material: Material) -> Iterator[Problem]:
+    """A launcher of its own host's processes, started where nobody starts it on the other hosts."""
+    if _CARRIERS.search("\n".join(_code(material.text))):
+        return
+    nodes = dict(batch_lines(material.text, material.file))
+    asked = nodes.get("--nodes") or nodes.get("-N")
+    count = asked.integer if asked is not None else None
+    if asked is None or count is None or count < 2:
+        return
+    for command in material.commands:
+        words = after(command, _PER_NODE, ("torch.distributed.run",))
+        if words is None:
+            continue
+        name = command[len(command) - len(words) - 1].text
+        yield Problem(
+            kind="launch",
+            said=f"{name} is started on the first of {count} nodes alone: a batch script runs "
+            "there, and the others are never asked",
+            observed=f"{asked.origin.flag}={asked.text}, and no srun",
+            correction=f"srun --ntasks-per-node=1 {name} …",
+            origin=command[0].origin,
+        )
+        return
+
+
+def _code(text: str) -> list[str]:
+    return [line for line in text.split("\n") if not line.lstrip().startswith("#")]
+
+
+RESOLVER = Resolver(resolve=resolve)

@@ -1,0 +1,1 @@
+"""Jobs whose processes have roles: which tasks there are, and which of them the script itself serves."""

@@ -1,0 +1,62 @@
+"""Ranks of one group called different collectives at the same place in their order.
+
+Every rank of a group must call the same collectives in the same order. Each call is counted and
+compared; this is the first at which they differ, so it is certain.
+
+## Why it matters
+The backends match calls by their order alone. gloo and NCCL then wait for ever, or mix the bytes of two
+operations into wrong numbers without a word.
+
+## What to do
+Look at the two lines. Usual reasons: a collective under `if rank == 0`, a metric or checkpoint that only
+one rank reduces, an early `continue`, a loop over a set or dict whose order differs between ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import Kind, claim, differing
+from allaboard.facts import Claim, JobView, Stage
+from allaboard.facts.samples import called, job, signature
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for found in differing(view, Kind.OP):
+        one, other = found.other, found.expected
+        yield claim(
+            view,
+            found,
+            f"called {one.op}",
+            other.op,
+            "make all ranks call the same collectives in the same order",
+        )
+
+
+_STEP = signature()
+_CAST = signature("broadcast", line=33, root=0)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "an extra broadcast": (
+            job(called(0, _STEP, _STEP), called(1, _STEP, _CAST), called(2, _STEP, _STEP)),
+            "worker 1 called broadcast where the others called all_reduce",
+        ),
+        "two ranks": (
+            job(called(0, _STEP, size=2), called(1, _CAST, size=2)),
+            "rank 1 called broadcast where rank 0 called all_reduce",
+        ),
+    },
+    silent_on={
+        "one is behind": job(called(0, _STEP, _CAST), called(1, _STEP), called(2, _STEP, _CAST)),
+        "another line": job(called(0, _STEP), called(1, signature(line=50)), called(2, _STEP)),
+        "the third has not come yet": job(called(0, _STEP), called(1, _CAST), called(2)),
+    },
+    since="0.1",
+    drill=("other-order",),
+)

@@ -1,0 +1,113 @@
+"""A member of a group goes on elsewhere while others of the group wait for it in a collective.
+
+## Why it matters
+The call that they wait in is only complete when every rank of the group has made it. One that left it out
+(a branch of its own, an exception that was swallowed) trains on alone, and its group never comes back; or
+it comes much later.
+
+## What to do
+Look at the line where they wait, and at what keeps the other rank from it. Where it is meant to come much
+later (one rank collects what others produce at their own pace), this is no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import group_name, names
+from allaboard.evidence.standing import missed
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage
+from allaboard.facts.samples import called, job, signature
+
+LONG = 15.0
+"""Seconds, ..."""
+RHYTHM = 100.0
+"""... and how many of the job's median steps somebody has to wait before it is told."""
+USED = 3
+"""Calls that the group must have completed: a group that is not in use yet has no rhythm."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    patience = max(LONG, RHYTHM * (view.median_step or 0.0))
+    told = set()
+    for one, key, others in missed(view):
+        assert one.op is not None
+        late = view.now - one.op.since < patience or one.op.position <= USED
+        if late or (key, one.op.position) in told:
+            continue
+        told.add((key, one.op.position))
+        yield _claim(view, one, key, others)
+
+
+def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Member, ...]) -> Claim:
+    assert one.op is not None
+    site = next((s.last.site for s in one.groups if s.key == key and s.last is not None), None)
+    place = f" at {site}" if site is not None else ""
+    behind = "; ".join(f"rank {m.who.rank} is at step {m.step}" for m in others[:4])
+    where = group_name(view, key)
+    return Claim(
+        summary=f"{names(others)} goes on without having come to call {one.op.position} of {where}, "
+        f"in which rank {one.who.rank} waits",
+        who=tuple(m.who for m in others),
+        evidence=(
+            Evidence(
+                f"rank {one.who.rank} waits in {one.op.name}{place} "
+                f"for {view.now - one.op.since:.0f} s",
+                "black box",
+            ),
+            Evidence(behind, "black box"),
+        ),
+        fix=f"see what keeps rank {others[0].who.rank} from "
+        + (f"{site.file}:{site.line}" if site is not None else one.op.name),
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=one.op.since,
+    )
+
+
+_ONE = signature()
+_FIVE = (_ONE,) * 5
+_IN = {"op": Op("all_reduce", 41, 70.0, "0", 5), "moved_at": 70.0}
+
+
+def _fresh(member: Member, number: int) -> Member:
+    """It has only begun to use the group."""
+    op = msgspec.structs.replace(member.op, position=number) if member.op is not None else None
+    return msgspec.structs.replace(member, op=op)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one trains alone": (
+            job(called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=99.9)),
+            "worker 1 goes on without having come to call 5 of the default group, "
+            "in which rank 0 waits",
+        ),
+    },
+    silent_on={
+        "not for long": job(
+            called(0, *_FIVE, size=2, **(_IN | {"op": Op("all_reduce", 41, 90.0, "0", 5)})),
+            called(1, *_FIVE[:4], size=2, moved_at=99.9),
+        ),
+        "it stands still": job(
+            called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=70.0)
+        ),
+        "the group is new": job(
+            _fresh(called(0, *_FIVE[:2], size=2, **_IN), 2),
+            called(1, _ONE, size=2, moved_at=99.9),
+        ),
+        "steps are long": job(
+            called(0, *_FIVE, size=2, **_IN),
+            called(1, *_FIVE[:4], size=2, moved_at=99.9),
+            median_step=2.0,
+        ),
+    },
+    since="0.1",
+    drill=("alone",),
+)

@@ -1,0 +1,60 @@
+"""Ranks passed tensors with different numbers of elements to one collective.
+
+Only operations that need equal numbers are compared: all_reduce, reduce, broadcast, all_gather into one
+tensor, reduce_scatter of one tensor, and the parameters under DDP. What is gathered, scattered or exchanged
+may be uneven.
+
+## Why it matters
+Some ranks return with wrong values, others wait for bytes that never come.
+
+## What to do
+Pad to one length, or gather with sizes of their own (`all_gather` of the lengths first). A last batch that
+is smaller on one rank: `drop_last=True`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import Kind, claim, differing
+from allaboard.facts import Claim, JobView, Stage
+from allaboard.facts.samples import called, job, signature, stalled
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for found in differing(view, Kind.ELEMENTS):
+        one, other = found.other, found.expected
+        yield claim(
+            view,
+            found,
+            f"passed {one.elements} elements",
+            str(other.elements),
+            "pass the same number of elements on all ranks",
+        )
+
+
+_ONE = signature()
+_OTHER = signature(elements=6, shape="6")
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "six among four": (
+            job(called(0, _ONE), called(1, _OTHER), called(2, _ONE)),
+            "worker 1 passed 6 elements to all_reduce where the others passed 4",
+        ),
+    },
+    silent_on={
+        "the same": stalled(*(called(r, _ONE) for r in range(3))),
+        "another operation": job(
+            called(0, _ONE), called(1, signature("barrier", dtype="")), called(2, _ONE)
+        ),
+        "one is behind": job(called(0, _ONE, _OTHER), called(1, _ONE), called(2, _ONE, _OTHER)),
+    },
+    since="0.1",
+    drill=("other-elements",),
+)

@@ -1,0 +1,110 @@
+"""A parameter server has ended while there is still work.
+
+## Why it matters
+The variables that it held are gone with it. TensorFlow 1 does not say so: a worker stands in
+`Session.run`, or tries for ever to make its session anew, in silence. TensorFlow 2's chief fails within
+seconds and names the server's address; its workers live on and wait for nothing.
+
+What waits for what: every worker, in its next step, for this server. How long: for ever. No other worker
+is the cause, and ending them changes nothing.
+
+## What to do
+Start it again at the same address: a worker of TensorFlow 1 that uses MonitoredTrainingSession then goes
+on, from the newest checkpoint where it has one. A
+server that ended with exit code 0 came to the end of its script: its branch for `ps` must end in
+`server.join()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import TOGETHER, ended_at
+from allaboard.evidence.servers import SERVER_JOBS, find, how_ended, name, names, trainers
+from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
+from allaboard.facts.samples import ended, job, task, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in view.members:
+        end = one.exit
+        if one.who.job not in SERVER_JOBS or end is None or end.ours or end.oom:
+            continue
+        if (
+            one.phase <= Phase.ARRIVED
+            or _raised(one)
+            or find(view, one.who.job, one.who.index) != one
+        ):
+            continue  # it never served; its exception says more; another serves in its place
+        hurt = [m for m in trainers(view) if m.alive or (m.exit is not None and m.exit.code != 0)]
+        if hurt and view.now - ended_at(one) >= TOGETHER:
+            yield _claim(view, one, end, hurt)
+
+
+def _raised(one: Member) -> bool:
+    return one.raised is not None and one.raised.type not in ("SystemExit", "KeyboardInterrupt")
+
+
+def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
+    inside = [m for m in hurt if m.alive and m.op is not None]
+    evidence = [Evidence(how_ended(end), "wait status")]
+    if inside:
+        where = ", ".join(sorted({m.op.name for m in inside if m.op is not None}))
+        evidence.append(Evidence(f"{names(inside)} in {where}", "black box"))
+    if end.last_line:
+        evidence.append(Evidence(end.last_line[:200], "its last line"))
+    steps = max((m.step for m in hurt), default=0)
+    if steps:
+        evidence.append(Evidence(f"the furthest worker had done {steps} runs", "black box"))
+    left = end.signal is None and end.code == 0
+    return Claim(
+        summary=f"{name(one)} {how_ended(end)}, and its variables are gone; "
+        f"{names(hurt)} cannot go on without it",
+        who=(one.who,),
+        evidence=tuple(evidence),
+        fix="let its branch for ps end in server.join()"
+        if left
+        else f"read {one.log}; start the job again, from its newest checkpoint",
+        since=end.at,
+    )
+
+
+_RUN = Op("Session.run", 41, 95.0)
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "killed": (
+            job(
+                task("worker", 0, op=_RUN),
+                task("worker", 1, op=_RUN),
+                task("ps", 0, exit=Exit(at=95.0, signal=9)),
+            ),
+            "ps 0 was killed by SIGKILL, and its variables are gone; "
+            "worker 0, worker 1 cannot go on without it",
+        ),
+        "its branch returned": (
+            job(task("worker", 0, op=_RUN), task("ps", 0, exit=Exit(at=95.0, code=0))),
+            "ps 0 ended with exit code 0, and its variables are gone; "
+            "worker 0 cannot go on without it",
+        ),
+    },
+    silent_on={
+        "the work is done": job(
+            task("worker", 0, exit=Exit(at=94.0, code=0)), task("ps", 0, exit=Exit(at=95.0, code=0))
+        ),
+        "allaboard ended it": job(
+            task("worker", 0), task("ps", 0, exit=Exit(at=95.0, signal=15, ours=True))
+        ),
+        "another serves in its place": job(
+            task("worker", 0),
+            task("ps", 0, exit=Exit(at=90.0, signal=9)),
+            task("ps", 0, number=3, phase_since=93.0),
+        ),
+        "no parameter server": job(waiting(0), ended(1, signal=9)),
+    },
+    since="0.1",
+    drill=("ps-killed", "tf2-ps-killed", "ps-returns"),
+)

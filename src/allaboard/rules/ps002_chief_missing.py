@@ -1,0 +1,127 @@
+"""Workers wait for the chief to initialise the variables, and it does not.
+
+## Why it matters
+In TensorFlow 1 one task alone initialises: `chief 0`, or `worker 0` where the cluster has no chief.
+The others look whether it has, sleep 30 s (`recovery_wait_secs`), and look again, for ever and without
+a word. The servers are up and serve nothing.
+
+What waits for what: these workers for the chief, for nothing else. How long: until it has
+initialised, and up to 30 s more, because they look no more often. That last wait alone is normal, and
+gives no finding.
+
+## What to do
+Bring the chief up: its place in the code is given. If it is a start from a large checkpoint, or it
+loads data first, let it make its session before that. To look more often than every 30 s make the
+session with `SessionManager(recovery_wait_secs=1)`, or wait in the script until
+`tf.report_uninitialized_variables()` is empty, as examples/tf1_ps_digits.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import (
+    AWAITS_CHIEF,
+    CREATES,
+    chief,
+    doing,
+    find,
+    has_servers,
+    names,
+    wait,
+)
+from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
+from allaboard.facts import Severity as S
+from allaboard.facts.samples import job, task
+
+PATIENCE = 10.0
+"""Seconds that workers wait before it is said; an initialisation takes less than one."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
+    waiting = [m for m in view.alive if m.op is not None and m.op.name == AWAITS_CHIEF]
+    if not waiting:
+        return
+    since = min(m.op.since for m in waiting if m.op is not None)
+    task_name = chief(view)
+    one = find(view, *task_name)
+    if view.now - since < PATIENCE or _at_it(one):
+        return
+    yield _claim(view, waiting, since, task_name, one)
+
+
+def _at_it(one: Member | None) -> bool:
+    """Whether the chief has begun: it trains, it computes, or it makes its session now (and waits for a
+    server perhaps, which has a rule of its own)."""
+    if one is None or not one.alive or one.stopped:
+        return False
+    return one.step > 0 or one.cpu > 0.5 or (one.op is not None and one.op.name in CREATES)
+
+
+def _claim(
+    view: JobView, waiting: list[Member], since: float, task_name: tuple[str, int],
+    one: Member | None,
+) -> Claim:  # fmt: skip
+    called = f"{task_name[0]} {task_name[1]}"
+    gone = one is None or not one.alive
+    evidence = [
+        Evidence(f"{names(waiting)} in wait_for_session for {view.now - since:.0f} s", "black box"),
+        Evidence(f"{called}: {doing(one)}", "process" if one is not None else "cluster"),
+    ]
+    place = one.stack.user if one is not None and one.stack is not None else None
+    if place is not None and place.text:
+        evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
+    return Claim(
+        summary=f"{names(waiting)} {wait(waiting)} for {called} to initialise the variables: {doing(one)}",
+        who=(one.who,) if one is not None else (),
+        evidence=tuple(evidence),
+        fix=f"start {called}" if gone or one is None else f"py-spy dump --pid {one.who.pid}",
+        severity=S.ERROR if gone else S.WARNING,
+        certainty=Certainty.LIKELY,
+        since=since,
+    )
+
+
+_WAIT = Op("SessionManager.wait_for_session", 1, 80.0)
+_EARLY = {"phase": Phase.IMPORTED, "declared": None, "step": 0, "ops": 0}
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "the chief never came": (
+            job(
+                task("chief", 0, number=3, **_EARLY),
+                task("worker", 0, op=_WAIT, step=0),
+                task("ps", 0),
+            ),
+            "worker 0 waits for chief 0 to initialise the variables: it is alive, in its own code",
+        ),
+        "worker 0 is the chief, and died": (
+            job(
+                task("worker", 0, exit=Exit(at=70.0, signal=9), step=0),
+                task("worker", 1, op=_WAIT, step=0),
+                task("ps", 0),
+            ),
+            "worker 1 waits for worker 0 to initialise the variables: it was killed by SIGKILL",
+        ),
+    },
+    silent_on={
+        "the chief trains, and the worker looks every 30 s": job(
+            task("worker", 0), task("worker", 1, op=_WAIT, step=0), task("ps", 0)
+        ),
+        "just begun": job(
+            task("worker", 0, step=0),
+            task("worker", 1, op=Op("SessionManager.wait_for_session", 1, 95.0), step=0),
+            task("ps", 0),
+        ),
+        "it restores a large checkpoint": job(
+            task("worker", 0, step=0, cpu=0.9), task("worker", 1, op=_WAIT, step=0), task("ps", 0)
+        ),
+    },
+    since="0.1",
+    drill=("ps-no-chief",),
+)

@@ -1,0 +1,106 @@
+"""A session or a strategy cannot start: a task that it needs is not there.
+
+## Why it matters
+The chief opens its session on every server at once. While one is not there, TensorFlow 1 repeats
+`CreateSession still waiting for response from worker: /job:ps/replica:0/task:1` every ten
+seconds (a line of level INFO, hidden by `TF_CPP_MIN_LOG_LEVEL`), and TensorFlow 2's chief says nothing.
+Without `device_filters` TensorFlow 1 waits for the other workers too.
+
+What waits for what: the chief for the named task, and every other worker for the chief. How long: for
+ever. Nothing that the waiting processes do can change it.
+
+## What to do
+Start the missing task, or mend what ended it. If a worker is what is awaited, give each session
+`tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:N"])`: then it starts without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import CREATES, doing, find, name
+from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
+from allaboard.facts.samples import job, task
+
+PATIENCE = 10.0
+"""Seconds in the start of a session before it is said; a healthy one takes less than one."""
+BUSY = 0.5
+"""Cores; who computes restores or initialises, and does not wait."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in view.alive:
+        told = one.declared
+        if one.op is None or one.op.name not in CREATES or told is None or one.cpu > BUSY:
+            continue
+        if view.now - one.op.since < PATIENCE:
+            continue
+        absent = [t for t in told.cluster if _absent(view, t)]
+        servers = [t for t in absent if t.startswith("ps:")]
+        if absent:
+            yield _claim(view, one, servers or absent, one.op.since)
+
+
+def _absent(view: JobView, listed: str) -> bool:
+    """Whether nobody serves as the task that the cluster lists under this name."""
+    job_name, _, index = listed.partition(":")
+    there = find(view, job_name, int(index))
+    return there is None or not there.alive or there.phase < Phase.JOINED
+
+
+def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim:
+    tasks = [
+        (t.replace(":", " "), find(view, t.partition(":")[0], int(t.partition(":")[2])))
+        for t in absent
+    ]
+    assert one.declared is not None
+    said = "; ".join(f"{called}: {doing(there)}" for called, there in tasks[:4])
+    return Claim(
+        summary=f"{name(one)} cannot start its session: {tasks[0][0]} is not there"
+        + (f", nor {', '.join(c for c, _ in tasks[1:])}" if tasks[1:] else ""),
+        who=tuple(there.who for _, there in tasks if there is not None),
+        evidence=(
+            Evidence(
+                f"{name(one)} makes its session for {view.now - since:.0f} s, idle", "black box"
+            ),
+            Evidence(said, "processes"),
+            Evidence(one.declared.cluster[absent[0]], f"{absent[0]} in its cluster"),
+        ),
+        fix=f"start {tasks[0][0]} at {one.declared.cluster[absent[0]]}",
+        certainty=Certainty.LIKELY,
+        since=since,
+    )
+
+
+_MAKES = Op("SessionManager.prepare_session", 1, 80.0)
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a server died before it served": (
+            job(
+                task("worker", 0, op=_MAKES, step=0),
+                task("ps", 0, exit=Exit(at=60.0, code=1), phase=Phase.IMPORTED),
+                task("worker", 1, step=0),
+            ),
+            "worker 0 cannot start its session: ps 0 is not there",
+        ),
+    },
+    silent_on={
+        "all are there": job(
+            task("worker", 0, op=_MAKES, step=0), task("worker", 1, step=0), task("ps", 0)
+        ),
+        "restores a large checkpoint": job(
+            task("worker", 0, op=_MAKES, step=0, cpu=1.0),
+            task("ps", 0, exit=Exit(at=60.0, code=1)),
+        ),
+        "just begun": job(
+            task("worker", 0, op=Op("SessionManager.prepare_session", 1, 95.0), step=0),
+            task("ps", 0, phase=Phase.IMPORTED),
+        ),
+    },
+    since="0.1",
+    drill=("ps-missing",),
+)

@@ -1,0 +1,117 @@
+"""A synchronous job trains with fewer workers than its optimizer counts.
+
+## Why it matters
+SyncReplicasOptimizer averages a fixed number of gradients for each update. When a worker is missing the
+others deliver its share, one gradient after the other: the job goes on at a part of its rate, and
+nobody says so. When more are missing than the others may replace, it stands.
+
+What waits for what: every worker, inside `Session.run`, for a token that the chief puts into a queue
+when enough gradients have come, so for each other. How long: at every step, for as long as the
+worker is missing. This is a worker that halts in `sess.run` because of another worker; an asynchronous
+one never does.
+
+## What to do
+Bring the missing worker back, or start with the count that there is. A smaller
+`replicas_to_aggregate` than `total_num_replicas` lets updates go on without the slowest ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import doing, has_servers, name, serves
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Exit,
+    JobView,
+    Member,
+    Phase,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import job, task
+
+PATIENCE = 10.0
+"""Seconds that the others train without it before it is said."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
+    train = [m for m in view.alive if m.phase is Phase.TRAINING and "synchronous" in m.notes]
+    total = max((_total(m) for m in train), default=0)
+    if not train or len(train) >= total:
+        return
+    absent = [m for m in view.members if _never_trained(m) or _left(m)]
+    since = max([m.phase_since for m in train] + [m.exit.at for m in absent if m.exit is not None])
+    if absent and view.now - since >= PATIENCE:
+        yield _claim(view, train, absent, total, since)
+
+
+def _total(one: Member) -> int:
+    """The count behind "2 of 3": gradients for an update, of workers in all."""
+    last = one.notes["synchronous"].rpartition(" ")[2]
+    return int(last) if last.isdigit() else 0
+
+
+def _never_trained(one: Member) -> bool:
+    return not serves(one) and one.who.job != "evaluator" and one.step == 0
+
+
+def _left(one: Member) -> bool:
+    end = one.exit
+    return end is not None and not end.ours and not serves(one)
+
+
+def _claim(
+    view: JobView, train: list[Member], absent: list[Member], total: int, since: float
+) -> Claim:
+    first = absent[0]
+    return Claim(
+        summary=f"{len(train)} of {total} workers train a synchronous job; "
+        f"{name(first)} does not: {doing(first)}",
+        who=tuple(m.who for m in absent),
+        evidence=(
+            Evidence(f"{train[0].notes['synchronous']} gradients make an update",
+                     "SyncReplicasOptimizer"),
+            Evidence(f"so for {view.now - since:.0f} s", "black box"),
+            Evidence(", ".join(f"{name(m)}: {m.step} runs" for m in (*train, *absent)), "black box"),
+        ),
+        fix=f"py-spy dump --pid {first.who.pid}"
+        if first.alive
+        else f"read {first.log}; start {name(first)} again",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=since,
+    )  # fmt: skip
+
+
+_SYNC = {"notes": {"synchronous": "2 of 2"}}
+_COMING = {"phase": Phase.IMPORTED, "phase_since": 45.0, "step": 0, "ops": 0}
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one never came": (
+            job(task("worker", 0, **_SYNC), task("worker", 1, **_COMING), task("ps", 0)),
+            "1 of 2 workers train a synchronous job; worker 1 does not: "
+            "it is alive, in its own code",
+        ),
+    },
+    silent_on={
+        "all train": job(task("worker", 0, **_SYNC), task("worker", 1, **_SYNC), task("ps", 0)),
+        "asynchronous": job(task("worker", 0), task("worker", 1, **_COMING), task("ps", 0)),
+        "it comes a little later": job(
+            task("worker", 0, phase_since=95.0, **_SYNC),
+            task("worker", 1, **_COMING),
+            task("ps", 0),
+        ),
+        "done": job(task("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), task("ps", 0)),
+    },
+    since="0.1",
+    drill=("ps-sync-absent",),
+)

@@ -1,0 +1,1 @@
+python -m accelerate.commands.launch --num_processes 2 --num_machines 1 train.py

@@ -1,0 +1,1 @@
+deepspeed --num_gpus all train.py

@@ -1,0 +1,2 @@
+#!/bin/sh
+horovodrun -np 4 -H localhost:4 python train.py

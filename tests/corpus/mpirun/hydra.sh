@@ -1,0 +1,1 @@
+mpiexec -n 8 -ppn 4 -hosts a,b python train.py

@@ -1,0 +1,1 @@
+mpirun -np $NP -H $HOSTS python train.py

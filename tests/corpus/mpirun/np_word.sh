@@ -1,0 +1,1 @@
+mpirun -np four python train.py

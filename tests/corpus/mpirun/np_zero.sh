@@ -1,0 +1,1 @@
+mpirun -np 0 -H a:4 python train.py

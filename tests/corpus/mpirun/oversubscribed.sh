@@ -1,0 +1,1 @@
+mpirun --oversubscribe -np 8 -H a:2,b:2 python train.py

@@ -1,0 +1,95 @@
+"""`spec --as`: from every source to every target, or one sentence that says what to add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allaboard.cli.spec import TARGETS
+from allaboard.config.gather import config_of, from_files, resolvers
+from allaboard.config.material import Parsed, environment, parse
+from allaboard.config.read import Source
+from allaboard.facts import ClusterSpec
+from allaboard.spec import tasks
+from allaboard.spec.choose import completed
+
+CORPUS = Path(__file__).parent / "corpus"
+SOURCES = resolvers()
+NAMES = {"tf_config": "x.json", "env": "x.sh", "hostfile": "hostfile", "torchrun": "x.sh"}
+GOOD = {
+    "accelerate": "two.yaml",
+    "deepspeed": "hostfile.sh",
+    "environment": "env_two.env",
+    "hostfile": "open_mpi.hostfile",
+    "init_url": "ranks.url",
+    "jax": "variables.env",
+    "kubernetes": "pytorchjob.yaml",
+    "mpi": "open_mpi.env",
+    "mpirun": "hosts.sh",
+    "ray": "auto.env",
+    "sagemaker": "two.env",
+    "slurm": "step.env",
+    "srun": "python_module.sbatch",
+    "tf_config": "two_workers.json",
+    "torchrun": "c10d.sh",
+    "vertex": "pools.env",
+}
+LISTED = ("hostfile", "kubernetes", "mpirun", "sagemaker", "slurm", "tf_config", "vertex")
+"""Sources that name every host themselves; one member's view is enough for the same as env."""
+
+
+def spec_of(path: Path) -> ClusterSpec:
+    if path.suffix == ".env":
+        pairs = (line.partition("=") for line in path.read_text().splitlines() if line)
+        return config_of("x", environment({n: t for n, _, t in pairs}), SOURCES).spec
+    return next(c.spec for c in from_files([str(path)]).configs if c.parts)
+
+
+def converted(spec: ClusterSpec, target: str, *hosts: str) -> ClusterSpec:
+    """The spec as it is read from the text that it was written as."""
+    write = SOURCES[TARGETS[target]].write
+    assert write is not None
+    text = write(completed(spec, hosts=hosts))
+    parsed: Parsed = parse(Source(NAMES[target], text))
+    assert not parsed.problems, text
+    ((_, material),) = parsed.materials
+    back = config_of("x", material, SOURCES)
+    assert not back.problems, text
+    return back.spec
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", GOOD)
+def test_from_every_source_to_every_target(source: str, target: str) -> None:
+    spec = spec_of(CORPUS / source / GOOD[source])
+    own = target == "env" and {"rank", "world_size", "master_addr"} <= spec.values.keys()
+    hosts = () if source in LISTED or own else ("n0", "n1", "n2", "n3")
+    back = converted(spec, target, *hosts)
+    assert back.cluster or back.machines or back.values
+
+
+def test_what_is_missing_is_said_with_what_to_type() -> None:
+    spec = spec_of(CORPUS / "torchrun" / "c10d.sh")
+    with pytest.raises(ValueError, match="--hosts node0,node1"):
+        converted(spec, "tf_config")
+
+
+def test_the_launchers_own_count_is_in_force() -> None:
+    back = converted(spec_of(CORPUS / "slurm" / "torchrun_a_node.env"), "tf_config")
+    assert len(tasks(back)) == 16
+    back = converted(spec_of(CORPUS / "accelerate" / "two.yaml"), "torchrun")
+    assert (back.number("nnodes"), back.number("nproc_per_node")) == (2, 8)
+
+
+def test_one_host_needs_no_list() -> None:
+    back = converted(spec_of(CORPUS / "torchrun" / "free_port_one_node.sh"), "tf_config")
+    assert len(tasks(back)) == 4 and {t.host for t in tasks(back)} == {"127.0.0.1"}
+
+
+def test_the_coordinator_of_jax_is_the_master() -> None:
+    spec = spec_of(CORPUS / "jax" / "variables.env")
+    back = converted(spec, "env")
+    assert f"{back.values['master_addr'].text}:{back.values['master_port'].text}" == (
+        spec.values["coordinator"].text
+    )

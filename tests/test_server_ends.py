@@ -1,0 +1,63 @@
+"""A job with parameter servers is done when those that train are done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allaboard.decide import Policy, verdict
+from allaboard.evidence.servers import left_over, serves
+from allaboard.facts import Exit, Member, Op, Outcome, Who
+from allaboard.facts.samples import job, member
+
+JOIN = Op("Server.join", 1, 60.0)
+
+
+def task(name: str, index: int, pid: int, **changes: Any) -> Member:
+    return member(0, who=Who(job=name, index=index, host="a", pid=pid), **changes)
+
+
+def done(at: float = 99.0, code: int = 0) -> Exit:
+    return Exit(at=at, code=code)
+
+
+PS = task("ps", 0, 201, op=JOIN)
+
+
+def test_tf1_ends_when_the_last_worker_is_done() -> None:
+    one, two = task("worker", 0, 101, exit=done()), task("worker", 1, 102)
+    assert left_over(job(one, two, PS)) == ()
+    view = job(one, task("worker", 1, 102, exit=done()), PS)
+    found = verdict(view, (), (), Policy())
+    assert found is not None and found.outcome is Outcome.COMPLETED
+    assert "worker 0, worker 1 ended with exit code 0" in found.reason and "ps 0" in found.reason
+
+
+def test_tf2_ends_when_the_chief_is_done() -> None:
+    workers = [task("worker", i, 101 + i, op=JOIN) for i in range(2)]
+    assert serves(workers[0])
+    view = job(task("chief", 0, 100, exit=done()), *workers, PS)
+    assert [m.who.pid for m in left_over(view)] == [101, 102, 201]
+    running = job(task("chief", 0, 100), *workers, PS)
+    assert verdict(running, (), (), Policy()) is None
+
+
+def test_a_chief_that_failed_is_no_end_of_the_work() -> None:
+    view = job(task("chief", 0, 100, exit=done(90.0, code=1)), PS)
+    found = verdict(view, (), (), Policy())
+    assert left_over(view) == () and found is not None and found.outcome is Outcome.FAILED
+
+
+def test_who_only_watches_ends_no_server() -> None:
+    view = job(task("worker", 0, 101, exit=done()), PS)
+    assert verdict(view, (), (), Policy(observe=True)) is None
+
+
+def test_an_evaluator_gets_time_for_the_last_checkpoint() -> None:
+    work, evaluator = task("worker", 0, 101, exit=done(99.0)), task("evaluator", 0, 300)
+    assert verdict(job(work, PS, evaluator), (), (), Policy()) is None
+    late = job(work, PS, evaluator, now=170.0)
+    assert verdict(late, (), (), Policy()) is not None
+
+
+def test_a_job_without_servers_is_not_concerned() -> None:
+    assert left_over(job(task("worker", 0, 101, exit=done()), task("worker", 1, 102))) == ()
