@@ -19,7 +19,7 @@ from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import MEETING_PORT, HostDrill
 from allaboard.discover import Broken, plugins
 from allaboard.drills import hosts as room
-from allaboard.facts import Finding, Phase, Who
+from allaboard.facts import Finding, Phase, Stage, Who
 from allaboard.launch.local import python
 from allaboard.rehearse import JOBS, Rehearsal
 from allaboard.testbed import Bed, Process, missing
@@ -212,7 +212,11 @@ class _Stage:
         named = {h.index: _named(reports[h.index], drill.expects) for h in self._listeners()}
         codes = {h.index: h.process.poll() for h in ours}
         spoken = {f.rule: f for found in reports.values() for f in found}
-        others = [f for rule, f in spoken.items() if rule not in (drill.expects, *drill.allowed)]
+        others = [  # but for notes on the text, which are there before anything happens
+            f
+            for rule, f in spoken.items()
+            if rule not in (drill.expects, *drill.allowed) and f.stage is not Stage.CONFIG
+        ]
         found = not drill.expects or (bool(named) and all(named.values()))
         blamed = [{w for f in findings for w in map(_number, f.who)} for findings in named.values()]
         seconds = self._seconds()
