@@ -15,10 +15,10 @@ ROWS: list[tuple[str, ...]] = [
     ("evidence",),
     ("discover", "hosts", "formats", "stacks", "roles"),
     ("spec",),
-    ("rules", "drills", "resolve"),
+    ("rules", "drills", "resolve", "witnesses"),
     ("catalogue",),
     ("diagnose", "decide", "launch"),
-    ("config",),
+    ("config", "postmortem"),
     ("coordinator",),
     ("report",),
     ("meeting",),
@@ -29,7 +29,7 @@ ROWS: list[tuple[str, ...]] = [
     ("__main__",),
 ]
 LEVEL = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
-PLUGIN_ROOMS = {"rules", "drills", "resolve", "launch"}
+PLUGIN_ROOMS = {"rules", "drills", "resolve", "launch", "witnesses"}
 STDLIB_ONLY = {"probe"}
 
 

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
-from allaboard.facts import Claim, ClusterSpec, Material, PartialSpec, Stage
+from allaboard.facts import (
+    Claim,
+    ClusterSpec,
+    Exhibit,
+    Material,
+    PartialSpec,
+    Stage,
+    Testimony,
+)
 from allaboard.testbed import Bed
 
 Facts = TypeVar("Facts")
@@ -118,7 +126,7 @@ class HostDrill:
     hosts: int = 4
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
-    arrange: Callable[[Bed], None] | None = None
+    arrange: Callable[[Bed], object] | None = None
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict)
@@ -147,6 +155,18 @@ class Resolver:
 
     resolve: Callable[[Material], Iterable[PartialSpec]]
     write: Callable[[ClusterSpec], str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """One kind of evidence that others leave behind, in ``witnesses/<kind>.py``.
+
+    Attributes:
+        hears: what it finds in an exhibit, None where the exhibit is not of its kind; pure, and
+            never raises on bad input: what cannot be read becomes a note.
+    """
+
+    hears: Callable[[Exhibit], Testimony | None]
 
 
 class Clock(Protocol):

@@ -212,9 +212,10 @@ class _Stage:
         named = {h.index: _named(reports[h.index], drill.expects) for h in self._listeners()}
         codes = {h.index: h.process.poll() for h in ours}
         spoken = {f.rule: f for found in reports.values() for f in found}
-        others = [  # but for notes on the text, which are there before anything happens
+        others = [
             f
             for rule, f in spoken.items()
+            # The drill's job is a script like others; what its text lets expect is not the drill.
             if rule not in (drill.expects, *drill.allowed) and f.stage is not Stage.CONFIG
         ]
         found = not drill.expects or (bool(named) and all(named.values()))

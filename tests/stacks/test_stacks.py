@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from allaboard.facts import Frame
 from allaboard.facts.samples import REDUCE, USER, member, stack
-from allaboard.report.stacks import groups_of, place_lines, places, tree_lines
+from allaboard.report.stacks import crowd_lines, tree_lines
 from allaboard.stacks.groups import Group, Groups
 from allaboard.stacks.outliers import outliers
+from allaboard.stacks.places import crowds, groups_of
 from allaboard.stacks.ranks import ranges, told
 from allaboard.stacks.tree import merge, walk
 
@@ -89,7 +90,7 @@ def test_dumps_without_the_main_thread_are_said_to_be(text: str) -> None:
     groups = Groups()
     groups.add_dump(3, text, 0x99)
     (group,) = groups
-    assert place_lines(groups) == ["  rank 3: no stack could be read"]
+    assert crowd_lines(crowds(groups)) == ["  rank 3: no stack could be read"]
     assert group.frames == ()
 
 
@@ -123,13 +124,12 @@ def test_where_nobody_waits_nobody_is_odd() -> None:
 
 def test_members_become_lines_and_json() -> None:
     groups = groups_of([member(0, stack=stack(*WAITS)), member(1, stack=stack(*ASLEEP)), member(2)])
-    assert place_lines(groups) == [
+    assert crowd_lines(crowds(groups)) == [
         "  rank 0: in a collective at train.py:41 in train, in all_reduce",
         "> rank 1: asleep at data.py:12 in fetch",
         "  rank 2: no stack could be read",
     ]
-    told_ = places(groups)
-    assert [(p.ranks, p.odd) for p in told_] == [("0", False), ("1", True), ("2", False)]
+    assert [(c.ranks, c.odd) for c in crowds(groups)] == [("0", False), ("1", True), ("2", False)]
 
 
 def test_a_group_is_of_no_time() -> None:

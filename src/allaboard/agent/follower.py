@@ -46,6 +46,8 @@ class Follower:
         self._writer: asyncio.StreamWriter | None = None
         self._call: Call | None = None
         self._last: dict[int, tuple[object, float]] = {}
+        self._answers: dict[int, Answered] = {}
+        self._untold: list[Event] = []
         self._links: asyncio.Task[None] | None = None
         self.events: list[Event] = []
         self.commands: list[Command] = []
@@ -84,6 +86,7 @@ class Follower:
             return
         self._writer = met.writer
         self._last.clear()
+        self._untold = list(self._answers.values())
         self._tell(address, Answer.ABOARD, "", met.address, shook=True)
         try:
             while True:
@@ -120,10 +123,14 @@ class Follower:
 
     def tell(self, now: float, events: list[Event]) -> None:
         """Passes on what is new on this host."""
+        self._answers |= {e.pid: e for e in events if isinstance(e, Answered)}
         writer = self._writer
         if writer is None or writer.is_closing():
             return
         fresh = tuple(e for e in events if self._fresh(now, e))
+        # What a member runs with is told once; it may have been before there was anybody to hear it.
+        fresh += tuple(self._untold)
+        self._untold = []
         if fresh:
             writer.write(wire.frame(Told(events=fresh, mono=time.monotonic())))
 

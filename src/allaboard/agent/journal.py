@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from allaboard.facts import Finding, Report
+from allaboard import __version__
+from allaboard.facts import Finding, JobView, Report
 
 
 class Journal:
@@ -21,6 +23,43 @@ class Journal:
         self._file = None
         with self._careful():
             self._file = (folder / "journal.jsonl").open("ab", buffering=0)
+
+    def start(
+        self,
+        at: str,
+        job: str,
+        command: tuple[str, ...],
+        size: int,
+        wrapped: bool,
+        names: tuple[str, ...] = (),
+    ) -> None:
+        """What was started, by whom: the first line. ``size`` workers are started here; ``names``
+        are those of their logs in a job with roles."""
+        self._write(
+            {
+                "kind": "start",
+                "at": at,
+                "allaboard": __version__,
+                "job": job,
+                "command": command,
+                "size": size,
+                "wrapped": wrapped,
+                "names": names,
+                "host": os.uname().nodename,
+                "pid": os.getpid(),
+            }
+        )
+
+    def view(self, at: str, view: JobView) -> None:
+        """How everybody is now, with their last stacks; where a finding was made, or the job rolled
+        or ended."""
+        self._write({"kind": "view", "at": at, "view": view})
+
+    def pulse(self, at: str, view: JobView) -> None:
+        """How far the slowest and the fastest are: a sign of life in a job that is well."""
+        steps = [m.step for m in view.alive if not m.launcher]
+        if steps:
+            self._write({"kind": "pulse", "at": at, "steps": (min(steps), max(steps))})
 
     def finding(self, finding: Finding) -> None:
         self._write({"kind": "finding", "finding": finding})

@@ -61,6 +61,8 @@ SERVERS = 5.0
 """Seconds between SIGTERM and SIGKILL for servers whose job is done."""
 LEFTOVER = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+PULSE = 60.0
+"""Seconds between two signs of life in the journal."""
 READ = 2.0
 """Seconds for what is still being read of the script, where the job ended before it was told."""
 DRAIN = 5.0
@@ -97,6 +99,7 @@ class Agent:
         self.reading = Notes(options.subject, launch.at)
         self.read: tuple[Finding, ...] = ()
         self.next_slow = 0.0
+        self.next_pulse = 0.0
         self.broken = False
         self.looking: asyncio.Task[None] | None = None
         self.party: Party | None = None
@@ -113,6 +116,11 @@ class Agent:
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
         loop = asyncio.get_running_loop()
+        plan = self.launch.plan
+        at = self.clock.utc(self.launch.at)
+        command = tuple(plan.command)
+        names = tuple(f"{job}-{index}" for job, index in plan.tasks)
+        self.journal.start(at, plan.job, command, plan.size, self.options.wrapped, names)
         for log in self.streams.logs:
             log.trouble = self._say
         self.workers.listen(loop)
@@ -156,12 +164,22 @@ class Agent:
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         for box in self.watch.boxes.values():
             box.beat(now, self.let_through.get(box.pid, 0), self.verdict)
-        for command in self._decided(now, events):
+        commands = self._decided(now, events)
+        for command in commands:
             self._do(now, command)
+        self._keep(now, commands)
         self._note(now, self.reading.take(now))
         if self.terminal.live:
             text = progress(self.job.view(now))
             self.terminal.status(f"{SPINNER[int(now * 8) % len(SPINNER)]} {text}" if text else "")
+
+    def _keep(self, now: float, commands: list[Command]) -> None:
+        """Leaves in the journal what someone needs who was not there."""
+        if any(isinstance(c, Announce | Note | End) for c in commands):
+            self.journal.view(self.clock.utc(now), self.job.view(now))
+        elif now >= self.next_pulse:
+            self.next_pulse = now + PULSE
+            self.journal.pulse(self.clock.utc(now), self.job.view(now))
 
     def _decided(self, now: float, events: list[Event]) -> list[Command]:
         """What is to be done: by this host's coordinator, or by the one that it is linked to."""
@@ -218,7 +236,8 @@ class Agent:
 
     def _announce(self, finding: Finding) -> None:
         self.journal.finding(finding)
-        self.job.ledger.told(finding)
+        if self.job.quiet:  # it was made elsewhere
+            self.job.ledger.told(finding)
         colour = self.terminal.live and "NO_COLOR" not in os.environ
         for line in finding_lines(finding, colour, self.options.verbose):
             self.terminal.say(line)
@@ -289,6 +308,7 @@ class Agent:
         for command in self.job.handle(now):
             if isinstance(command, Announce):
                 self._announce(command.finding)
+        self.journal.view(self.clock.utc(now), self.job.view(now))
         self._note(now, self.reading.last(READ))
         if self.reading.trouble:
             self.journal.event(self.clock.utc(now), self.reading.trouble)

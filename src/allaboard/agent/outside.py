@@ -7,13 +7,19 @@ import os
 
 import msgspec
 
+from allaboard import __version__
 from allaboard.agent import sampler
+from allaboard.catalogue import catalogue
 from allaboard.clock import SystemClock
 from allaboard.coordinator.events import Looked, Seen
 from allaboard.coordinator.record import Record
-from allaboard.facts import Frame, JobView, Phase
+from allaboard.diagnose import diagnose, stamp
+from allaboard.evidence.spot import spot
+from allaboard.facts import Diagnosis, Frame, JobView, Member, Phase
 from allaboard.hosts import proc
 from allaboard.hosts.locks import lock_waits
+from allaboard.stacks.places import crowds, groups_of
+from allaboard.stacks.tree import merge
 
 LOOKS = 5
 BETWEEN = 0.4
@@ -35,6 +41,40 @@ def expand(pids: list[int]) -> list[int]:
         ranks = [p for p in proc.descendants(pid) if _identity(p) not in (None, own)]
         found += [p for p in (ranks if ranks and own is None else [pid]) if p not in found]
     return found
+
+
+def diagnosis(pids: list[int]) -> Diagnosis:
+    """Who waits in which init or collective, who does not. Raises NoSuchProcess."""
+    view, why = asyncio.run(look(expand(pids)))
+    found = [stamp(entry, claim) for entry, claim in diagnose(view, catalogue().entries)]
+    groups = groups_of(view.members)
+    return Diagnosis(
+        allaboard=__version__,
+        read=tuple(f"pid {m.who.pid}" for m in view.members),
+        told=tuple(_member(m, why) for m in view.members),
+        crowds=crowds(groups),
+        tree=merge(groups),
+        findings=tuple(found),
+        notes=tuple(f"pid {pid}: no stack: {trouble}" for pid, trouble in why.items()),
+        conclusion="" if found else "no finding: " + _why_none(why),
+    )
+
+
+def _member(member: Member, why: dict[int, str]) -> str:
+    place = member.stack.user if member.stack is not None else None
+    at = f" at {place}" if place is not None else ""
+    doing = "stopped" if member.stopped else str(spot(member.stack))
+    if member.stack is None:
+        doing = f"no stack ({why.get(member.who.pid, 'unknown')})"
+    return f"{member.who}: {doing}{at}, {member.cpu * 100:.0f} % of a core"
+
+
+def _why_none(why: dict[int, str]) -> str:
+    if why:
+        return "unknown, because not every process could be looked at"
+    return (
+        "nobody stands still while another waits for it; look again, or with more of the job's pids"
+    )
 
 
 async def look(pids: list[int]) -> tuple[JobView, dict[int, str]]:

@@ -1,61 +1,70 @@
-"""`allaboard diagnose PID…`: processes that hang now and were not started by allaboard."""
+"""`allaboard diagnose PATH|PID…`: what is left of a job, or a job that hangs now, started by others."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+if TYPE_CHECKING:
+    from allaboard.facts import Diagnosis
+
 
 def command(
-    pids: Annotated[list[int], typer.Argument(metavar="PID...", help="Processes on this host.")],
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Whole stacks.")] = False,
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH|PID...",
+            help="Run folders, logs, stack dumps, Flight Recorder traces, or folders of them; or "
+            "processes on this host.",
+        ),
+    ],
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Whole stacks, all evidence.")
+    ] = False,
+    output: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
 ) -> None:
-    """Who waits in which init or collective, who does not, and where that one is.
+    """Who is the cause, and what proves it: after the fact, or of processes that hang now.
 
     Looks only; pauses and signals nobody. A launcher (torchrun) stands for the ranks it started.
-    Exit code 0 when nothing was found, 1 with findings, 2 for a pid that is not there.
+    Exit code 0 when nothing was found, 1 with findings, 2 for what is not there.
     """
-    import asyncio
+    if output not in ("text", "json"):
+        _usage(f"--format {output}: it is text or json")
+    pids = [int(t) for t in targets if t.isdigit() and not Path(t).exists()]
+    if pids and len(pids) < len(targets):
+        _usage("give paths or pids, not both; for a folder whose name is a number: ./123")
+    found = _live(pids) if pids else _left([Path(t) for t in targets])
+    from allaboard.report.diagnosis import as_json, as_text
 
-    from allaboard.agent.outside import NoSuchProcess, expand, look
-    from allaboard.catalogue import catalogue
-    from allaboard.diagnose import diagnose, stamp
-    from allaboard.evidence.spot import spot
-    from allaboard.report.stacks import groups_of, place_lines, tree_lines
-    from allaboard.report.text import clean, finding_lines
-    from allaboard.stacks.tree import merge
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    typer.echo(as_json(found) if output == "json" else as_text(found, colour, verbose), nl=False)
+    raise typer.Exit(1 if found.findings else 0)
+
+
+def _live(pids: list[int]) -> Diagnosis:
+    from allaboard.agent.outside import NoSuchProcess, diagnosis
 
     try:
-        members = expand(pids)
+        return diagnosis(pids)
     except NoSuchProcess as error:
-        typer.echo(f"allaboard diagnose: {error}", err=True)
-        raise typer.Exit(2) from None
-    view, why = asyncio.run(look(members))
-    for member in view.members:
-        place = member.stack.user if member.stack is not None else None
-        at = f" at {place}" if place is not None else ""
-        doing = "stopped" if member.stopped else str(spot(member.stack))
-        if member.stack is None:
-            doing = f"no stack ({why.get(member.who.pid, 'unknown')})"
-        typer.echo(clean(f"{member.who}: {doing}{at}, {member.cpu * 100:.0f} % of a core"))
-    if len(view.members) > 1 or verbose:
-        groups = groups_of(view.members)
-        typer.echo("places:")
-        lines = place_lines(groups) + (tree_lines(merge(groups)) if verbose else [])
-        typer.echo("\n".join(f"  {line}" for line in lines))
-    found = [stamp(entry, claim) for entry, claim in diagnose(view, catalogue().entries)]
-    for finding in found:
-        for line in finding_lines(finding):
-            typer.echo(line)
-    if not found:
-        typer.echo("no finding: " + _why_none(why))
-    raise typer.Exit(1 if found else 0)
+        _usage(str(error))
 
 
-def _why_none(why: dict[int, str]) -> str:
-    if why:
-        return "unknown, because not every process could be looked at"
-    return (
-        "nobody stands still while another waits for it; look again, or with more of the job's pids"
-    )
+def _left(paths: list[Path]) -> Diagnosis:
+    from allaboard.catalogue import catalogue
+    from allaboard.postmortem.exhibits import NothingThere
+    from allaboard.postmortem.paths import of_paths
+
+    try:
+        return of_paths(paths, catalogue())
+    except NothingThere as error:
+        _usage(str(error))
+
+
+def _usage(said: str) -> NoReturn:
+    typer.echo(f"allaboard diagnose: {said}", err=True)
+    raise typer.Exit(2)

@@ -81,7 +81,7 @@ class Crossing:
             "joined": self.joined,
             "leads": self.leads,
             "call": self.call,
-            "links": tuple(self.links),
+            "links": () if self.awaited else tuple(self.links),  # judged as a whole
             "knocks": tuple(self._knocks.values()),
             "holder": self.holder,
             "clocks": {a.host: a.ahead for a in self.agents.values() if a.ahead},
@@ -124,7 +124,9 @@ class Crossing:
             return True
         if self.asked_at is None:
             return False
-        return not self.awaited or now - self.asked_at >= PATIENCE
+        if now - self.asked_at >= PATIENCE:
+            self.awaited.clear()
+        return not self.awaited
 
     def _asked(self, roll: Roll) -> Iterator[TryLinks]:
         first = roll.here[0].declared

@@ -39,6 +39,9 @@ from allaboard.evidence.order import wanted
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
+ANSWERS = 2.0
+"""Seconds after the last arrival in which every member's agent tells what it runs with."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
@@ -227,6 +230,9 @@ class Job:
             waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
         for roll in rolls:
             if roll.complete and self.crossing.leads and not waved_on:
+                untold = any(not m.facts for m in roll.held)
+                if untold and now - roll.last_arrival < ANSWERS:
+                    continue
                 yield from self.crossing.trials(now, roll)
                 if not self.crossing.tried(now):
                     continue

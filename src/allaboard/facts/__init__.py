@@ -14,6 +14,7 @@ from allaboard.facts.cluster import (
     whole,
 )
 from allaboard.facts.config import ConfigFacts, FilePlace, LocalHost, facts_of
+from allaboard.facts.diagnosis import Branch, Crowd, Diagnosis
 from allaboard.facts.finding import (
     Certainty,
     Claim,
@@ -40,6 +41,16 @@ from allaboard.facts.member import (
 from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.testimony import (
+    Dumps,
+    Exhibit,
+    Glimpse,
+    Heard,
+    Recorded,
+    Recording,
+    Speaker,
+    Testimony,
+)
 from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
@@ -48,20 +59,27 @@ __all__ = [
     "OPAQUE",
     "SCHEMA_VERSION",
     "Answer",
+    "Branch",
     "Call",
     "Certainty",
     "Claim",
     "ClusterSpec",
     "ConfigFacts",
     "Conflict",
+    "Crowd",
     "Declared",
+    "Diagnosis",
+    "Dumps",
     "Evidence",
+    "Exhibit",
     "Exit",
     "FilePlace",
     "Finding",
     "FormatError",
     "Frame",
+    "Glimpse",
     "GroupState",
+    "Heard",
     "Holder",
     "JobView",
     "Knock",
@@ -83,6 +101,8 @@ __all__ = [
     "Place",
     "Problem",
     "Raised",
+    "Recorded",
+    "Recording",
     "Report",
     "Role",
     "ScriptFacts",
@@ -90,8 +110,10 @@ __all__ = [
     "ServicePort",
     "Severity",
     "Signature",
+    "Speaker",
     "Stack",
     "Stage",
+    "Testimony",
     "Traced",
     "Value",
     "Who",

@@ -9,10 +9,11 @@ from typing import Any
 from zlib import crc32
 
 from allaboard.facts.calls import GroupState, Signature, Traced
-from allaboard.facts.finding import Who
+from allaboard.facts.finding import Place, Who
 from allaboard.facts.job import JobView
 from allaboard.facts.member import Declared, Exit, Member, Op, Phase, Raised
 from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.testimony import Heard, Recorded, Recording, Speaker
 
 NOW = 100.0
 USER = Frame("/home/u/train.py", 41, "train", "loss = step(batch)")
@@ -161,6 +162,35 @@ def stalled(*members: Member, **changes: Any) -> JobView:
 def gathering(*members: Member, **changes: Any) -> JobView:
     """A job of these members before its roll call is complete."""
     return job(*members, **({"rolled_at": None} | changes))
+
+
+def heard(rule: str, says: str, line: str, rank: int = 0, **changes: Any) -> Heard:
+    """A known message that one rank wrote."""
+    speaker = Speaker(rank, line, Place(file=f"rank{rank}.log", line=7))
+    fields: dict[str, Any] = {"rule": rule, "says": says, "speakers": (speaker,), "fix": "read on"}
+    return Heard(**(fields | changes))
+
+
+def recorded(
+    rank: int, number: int, op: str = "all_reduce", size: int = 4, **changes: Any
+) -> Recorded:
+    """One collective of the default group in a rank's recorder."""
+    fields: dict[str, Any] = {
+        "rank": rank,
+        "group": "0 default_pg",
+        "number": number,
+        "op": op,
+        "order": number,
+        "sizes": ((size,),),
+        "dtypes": ("Float",),
+        "frames": (REDUCE, USER),
+    }
+    return Recorded(**(fields | changes))
+
+
+def recording(*entries: Recorded) -> Recording:
+    """The recorders of three ranks."""
+    return Recording(entries=entries, ranks=(0, 1, 2), members={"0 default_pg": (0, 1, 2)})
 
 
 SERVING = Op("Server.join", 1, 60.0)

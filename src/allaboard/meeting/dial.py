@@ -37,8 +37,15 @@ def split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-async def dial(address: str, connect: float = CONNECT, speak: float = SPEAK) -> Met:
-    """Connects to ``host:port`` and greets. Never raises but CancelledError."""
+SMALL = 536
+"""Bytes of a segment that passes any path, RFC 879."""
+
+
+async def dial(
+    address: str, connect: float = CONNECT, speak: float = SPEAK, small: bool = True
+) -> Met:
+    """Connects to ``host:port`` and greets. Never raises but CancelledError. ``small``: the stream
+    keeps to segments that pass where large packets are lost."""
     try:
         host, port = split(address)
         loop = asyncio.get_running_loop()
@@ -51,6 +58,8 @@ async def dial(address: str, connect: float = CONNECT, speak: float = SPEAK) -> 
     for family, kind, protocol, _, where in found[:4]:
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
+        if small:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SMALL)
         numeric = ":".join(map(str, where[:2]))
         met = await _connect(made, where, numeric, connect)
         if met.answer is Answer.ABOARD:

@@ -87,7 +87,7 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
 
 async def try_link(who: Identity, target: str, address: str) -> Link:
     """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
-    met = await dial(address, TRY, TRY)
+    met = await dial(address, TRY, TRY, small=False)
 
     def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
         return Link(

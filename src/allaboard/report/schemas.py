@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from allaboard.report.assemble import schema
+from allaboard.report.diagnosis import schema as diagnosis_schema
 
-SCHEMAS = {"report.schema.json": schema}
+SCHEMAS = {"report.schema.json": schema, "diagnosis.schema.json": diagnosis_schema}
 """File name to what makes it."""
 
 

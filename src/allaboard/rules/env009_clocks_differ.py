@@ -62,5 +62,5 @@ RULE = Rule(
     },
     silent_on={"milliseconds": _view(h1=0.01, h2=-0.02, h3=0.005)},
     since="0.1",
-    drill=("net-clock",),
+    unstaged="all hosts of the test bed share one wall clock; judged on facts alone",
 )

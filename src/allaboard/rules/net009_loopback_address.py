@@ -23,7 +23,7 @@ from allaboard.rollcall.roll import roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view) if view.joined else ():
+    for roll in roll_calls(view) if view.leads else ():
         hosts = {m.who.host for m in roll.here}
         if len(hosts) < 2:
             continue

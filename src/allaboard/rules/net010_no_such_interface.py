@@ -23,7 +23,7 @@ from allaboard.rollcall.roll import roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view) if view.joined else ():
+    for roll in roll_calls(view) if view.leads else ():
         for member in roll.held:
             origin = member.facts.get("data interface", "")
             if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):

@@ -9,24 +9,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
-from allaboard.facts import Frame
+from allaboard.facts import Branch, Frame
 from allaboard.stacks.groups import Group
 from allaboard.stacks.ranks import ranges
-
-
-class Branch(msgspec.Struct, frozen=True):
-    """Calls that the same ranks are in, outermost first, and what they part into below.
-    ``ranks`` are ranges, first and last."""
-
-    ranks: tuple[tuple[int, int], ...]
-    calls: tuple[Frame, ...]
-    below: tuple[Branch, ...]
-
-    @property
-    def count(self) -> int:
-        return sum(b - a + 1 for a, b in self.ranks)
 
 
 class _Node:

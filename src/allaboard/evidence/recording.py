@@ -1,0 +1,104 @@
+"""The collectives that recorders kept, compared between ranks: who is behind, who did another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from allaboard.facts import Recorded, Recording
+
+SAME_SIZES = {"all_reduce", "allreduce", "broadcast", "reduce", "reduce_scatter", "all_gather"}
+"""Operations whose inputs must be of one shape and type on all ranks. Others differ by right: the
+root of a scatter has no input, uneven gathers have one length each."""
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """In ``group``, ``ahead`` have entered collective ``first`` (what it is), and ``ranks`` have not;
+    ``last`` is the last that each of them entered, None for one that never entered any."""
+
+    group: str
+    first: Recorded
+    ahead: tuple[int, ...]
+    ranks: tuple[int, ...]
+    last: dict[int, Recorded | None]
+
+
+class Differs(msgspec.Struct, frozen=True):
+    """In ``group`` at one number, not all did the same. ``odd`` are those that differ from more than
+    half, all where there is no such majority; ``sides`` has one entry of each side."""
+
+    group: str
+    number: int
+    odd: tuple[int, ...]
+    sides: tuple[tuple[tuple[int, ...], Recorded], ...]
+
+
+def behind(recording: Recording) -> tuple[Behind, ...]:
+    """Groups in which some have entered a collective that others have not."""
+    found = []
+    for group, entries in _groups(recording).items():
+        last: dict[int, Recorded] = {}
+        for entry in entries:
+            if entry.rank not in last or entry.number > last[entry.rank].number:
+                last[entry.rank] = entry
+        members = set(last) | (set(recording.members.get(group, ())) & set(recording.ranks))
+        most = max(e.number for e in last.values())
+        late = tuple(sorted(r for r in members if r not in last or last[r].number < most))
+        if not late:
+            continue
+        least = min(last[r].number if r in last else 0 for r in late)
+        ahead = tuple(sorted(r for r in last if last[r].number > least and r not in late))
+        wanted = [e for e in entries if e.rank in ahead and e.number == least + 1]
+        first = wanted[0] if wanted else max(last.values(), key=lambda e: e.number)
+        found.append(Behind(group, first, ahead, late, {r: last.get(r) for r in late}))
+    return tuple(found)
+
+
+def differs(recording: Recording) -> tuple[Differs, ...]:
+    """The first number in each group at which not all did the same."""
+    found = []
+    for group, entries in _groups(recording).items():
+        at: dict[int, dict[int, Recorded]] = defaultdict(dict)
+        for entry in entries:
+            at[entry.number].setdefault(entry.rank, entry)
+        for number in sorted(at):
+            sides: dict[object, list[int]] = defaultdict(list)
+            for rank, entry in sorted(at[number].items()):
+                sides[_signature(entry)].append(rank)
+            if len(sides) > 1:
+                ordered = sorted(sides.values(), key=len, reverse=True)
+                total = sum(len(s) for s in ordered)
+                clear = len(ordered[0]) * 2 > total
+                odd = [r for s in (ordered[1:] if clear else ordered) for r in s]
+                told = tuple((tuple(s), at[number][s[0]]) for s in ordered)
+                found.append(Differs(group, number, tuple(sorted(odd)), told))
+                break
+    return tuple(found)
+
+
+def described(entry: Recorded) -> str:
+    """The collective as a person would write it: ``all_reduce([4] Float)``."""
+    tensors = ", ".join(
+        f"{list(size)} {dtype}".strip()
+        for size, dtype in zip(entry.sizes, (*entry.dtypes, *[""] * len(entry.sizes)), strict=False)
+    )
+    return f"{entry.op}({tensors})"
+
+
+def place(entry: Recorded) -> str:
+    """The user's own line, where the recorder kept frames."""
+    user = next((f for f in entry.frames if f.is_user), None)
+    return f" at {user}" if user is not None else ""
+
+
+def _signature(entry: Recorded) -> object:
+    shaped = entry.op.lstrip("_") in SAME_SIZES
+    return (entry.op, entry.sizes, entry.dtypes) if shaped else entry.op
+
+
+def _groups(recording: Recording) -> dict[str, list[Recorded]]:
+    groups: dict[str, list[Recorded]] = defaultdict(list)
+    for entry in recording.entries:
+        groups[entry.group].append(entry)
+    return groups

@@ -1,0 +1,105 @@
+"""What others left behind about a job, and what was heard in it: logs, dumps, traces."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts.finding import Certainty, Place, Severity, Who
+from allaboard.facts.member import Exit, Raised
+from allaboard.facts.stack import Frame, Stack
+
+
+class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
+    """One file: its ``name`` as given, its ``data`` (bounded by who read it), the ``rank`` that its
+    name or folder tells, -1 where it tells none; ``cut`` is how many bytes were left out before the
+    last part, 0 for a whole file."""
+
+    name: str
+    data: bytes
+    rank: int = -1
+    cut: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+class Speaker(msgspec.Struct, frozen=True):
+    """One line that was heard: ``rank`` of who wrote it (-1 unknown), the line, and its place."""
+
+    rank: int
+    line: str
+    place: Place
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """A known message, as all who wrote it together said it.
+
+    ``rule`` is what it means; ``says`` the sentence, filled in; ``about`` those that the message itself
+    names; ``silent`` the ranks whose logs are here and that did not write it, where that tells
+    something (``awaits``); ``size`` how many members it speaks of, 0 where of none; ``proves_not`` what
+    must not be read into it.
+    """
+
+    rule: str
+    says: str
+    speakers: tuple[Speaker, ...]
+    fix: str
+    about: tuple[Who, ...] = ()
+    silent: tuple[int, ...] = ()
+    awaits: bool = False
+    size: int = 0
+    proves_not: str = ""
+    severity: Severity = Severity.ERROR
+    certainty: Certainty = Certainty.LIKELY
+
+
+class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
+    """What one exhibit shows of one process."""
+
+    origin: Place
+    rank: int = -1
+    pid: int = 0
+    host: str = ""
+    stack: Stack | None = None
+    raised: Raised | None = None
+    exit: Exit | None = None
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """One collective in a recorder's ring: the ``number``-th of its ``group`` on this rank, entered
+    in the order of ``order``. ``sizes`` are those of the inputs."""
+
+    rank: int
+    group: str
+    number: int
+    op: str
+    order: int = 0
+    sizes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """The collectives of all ranks whose recorder was found; ``members`` are each group's ranks where
+    a dump tells them."""
+
+    entries: tuple[Recorded, ...]
+    ranks: tuple[int, ...]
+    members: dict[str, tuple[int, ...]] = {}
+
+
+class Dumps(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the stacks of several processes, by rank (or by number where no rank is known)."""
+
+    stacks: dict[int, Stack]
+
+
+class Testimony(msgspec.Struct, frozen=True, kw_only=True):
+    """What one exhibit gives; ``notes`` tell what of it could not be read."""
+
+    heard: tuple[Heard, ...] = ()
+    glimpses: tuple[Glimpse, ...] = ()
+    recorded: tuple[Recorded, ...] = ()
+    groups: dict[str, tuple[int, ...]] = {}
+    notes: tuple[str, ...] = ()

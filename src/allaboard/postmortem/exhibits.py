@@ -1,0 +1,95 @@
+"""Reads what it is given, files and folders, as exhibits: bounded, regular files alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from allaboard.facts import Exhibit
+
+HEAD, TAIL = 8 << 20, 24 << 20
+"""Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
+FILES = 20_000
+"""Files of one folder."""
+TOTAL = 2 << 30
+"""Bytes that are read in all."""
+_RANK = (
+    re.compile(r"(?:^|[^a-z])(?:rank|worker|task|proc|process|node)[-_.]?(\d{1,7})(?!\d)", re.I),
+    re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$"),  # torchrun --log-dir
+)
+_SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}
+
+
+class NothingThere(Exception):
+    """A path that cannot be read; the message says which, and why."""
+
+
+def exhibits(paths: Iterable[Path], notes: list[str]) -> Iterator[Exhibit]:
+    """Every file of these paths, in order; ``notes`` takes what could not be read, and why.
+    Raises NothingThere for a path that is not there."""
+    left = TOTAL
+    for path in paths:
+        if not path.exists():
+            raise NothingThere(f"{path}: no such file or folder")
+        for count, file in enumerate(_files(path)):
+            if count >= FILES:
+                notes.append(f"{path}: more than {FILES} files; the others were not read")
+                break
+            exhibit = read(file, path, notes)
+            if exhibit is None:
+                continue
+            left -= len(exhibit.data)
+            if left < 0:
+                notes.append(f"more than {TOTAL >> 30} GiB; nothing was read from {file} on")
+                return
+            yield exhibit
+
+
+def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
+    """One file; None, and a note, where it cannot be read."""
+    name = str(file)
+    try:
+        # Without O_NONBLOCK a FIFO that took the file's place meanwhile would hold us for ever.
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as opened:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            if found.st_size <= HEAD + TAIL:
+                return Exhibit(name=name, data=opened.read(HEAD + TAIL), rank=_rank(file, base))
+            head = opened.read(HEAD).rpartition(b"\n")[0]
+            opened.seek(found.st_size - TAIL)
+            data = head + b"\n" + opened.read(TAIL).partition(b"\n")[2]
+    except OSError as error:
+        notes.append(f"{name}: {(error.strerror or str(error)).lower()}")
+        return None
+    cut = found.st_size - len(data)
+    notes.append(f"{name}: {cut} bytes in its middle were not read")
+    return Exhibit(name=name, data=data, rank=_rank(file, base), cut=cut)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(f for f in folders if f not in _SKIPPED)
+        for name in sorted(names, key=_natural):
+            file = Path(folder) / name
+            if file.is_file():
+                yield file
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d{1,9})", name)]
+
+
+def _rank(file: Path, base: Path) -> int:
+    name = file.name if file == base else str(file.relative_to(base.parent))
+    for pattern in _RANK:
+        if found := pattern.findall(name):
+            return int(found[-1])
+    return -1

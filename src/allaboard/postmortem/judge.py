@@ -1,0 +1,148 @@
+"""From testimony to findings: glimpses become members, and the rules for a job that ended read them.
+Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from allaboard.catalogue import Catalogue
+from allaboard.diagnose import diagnose, stamp
+from allaboard.evidence.messages import claim, together
+from allaboard.facts import (
+    Dumps,
+    Evidence,
+    Exit,
+    Finding,
+    Glimpse,
+    JobView,
+    Member,
+    Phase,
+    Recording,
+    Severity,
+    Stack,
+    Stage,
+    Who,
+)
+from allaboard.postmortem.testify import Record
+
+_PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use")
+"""What a process raises whose port was taken."""
+_GUESSED = ("wait status", "its last line", "black box")
+"""Origins that rules give to what is seen live; after the fact it was read."""
+_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
+    """Everything that the testimony means, causes before consequences."""
+    members, origins = people(record.glimpses)
+    found = [*_ends(members, origins, catalogue)]
+    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "RES001") for f in found)
+    if not began:
+        # Who only lost a peer is told by what it heard of it, which says more.
+        found = [f for f in found if f.rule != "EXIT005"]
+    spoken = list(_messages(record, catalogue))
+    if any(f.rule == "NET005" for f in spoken):
+        found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
+    # A lost connection is the consequence of an end that is known.
+    spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
+    dumps = Dumps(stacks=stacks(members))
+    recording = Recording(
+        entries=tuple(record.recorded),
+        ranks=tuple(sorted({r.rank for r in record.recorded})),
+        members=record.groups,
+    )
+    for facts in (dumps, recording):
+        found += [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
+    return tuple(sorted([*found, *spoken], key=lambda f: _ORDER[f.severity]))
+
+
+def people(glimpses: Iterable[Glimpse]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
+    """One member a rank (a process where no rank is known), and where each was seen, by ``worker``."""
+    together_: dict[tuple[str, int], list[Glimpse]] = {}
+    for number, one in enumerate(glimpses):
+        unnamed = ("pid", one.pid) if one.pid else ("file", number)
+        together_.setdefault(("rank", one.rank) if one.rank >= 0 else unnamed, []).append(one)
+    members, origins = [], {}
+    for number, ((kind, value), seen) in enumerate(together_.items()):
+        worker = value if kind == "rank" else number
+        members.append(_member(worker, kind, seen))
+        origins[worker] = [str(g.origin) for g in seen]
+    return tuple(members), origins
+
+
+def _member(worker: int, kind: str, seen: list[Glimpse]) -> Member:
+    pid = next((g.pid for g in seen if g.pid), 0)
+    who = Who(
+        job="worker" if kind == "rank" else "process",
+        index=worker,
+        rank=worker if kind == "rank" else -1,
+        host=next((g.host for g in seen if g.host), ""),
+        pid=pid,
+    )
+    exits = [g.exit for g in seen if g.exit is not None]
+    raised = next((g.raised for g in reversed(seen) if g.raised is not None), None)
+    return Member(
+        who=who,
+        worker=worker,
+        phase=Phase.TRAINING,
+        round=1,
+        raised=raised,
+        exit=max(exits, key=_told) if exits else None,
+        stack=next((g.stack for g in reversed(seen) if g.stack is not None), None),
+    )
+
+
+def _told(end: Exit) -> tuple[bool, float]:
+    """A launcher knows how a process ended; a traceback only that it did."""
+    return end.signal is not None or end.at > 0, end.at
+
+
+def stacks(members: Iterable[Member]) -> dict[int, Stack]:
+    """The stacks by rank; by number where no rank is known."""
+    return {m.worker: m.stack for m in members if m.stack is not None}
+
+
+def _ends(
+    members: tuple[Member, ...], origins: dict[int, list[str]], catalogue: Catalogue
+) -> Iterable[Finding]:
+    ended = tuple(m for m in members if m.exit is not None)
+    if not ended:
+        return
+    latest = max(m.exit.at for m in ended if m.exit is not None)
+    view = JobView(now=latest + 3600.0, launched=0, members=ended, rolled_at=0.0, ended=True)
+    entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
+    for entry, made in diagnose(view, entries):
+        guilty = [m for m in ended if m.who in made.who]
+        where = [o for m in guilty for o in origins[m.worker]][:2]
+        read = ", ".join(where)
+        evidence = [e for e in made.evidence if e.origin not in _GUESSED][:2]
+        fix = f"read {where[0]}" if where else made.fix
+        if guilty and guilty[0].raised is not None and guilty[0].raised.where is not None:
+            place = guilty[0].raised.where
+            fix = f"mend {place.file}:{place.line}; the whole traceback is in {where[0]}"
+        told = msgspec.structs.replace(
+            made,
+            evidence=(*evidence, Evidence(_how(guilty), read)),
+            fix=fix,
+            since=None,
+        )
+        yield stamp(entry, told)
+
+
+def _how(guilty: list[Member]) -> str:
+    end = guilty[0].exit if guilty else None
+    if end is None or guilty[0].raised is not None:
+        return "its traceback"
+    if end.signal is not None:
+        return end.last_line or f"killed by signal {end.signal}"
+    return f"exit code {end.code}"
+
+
+def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
+    for one in together(record.heard, record.logs):
+        entry = catalogue.find(one.rule)
+        if entry is not None:
+            yield stamp(entry, claim(one))

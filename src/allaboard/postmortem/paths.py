@@ -1,0 +1,184 @@
+"""`allaboard diagnose PATH…`: run folders and what others left, in one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from allaboard import __version__
+from allaboard.catalogue import Catalogue
+from allaboard.evidence.spot import spot
+from allaboard.facts import Diagnosis, Finding, JobView, Member, Severity
+from allaboard.postmortem import judge, run_folder
+from allaboard.postmortem.exhibits import NothingThere, exhibits
+from allaboard.postmortem.run_folder import Run
+from allaboard.postmortem.testify import Record, take
+from allaboard.stacks.groups import Groups
+from allaboard.stacks.places import crowds, groups_of
+from allaboard.stacks.ranks import told
+from allaboard.stacks.tree import merge
+
+FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
+"""What logs may add to a run that found something itself: causes, not consequences."""
+MEMBERS = 16
+"""Members that are told one by one."""
+
+
+def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
+    """Everything that these files and folders tell. Raises NothingThere, with the sentence to print."""
+    notes: list[str] = []
+    runs, others = _sorted(paths)
+    logs = [f for r in runs for f in r.logs.values()]
+    record = take(exhibits([*logs, *others], notes), notes)
+    _launchers(runs, record)
+    from_logs = judge.findings(record, catalogue)
+    own = [f for r in runs for f in r.findings]
+    known = {f.rule for f in own}
+    serious = any(f.severity is Severity.ERROR for f in own)
+    added = [
+        f
+        for f in from_logs
+        if not serious or (f.rule.startswith(FROM_LOGS) and f.rule not in known)
+    ]
+    members = [m for r in runs if r.view is not None for m in r.view.members]
+    groups = groups_of(members) if members else _groups(record)
+    findings = tuple(_unique([*own, *added]))
+    lacks = [f"{r.folder}: {what}" if len(runs) > 1 else what for r in runs for what in r.lacks]
+    return Diagnosis(
+        allaboard=__version__,
+        read=tuple([str(r.folder) for r in runs] + [str(p) for p in others]),
+        told=tuple(line for r in runs for line in _course(r)),
+        crowds=crowds(groups) if any(g.frames for g in groups) else (),
+        tree=merge(groups),
+        findings=findings,
+        missing=tuple(lacks + _absent(runs, members, record)),
+        notes=tuple(notes),
+        conclusion="" if findings else _why_none(runs, record),
+    )
+
+
+def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
+    runs: list[Run] = []
+    others: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise NothingThere(f"{path}: no such file, folder or process")
+        inner = [path] if run_folder.is_run(path) else []
+        if not inner and path.is_dir():
+            inner = [p for p in sorted(path.iterdir()) if run_folder.is_run(p)]
+        if not inner:
+            others.append(path)
+        runs += [run_folder.read(p) for p in inner]
+    jobs = {r.job for r in runs if r.job}
+    if len(jobs) > 1:
+        named = ", ".join(str(r.folder) for r in runs[:8])
+        raise NothingThere(f"these are runs of {len(jobs)} jobs: {named}; name those of one job")
+    return runs, others
+
+
+def _launchers(runs: Sequence[Run], record: Record) -> None:
+    """The log of a launcher is not that of rank 0: only its lines' own prefixes tell ranks."""
+    for run in runs:
+        if run.start is None or not run.start.wrapped:
+            continue
+        name = str(run.folder / "logs" / "worker-0.log")
+        for at, read in enumerate(record.read):
+            if read == name:
+                record.logs[at] = -1
+
+
+def _course(run: Run) -> list[str]:
+    """What happened, in a few lines."""
+    lines = []
+    if run.start is not None:
+        many = "a launcher" if run.start.wrapped else f"{run.start.size} workers"
+        command = " ".join(run.start.command)[:200]
+        lines.append(f"job {run.start.job} on {run.start.host}: {many} of {command}")
+        lines.append(f"started {run.start.at}")
+    if run.report is not None:
+        end = f"{run.report.outcome} after {run.report.seconds:.1f} s: {run.report.reason}"
+        lines.append(f"ended {end}, exit code {run.report.exit_code}")
+    elif run.last:
+        lines.append(f"last sign of life {run.last}")
+    if run.report is None and run.steps is not None:
+        lines.append(f"by then between step {run.steps[0]} and {run.steps[1]}")
+    if run.view is not None:
+        lines += [f"at {run.view_at}:", *(f"  {line}" for line in _members(run.view))]
+    elif run.report is not None:
+        lines += [
+            f"  rank {w.rank} (pid {w.pid}): {w.phase}, step {w.step}, "
+            + (w.signal or f"exit code {w.exit_code}")
+            for w in run.report.workers[:MEMBERS]
+        ]
+    return lines
+
+
+def _members(view: JobView) -> list[str]:
+    people = [m for m in view.members if not m.launcher]
+    lines = [_member(m) for m in people[:MEMBERS]]
+    return [*lines, f"and {len(people) - MEMBERS} more"] if len(people) > MEMBERS else lines
+
+
+def _member(member: Member) -> str:
+    step = f", step {member.step}" if member.step else ""
+    where = member.stack.user if member.stack is not None else None
+    if member.exit is not None:
+        end = member.exit
+        how = (
+            f"killed by signal {end.signal}" if end.signal is not None else f"exit code {end.code}"
+        )
+        said = f": {member.raised.type}" if member.raised is not None else ""
+        return f"{member.who}: ended{step}, {how}{said}"
+    doing = "stopped" if member.stopped else f"{member.phase.name.lower()}"
+    place = f", {spot(member.stack)} at {where}" if where is not None else ""
+    return f"{member.who}: {doing}{step}{place}"
+
+
+def _absent(runs: Sequence[Run], members: Sequence[Member], record: Record) -> list[str]:
+    """Ranks of which nothing is here, by what those that are here were told."""
+    sizes = [m.declared.world_size for m in members if m.declared is not None]
+    seen = {m.who.rank for m in members if m.who.rank >= 0}
+    sizes += [len(one) for one in record.groups.values()] + [h.size for h in record.heard]
+    if not members:
+        seen |= {rank for rank in record.logs if rank >= 0}
+    seen |= {r.rank for r in record.recorded}
+    if not sizes or not seen:
+        return []
+    absent = sorted(set(range(max(sizes))) - seen)
+    if not absent or max(sizes) <= 1:
+        return []
+    hosts = ", ".join(sorted({r.host for r in runs if r.host}))
+    whose = f"; here are those of {hosts}" if hosts else ""
+    return [
+        f"rank {told(absent)} of {max(sizes)}: nothing of it is here{whose}. What is said of the others "
+        "holds; who of these is the cause cannot be told"
+    ]
+
+
+def _groups(record: Record) -> Groups:
+    groups = Groups()
+    people, _ = judge.people(record.glimpses)
+    for number, stack in sorted(judge.stacks(people).items()):
+        groups.add(number, stack.frames)
+    return groups
+
+
+def _unique(findings: Sequence[Finding]) -> list[Finding]:
+    seen: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        seen.setdefault((finding.rule, finding.summary, finding.who), finding)
+    return list(seen.values())
+
+
+def _why_none(runs: Sequence[Run], record: Record) -> str:
+    ended = [r.report for r in runs if r.report is not None]
+    if ended and all(r.exit_code == 0 for r in ended):
+        return "no finding: the run ended well"
+    if not record.read and not runs:
+        return "no finding: there was nothing to read"
+    knew = len(record.read) - record.silent
+    return (
+        f"no finding: unknown, because no known message, traceback, dump or trace of a fault is in "
+        f"what was read ({len(record.read)} files, {knew} of a known kind); a job that hangs in silence "
+        "leaves none: diagnose its pids while it hangs"
+    )

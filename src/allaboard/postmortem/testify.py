@@ -1,0 +1,65 @@
+"""Every witness hears every exhibit; what they say is brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import msgspec
+
+from allaboard import witnesses
+from allaboard.contracts import Witness
+from allaboard.discover import Broken, plugins
+from allaboard.facts import Exhibit, Glimpse, Heard, Recorded, Testimony
+
+
+class Record(msgspec.Struct):
+    """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names."""
+
+    heard: list[Heard] = []
+    glimpses: list[Glimpse] = []
+    recorded: list[Recorded] = []
+    groups: dict[str, tuple[int, ...]] = {}
+    logs: list[int] = []
+    read: list[str] = []
+    notes: list[str] = []
+    silent: int = 0
+    """Exhibits in which no witness knew anything."""
+
+
+def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
+    """What all witnesses say of these exhibits. A witness that fails becomes a note."""
+    record = Record(notes=notes)
+    known, broken = _witnesses()
+    record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
+    for exhibit in exhibits:
+        record.read.append(exhibit.name)
+        record.logs.append(exhibit.rank)
+        spoke = False
+        for name, witness in known:
+            try:
+                said = witness.hears(exhibit)
+            except Exception as error:  # one that fails must not silence the others
+                record.notes.append(f"{exhibit.name}: witness {name} failed: {error!r}")
+                continue
+            if said is not None:
+                spoke = True
+                _add(record, said)
+        record.silent += not spoke
+    return record
+
+
+def _add(record: Record, said: Testimony) -> None:
+    record.heard += said.heard
+    record.glimpses += said.glimpses
+    record.recorded += said.recorded
+    record.groups.update({k: v for k, v in said.groups.items() if v or k not in record.groups})
+    record.notes += said.notes
+
+
+@cache
+def _witnesses() -> tuple[tuple[tuple[str, Witness], ...], tuple[Broken, ...]]:
+    loaded = list(plugins(witnesses, "WITNESS", Witness))
+    broken = tuple(p for p in loaded if isinstance(p, Broken))
+    good = tuple((p.stem, p.value) for p in loaded if not isinstance(p, Broken))
+    return tuple((n, w) for n, w in good if isinstance(w, Witness)), broken

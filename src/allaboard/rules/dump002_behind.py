@@ -1,0 +1,68 @@
+"""By the recorders, some ranks have entered a collective that others have not.
+
+## Why it matters
+The Flight Recorder numbers every collective of a group. Where the job stands still, the ranks with the
+lower number are awaited: they never entered the one that the others wait in.
+
+## What to do
+Look at what the ranks that are behind do instead: their stacks, their logs. If the dumps were taken while
+the job moved, a difference of one is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.recording import behind, described, place
+from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
+from allaboard.facts.samples import recorded, recording
+from allaboard.stacks.ranks import told
+
+
+def check(found: Recording) -> Iterator[Claim]:
+    for one in behind(found):
+        evidence = [
+            Evidence(
+                f"rank {told(one.ahead)}: number {one.first.number} is "
+                f"{described(one.first)}{place(one.first)}",
+                "Flight Recorder",
+            )
+        ]
+        for rank, last in list(one.last.items())[:3]:
+            said = (
+                "entered none of this group"
+                if last is None
+                else (f"last entered number {last.number}, {described(last)}{place(last)}")
+            )
+            evidence.append(Evidence(f"rank {rank} {said}", "Flight Recorder"))
+        many = "ranks" if len(one.ranks) > 1 else "rank"
+        yield Claim(
+            summary=f"{many} {told(one.ranks)} did not enter {one.first.op}, collective "
+            f"{one.first.number} of group {one.group}; rank {told(one.ahead)} did",
+            who=tuple(Who(index=r, rank=r) for r in one.ranks[:64]),
+            evidence=tuple(evidence),
+            fix=f"look at rank {told(one.ranks)}: its log, or py-spy dump --pid PID while it hangs",
+            certainty=Certainty.LIKELY,
+        )
+
+
+_TWO = [recorded(r, n) for r in range(3) for n in (1, 2)]
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Recording,
+    check=check,
+    fires_on={
+        "one did not come": (
+            recording(*_TWO, recorded(0, 3), recorded(2, 3)),
+            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
+        ),
+        "one entered none": (
+            recording(*(e for e in _TWO if e.rank != 1)),
+            "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; rank 0,2 did",
+        ),
+    },
+    silent_on={"all are at one number": recording(*_TWO)},
+    since="0.1",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+)

@@ -1,0 +1,65 @@
+"""By the recorders, ranks did not do the same at one number of a group.
+
+## Why it matters
+Collectives meet by their order. Where one rank calls another operation, or the same with another shape or
+type, some backends hang, some fail on an innocent rank, and some give wrong numbers and exit code 0.
+
+## What to do
+Compare the lines of code that are given: a branch on the rank, another number of batches, a tensor whose
+size depends on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.recording import described, differs, place
+from allaboard.facts import Claim, Evidence, Recording, Stage, Who
+from allaboard.facts.samples import recorded, recording
+from allaboard.stacks.ranks import told
+
+
+def check(found: Recording) -> Iterator[Claim]:
+    for one in differs(found):
+        sides = [f"rank {told(ranks)} {described(entry)}" for ranks, entry in one.sides]
+        yield Claim(
+            summary=f"collective {one.number} of group {one.group} is not the same on all: "
+            + "; ".join(sides[:3]),
+            who=tuple(Who(index=r, rank=r) for r in one.odd[:64]),
+            evidence=tuple(
+                Evidence(f"rank {told(ranks)}: {described(entry)}{place(entry)}", "Flight Recorder")
+                for ranks, entry in one.sides[:3]
+            ),
+            fix="make every rank of the group call the same collectives in one order, with tensors of "
+            "one shape and type",
+        )
+
+
+_ONE = [recorded(r, 1) for r in range(3)]
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Recording,
+    check=check,
+    fires_on={
+        "another operation": (
+            recording(*_ONE, recorded(0, 2), recorded(1, 2, "broadcast", 3), recorded(2, 2)),
+            "collective 2 of group 0 default_pg is not the same on all: rank 0,2 "
+            "all_reduce([4] Float); rank 1 broadcast([3] Float)",
+        ),
+        "another shape": (
+            recording(*_ONE, recorded(0, 2), recorded(1, 2), recorded(2, 2, size=6)),
+            "collective 2 of group 0 default_pg is not the same on all: rank 0-1 "
+            "all_reduce([4] Float); rank 2 all_reduce([6] Float)",
+        ),
+    },
+    silent_on={
+        "all the same": recording(*_ONE),
+        "a gather takes other sizes": recording(
+            *(recorded(r, 1, "gather", 4 + r) for r in range(3))
+        ),
+        "one is behind": recording(*_ONE, recorded(0, 2), recorded(2, 2)),
+    },
+    since="0.1",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+)

@@ -1,0 +1,41 @@
+"""Ranks waited in a collective until its timeout for a peer that did not come.
+
+## Why it matters
+The message is written by the victims: each names an address or nothing at all. Who does not write it
+is awaited: stopped, stuck, slow, in another collective, or gone.
+
+## What to do
+Read the log of the rank that is named here as silent, or look at it while it hangs with
+`allaboard diagnose PID...`. Started by `allaboard run`, the job says by itself who it is, and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.messages import claim
+from allaboard.facts import Claim, Heard, Stage
+from allaboard.facts.samples import heard
+
+
+def check(message: Heard) -> Iterator[Claim]:
+    if message.rule == "LOG001":
+        yield claim(message)
+
+
+_SAYS = "a rank waited 10000 ms in a collective for a peer that did not come"
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Heard,
+    check=check,
+    fires_on={
+        "the message": (
+            heard("LOG001", _SAYS, "Timed out waiting 10000ms", fix="allaboard diagnose PID..."),
+            _SAYS,
+        ),
+    },
+    silent_on={"another message": heard("NET005", _SAYS, "Timed out waiting 10000ms")},
+    since="0.1",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+)

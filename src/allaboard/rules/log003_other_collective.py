@@ -1,0 +1,47 @@
+"""Members called other collectives than their peers.
+
+## Why it matters
+Collectives are matched by their order alone. Where ranks run different code, have another number of batches
+or make their variables in another order, they meet in the wrong one: an error at best, wrong sums at worst.
+
+## What to do
+Compare what the ranks do: branches on the rank, loops over data of different length, models that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.messages import claim
+from allaboard.facts import Claim, Heard, Stage
+from allaboard.facts.samples import heard
+
+
+def check(message: Heard) -> Iterator[Claim]:
+    if message.rule == "LOG003":
+        yield claim(message)
+
+
+_SAYS = "at collective 216 members called other operations (type 0 and type 1)"
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Heard,
+    check=check,
+    fires_on={
+        "the message": (
+            heard(
+                "LOG003",
+                _SAYS,
+                "Collective instance 216 expected type 0",
+                fix="compare the workers",
+            ),
+            _SAYS,
+        ),
+    },
+    silent_on={
+        "another message": heard("NET005", _SAYS, "Collective instance 216 expected type 0")
+    },
+    since="0.1",
+    unstaged="it is read after the fact, in words taken from the frameworks' own source",
+)

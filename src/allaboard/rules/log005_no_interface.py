@@ -1,0 +1,40 @@
+"""NCCL found no network interface to use.
+
+## Why it matters
+NCCL_SOCKET_IFNAME names an interface that this host does not have, or none reaches the others.
+
+## What to do
+Compare NCCL_SOCKET_IFNAME with `ip -br address` on the host that says so; names differ between hosts. A
+leading `^` leaves interfaces out, a leading `=` means the exact name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.messages import claim
+from allaboard.facts import Claim, Heard, Stage
+from allaboard.facts.samples import heard
+
+
+def check(message: Heard) -> Iterator[Claim]:
+    if message.rule == "LOG005":
+        yield claim(message)
+
+
+_SAYS = "NCCL found no network interface to use"
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=Heard,
+    check=check,
+    fires_on={
+        "the message": (
+            heard("LOG005", _SAYS, "Bootstrap : no socket interface found", fix="ip -br address"),
+            _SAYS,
+        ),
+    },
+    silent_on={"another message": heard("NET005", _SAYS, "Bootstrap : no socket interface found")},
+    since="0.1",
+    unstaged="there is no GPU here; its messages are from NCCL's documents",
+)

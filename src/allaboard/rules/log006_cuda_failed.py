@@ -1,0 +1,40 @@
+"""CUDA failed below NCCL.
+
+## Why it matters
+NCCL reports it, but the GPU, its driver or its memory is where it happened; the peers only see a lost
+connection.
+
+## What to do
+On that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.messages import claim
+from allaboard.facts import Claim, Heard, Stage
+from allaboard.facts.samples import heard
+
+
+def check(message: Heard) -> Iterator[Claim]:
+    if message.rule == "LOG006":
+        yield claim(message)
+
+
+_SAYS = "CUDA failed below NCCL: out of memory"
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Heard,
+    check=check,
+    fires_on={
+        "the message": (
+            heard("LOG006", _SAYS, "Cuda failure 'out of memory'", fix="nvidia-smi"),
+            _SAYS,
+        ),
+    },
+    silent_on={"another message": heard("NET005", _SAYS, "Cuda failure 'out of memory'")},
+    since="0.1",
+    unstaged="there is no GPU here; its messages are from NCCL's documents",
+)

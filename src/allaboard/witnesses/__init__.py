@@ -1,0 +1,1 @@
+"""One file a witness: what frameworks, launchers and debuggers leave behind, and what it means."""

@@ -1,0 +1,90 @@
+"""NCCL's own words: its WARN lines, and INFO lines under NCCL_DEBUG=INFO.
+
+There was no GPU where this was written: every sample is from NCCL's documents and source.
+"""
+
+from __future__ import annotations
+
+from allaboard.contracts import Witness
+from allaboard.evidence.messages import Message, hear
+from allaboard.facts import Exhibit, Testimony
+
+_DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
+
+MESSAGES = (
+    Message(
+        key="Duplicate GPU detected",
+        pattern=r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+) both on CUDA device "
+        r"(?P<device>\w+)",
+        rule="LOG004",
+        says="ranks {one} and {two} use one GPU (CUDA device {device})",
+        fix="torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before init; see that no more "
+        "processes are started on a host than it has GPUs",
+        sample="node1:4242:4300 [0] init.cc:889 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 "
+        "both on CUDA device 1000",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="no socket interface found",
+        pattern=r"(?:Bootstrap|NET/Socket) : no socket interface found",
+        rule="LOG005",
+        says="NCCL found no network interface to use",
+        fix="compare NCCL_SOCKET_IFNAME with: ip -br address",
+        sample="node1:4242:4300 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="No interface found in the same subnet",
+        pattern=r"No interface found in the same subnet as remote address (?P<peer>\S+)",
+        rule="LOG005",
+        says="NCCL found no interface in the network of {peer}",
+        fix="set NCCL_SOCKET_IFNAME to the interface that reaches {peer}: ip route get {peer}",
+        proves_not="that {peer} cannot be reached by another interface",
+        sample="node1:4242:4300 [0] misc/socket.cc:210 NCCL WARN No interface found in the same subnet as "
+        "remote address 10.1.2.3<41000>",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="onnect to",
+        pattern=r"NCCL (?:WARN|INFO) [^\n]{0,80}?[Cc]onnect to (?P<peer>[\w.:]+)<(?P<port>\d+)> "
+        r"(?:failed|timed out)(?: : (?P<why>[^\n]{0,60}))?",
+        rule="JOIN004",
+        says="NCCL could not connect to {peer}, port {port}",
+        fix="every rank must reach every other on all ports above 1024: nc -vz {peer} {port}; "
+        "NCCL_SOCKET_IFNAME chooses the interface",
+        proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        sample="node1:4242:4300 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to "
+        "10.1.2.3<41000> failed : Connection refused",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="onnection closed by remote peer",
+        pattern=r"[Cc]onnection closed by remote peer (?P<peer>[\w.:-]+)<(?P<port>\d+)>",
+        rule="EXIT005",
+        says="the peer at {peer}:{port} went away in the middle of a collective",
+        fix="read the log of the rank on {peer} first: the one that does not write this",
+        proves_not="that it began there: it may itself have ended because of another",
+        awaits=True,
+        sample="node1:4242:4300 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by "
+        "remote peer node2.local<41000>",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="Cuda failure",
+        pattern=r"NCCL WARN Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
+        rule="LOG006",
+        says="CUDA failed below NCCL: {what}",
+        fix="on that host: nvidia-smi; dmesg -T | grep -i xid",
+        proves_not="that NCCL or the network is at fault",
+        sample="node1:4242:4300 [0] enqueue.cc:90 NCCL WARN Cuda failure 'out of memory'",
+        source=_DOCUMENT,
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=heard) if heard else None
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,117 @@
+"""PyTorch's own words: c10d's stores, the watchdog of NCCL's process group."""
+
+from __future__ import annotations
+
+from allaboard.contracts import Witness
+from allaboard.evidence.messages import Message, hear
+from allaboard.facts import Exhibit, Testimony
+
+_RECORDED = "recorded, PyTorch 2.13.0 with gloo"
+_DOCUMENT = "from the source of PyTorch's ProcessGroupNCCL, not recorded: it needs GPUs"
+
+MESSAGES = (
+    Message(
+        key="clients joined",
+        pattern=r"waiting for clients\. (?P<here>\d+)/(?P<size>\d+) clients joined",
+        rule="JOIN001",
+        says="the store of rank 0 counted {here} of {size} members before its timeout",
+        fix="see which of the {size} ranks has no log, or never reached init_process_group",
+        proves_not="which one: the store counts connections, it knows no ranks; a late one counts "
+        "as absent",
+        sample="torch.distributed.DistStoreError: Timed out after 11 seconds waiting for clients. "
+        "2/3 clients joined.",
+        source=_RECORDED,
+    ),
+    Message(
+        key="wait timeout after",
+        pattern=r"wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>\S+)",
+        rule="JOIN004",
+        says="a rank waited {ms} ms in init for what another was to write ({keys})",
+        fix="see which rank has no log, or never reached init_process_group",
+        proves_not="that the rank at the end of the key is missing: /default_pg/0//cpu//0/0 is waited "
+        "for by all, whoever is absent",
+        sample="torch.distributed.DistStoreError: wait timeout after 10000ms, keys: "
+        "/default_pg/0//cpu//0/0",
+        source=_RECORDED,
+    ),
+    Message(
+        key="client socket has timed out",
+        pattern=r"client socket has timed out after (?P<ms>\d+)ms while trying to connect to "
+        r"\((?P<host>[^,)]+), (?P<port>\d+)\)",
+        rule="JOIN007",
+        says="nobody answered at {host}:{port}, where rank 0 is to be met",
+        fix="start rank 0; if it runs, compare its MASTER_ADDR and MASTER_PORT with {host}:{port}, "
+        "and try from here: nc -vz {host} {port}",
+        proves_not="that rank 0 is missing: a wrong address and a firewall look the same",
+        sample="[E1121 12:29:16.169128272 socket.cpp:1028] [c10d] The client socket has timed out "
+        "after 10000ms while trying to connect to (127.0.0.1, 39499).",
+        source=_RECORDED,
+    ),
+    Message(
+        key="EADDRINUSE",
+        pattern=r"failed to listen on any local network address\. port: (?P<port>\d+).*?EADDRINUSE",
+        rule="NET005",
+        says="port {port} was taken when rank 0 wanted to listen there",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it; then another MASTER_PORT, or end that one",
+        proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
+        sample="torch.distributed.DistNetworkError: The server socket has failed to listen on any "
+        "local network address. port: 29777, useIpv6: false, code: -98, name: EADDRINUSE, message: "
+        "address already in use",
+        source=_RECORDED,
+    ),
+    Message(
+        key="cannot be retrieved",
+        pattern=r"The IPv[46] network addresses of \((?P<host>[^,)]+), (?P<port>\d+)\) cannot be "
+        r"retrieved",
+        rule="NET001",
+        says="the name {host} of the meeting place does not resolve",
+        fix="getent hosts {host}   # on this host; then mend MASTER_ADDR, the name service or /etc/hosts",
+        sample="[W1121 12:29:11.541042612 socket.cpp:752] [c10d] The IPv4 network addresses of "
+        "(no-such-host, 39499) cannot be retrieved (gai error: -2 - Name or service not known).",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    Message(
+        key="Watchdog caught collective operation timeout",
+        pattern=r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), "
+        r"OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<ms>\d+)",
+        rule="LOG001",
+        says="a rank waited {ms} ms in {op}, collective {number}, for a peer that did not come",
+        fix="compare the ranks' collectives: allaboard diagnose on the folder of "
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE; the rank with the lowest number is the one to look at",
+        proves_not="which peer: the rank whose watchdog speaks is a victim",
+        awaits=True,
+        sample="[rank2]:[E1121 12:29:11.541042612 ProcessGroupNCCL.cpp:632] [Rank 2] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=133, OpType=ALLREDUCE, NumelIn=1024, "
+        "NumelOut=1024, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="failed to pass monitoredBarrier",
+        pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
+        rule="LOG001",
+        says="rank {rank} did not come to the monitored barrier",
+        fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
+        sample="RuntimeError: Rank 0 in timeout: Ranks 1 failed to pass monitoredBarrier in 5000 ms",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    Message(
+        key="Detected mismatch between collectives on ranks",
+        pattern=r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running "
+        r"collective: (?P<what>[^\n]{0,200})",
+        rule="LOG003",
+        says="rank {rank} runs another collective than its peers",
+        fix="compare the lines of the ranks' code: every rank must call the same collectives in one order",
+        proves_not="which side is right",
+        sample="RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running "
+        "collective: CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[4])",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=heard) if heard else None
+
+
+WITNESS = Witness(hears=hears)

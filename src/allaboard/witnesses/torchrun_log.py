@@ -1,0 +1,59 @@
+"""torchrun's summary of the workers that failed. What it calls the root cause is the first that it
+saw: where a rank left with exit code 0, it names an innocent one."""
+
+from __future__ import annotations
+
+import re
+import signal
+from datetime import UTC, datetime
+
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Exit, Glimpse, Place, Testimony
+
+_FAILURE = re.compile(
+    r"\n\[\d+\]:\n  time      : (?P<time>\S+)\n  host      : (?P<host>\S+)\n"
+    r"  rank      : (?P<rank>\d+) \(local_rank: \d+\)\n"
+    r"  exitcode  : (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
+)
+_ENDED = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
+MOST = 100_000
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    text = exhibit.text
+    if "Root Cause (first observed failure)" not in text:
+        return None
+    ended = {int(m[1]): m[2] for m in _ENDED.finditer(text)}
+    glimpses = []
+    for match, _ in zip(_FAILURE.finditer(text), range(MOST), strict=False):
+        code, pid = int(match["code"]), int(match["pid"])
+        line = text.count("\n", 0, match.start()) + 2
+        killed = -code if code < 0 else None
+        end = Exit(
+            at=_at(match["time"]),
+            code=code if killed is None else None,
+            signal=killed,
+            ours=killed is not None and ended.get(pid) == _name(killed),
+        )
+        place = Place(file=exhibit.name, line=0 if exhibit.cut else line)
+        glimpses.append(
+            Glimpse(origin=place, rank=int(match["rank"]), pid=pid, host=match["host"], exit=end)
+        )
+    return Testimony(glimpses=tuple(glimpses)) if glimpses else None
+
+
+def _at(text: str) -> float:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+WITNESS = Witness(hears=hears)
