@@ -70,5 +70,5 @@ RULE = Rule(
         "alive in its own code": gathering(held(0), held(1), coming(2), now=500.0),
     },
     since="0.1",
-    drill=("never-comes",),
+    drill=("never-comes", "host-never-starts"),
 )

@@ -40,16 +40,8 @@ class Ssh:
         folder = bed.folder / "ssh"
         folder.mkdir(mode=0o700)
         for name in ("host", "client"):
-            words = [
-                program("ssh-keygen"),
-                "-q",
-                "-t",
-                "ed25519",
-                "-N",
-                "",
-                "-f",
-                str(folder / name),
-            ]
+            file = ["-f", str(folder / name)]
+            words = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", *file]
             subprocess.run(words, check=True)
         key = " ".join((folder / "host.pub").read_text().split()[:2])
         known = "".join(f"{h},{bed.addresses[h]} {key}\n" for h in bed.hosts)
