@@ -50,19 +50,17 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--timeout",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         help="how long a member that was never heard of is waited for (60); given where others "
         "start the members, it ends the job instead of only telling",
     )
     add(
         "--timeout-hard",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         help="the same for one that is alive and does not come (no bound)",
     )
-    add(
-        "--grace", metavar="S", default=30.0, type=_seconds, help="between SIGTERM and SIGKILL (30)"
-    )
+    add("--grace", metavar="S", default=30.0, type=seconds, help="between SIGTERM and SIGKILL (30)")
     add(
         "--observe", action="store_true", help="only watch: hold nobody, signal nobody, end nothing"
     )
@@ -71,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
         "--hang-after",
         metavar="S",
         default=600.0,
-        type=_seconds,
+        type=seconds,
         help="with stop: how long without progress where no cause is certain (600)",
     )
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
@@ -111,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser().parse_args(options)
     try:
         return _run(given, words, dashes)
-    except _Refused as error:
+    except Refused as error:
         sys.stderr.write(f"allaboard run: {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -137,7 +135,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
         size=size,
         given=given.n is not None or bool(roles[0]),
         gate=_gate(given, joined is not None, bool(roles[0])),
-        run_dir=_run_dir(given.run_dir, job),
+        run_dir=run_folder(given.run_dir, job),
         job=job,
         extra=variables,
         tasks=roles[0],
@@ -166,8 +164,8 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
             verbose=given.verbose,
             joined=joined,
             strict=given.timeout is not None,
-            secret=_secret(given.secret_file),
-            coordinator=_coordinator(given.coordinator),
+            secret=secret(given.secret_file),
+            coordinator=coordinator(given.coordinator),
             subject=Subject(
                 script=_script(words, given.module, dashes),
                 variables={**os.environ, **variables} if joined is not None else {},
@@ -176,11 +174,11 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     )
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """What the user asked cannot be done; the message says why and what to type."""
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -212,7 +210,7 @@ def _gate(given: argparse.Namespace, joined: bool, roles: bool) -> str:
     return "all" if given.n is not None or roles else "cluster" if joined else "local"
 
 
-def _secret(file: Path | None) -> bytes:
+def secret(file: Path | None) -> bytes:
     """From the file, else from ALLABOARD_SECRET; empty where there is none."""
     if file is None:
         return os.environ.get("ALLABOARD_SECRET", "").encode()
@@ -225,7 +223,7 @@ def _secret(file: Path | None) -> bytes:
     return text
 
 
-def _coordinator(address: str) -> str:
+def coordinator(address: str) -> str:
     host, _, port = address.rpartition(":")
     if address and not (host and port.isdigit() and 0 < int(port) < 65536):
         _usage(f"--coordinator {address}: wants HOST:PORT, e.g. --coordinator node0:29400")
@@ -324,7 +322,7 @@ def _variables(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _run_dir(wanted: Path | None, job: str) -> Path:
+def run_folder(wanted: Path | None, job: str) -> Path:
     """The folder of this run: what the user named, else .allaboard/JOB here, else a temporary one."""
     import tempfile
 
@@ -355,4 +353,4 @@ def _run_dir(wanted: Path | None, job: str) -> Path:
 
 
 def _usage(message: str) -> NoReturn:
-    raise _Refused(message)
+    raise Refused(message)

@@ -44,7 +44,7 @@ from allaboard.facts import Finding, Outcome, Phase, Stage
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
-from allaboard.report.assemble import assemble, exit_code
+from allaboard.report.assemble import assemble
 from allaboard.report.stacks import verbose_lines
 from allaboard.report.text import finding_lines, progress, summary_lines
 
@@ -194,6 +194,8 @@ class Agent:
     def _answers(self, events: list[Event]) -> list[Event]:
         """What a member runs with, once it stands at the door."""
         found: list[Event] = []
+        if self.party is not None and not self.party.facts:
+            return found  # what is known of this host belongs to it
         for event in events:
             if not isinstance(event, Seen) or event.box is None or event.pid in self.answered:
                 continue
@@ -316,17 +318,18 @@ class Agent:
         if self.workers.failed_to_start and outcome is Outcome.COMPLETED:
             outcome, reason = Outcome.FAILED, "a worker could not be started"
         plan = self.launch.plan
+        findings = self.job.ledger.findings + self.read
         report = assemble(
             job=plan.job,
             command=tuple(plan.command),
             outcome=outcome,
             reason=reason,
-            code=exit_code(outcome, self.job.interrupted),
+            code=self.options.code(outcome, findings, self.job.interrupted),
             started=self.clock.utc(self.launch.at),
             seconds=now - self.launch.at,
             run_dir=str(plan.run_dir),
             view=self.job.view(now),
-            findings=self.job.ledger.findings + self.read,
+            findings=findings,
             notes=tuple(self.notes),
         )
         self.journal.report(report, self.options.report)
@@ -354,6 +357,7 @@ def _settings(launch: Launch, options: Options) -> Settings:
             observe=options.observe,
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,
+            stop_on_error=options.stop_on_error,
             ends_survivors=not options.wrapped and options.joined is None,
             only_reports=options.joined is not None and not options.strict,
         ),

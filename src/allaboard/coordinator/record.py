@@ -42,6 +42,7 @@ class Record:
         self.shares = Shares()
         self.exit: Exit | None = None
         self.facts: dict[str, str] = {}
+        self.unanswered: tuple[str, ...] = ()
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
@@ -58,6 +59,7 @@ class Record:
             self.moved_at = seen.at
             self.looks.clear()
         self.candidate = seen.candidate
+        self.unanswered = seen.unanswered
         if seen.rank >= 0:
             self.rank = seen.rank
         return moved
@@ -142,6 +144,7 @@ class Record:
             exit=self.exit,
             key=self.pid,
             facts=self.facts,
+            unanswered=self.unanswered,
         )
 
     def _cpu(self) -> float:

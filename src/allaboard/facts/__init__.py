@@ -38,6 +38,7 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
+from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
@@ -57,6 +58,7 @@ __all__ = [
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
+    "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
     "Branch",
@@ -99,6 +101,8 @@ __all__ = [
     "Pasted",
     "Phase",
     "Place",
+    "Preflight",
+    "PreflightMember",
     "Problem",
     "Raised",
     "Recorded",
