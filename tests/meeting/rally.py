@@ -26,7 +26,7 @@ from allaboard.facts import Answer, Declared, Finding, Link, Phase
 from allaboard.meeting import wire
 from allaboard.meeting.dial import dial
 from allaboard.meeting.member import Identity, enter
-from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese
+from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
 
 SECRET = b"s3cret"
 
@@ -108,15 +108,14 @@ class Rally:
                 writer.write(wire.frame(Tried(links=_links(f"h{rank}", word.targets))))
             elif isinstance(word, Release):
                 writer.write(wire.frame(Released()))
-            elif isinstance(word, Orders):
-                if any(isinstance(c, LetThrough) for c in word.commands):
-                    self.through.add(rank)
-                    writer.close()
-                    return
+            elif _opens(word):
+                self.through.add(rank)
+                writer.close()
+                return
 
     async def come_and_go(self, rank: int) -> None:
         """A host comes aboard, and its stream breaks."""
-        reader, writer = await self._aboard(rank)
+        _, writer = await self._aboard(rank)
         while not any(r.rank == rank for r in self.job.records.values()):
             await asyncio.sleep(0.01)
         writer.transport.abort()
@@ -155,6 +154,10 @@ class Rally:
         while not self.told(rule) and time.monotonic() < end:
             await asyncio.sleep(0.02)
         return self.told(rule)
+
+
+def _opens(word: Word) -> bool:
+    return isinstance(word, Orders) and any(isinstance(c, LetThrough) for c in word.commands)
 
 
 def _works(command: TryLinks) -> Event:

@@ -8,9 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import hand_over
+import pytest
 
 LONG = pytest.mark.long  # half a minute each
 

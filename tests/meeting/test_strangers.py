@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-
 import strangers
-from allaboard.meeting.member import Identity
 from rally import SECRET, Rally
+
+from allaboard.meeting.member import Identity
 
 Stranger = Callable[[int, str], Coroutine[Any, Any, None]]
 OTHER = "a program that speaks another protocol"
