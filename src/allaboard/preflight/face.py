@@ -8,7 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from allaboard.launching import Refused, coordinator, run_folder, seconds, secret
+from allaboard.launching.options import seconds
+from allaboard.launching.refusal import Refused
+from allaboard.launching.run_folder import run_dir
+from allaboard.launching.values import coordinator, secret
 
 FORMATS = ("text", "json", "html")
 BOUND = 30.0
@@ -117,7 +120,7 @@ def _run(given: argparse.Namespace) -> int:
         size=1,
         given=False,
         gate="cluster",
-        run_dir=run_folder(given.run_dir, job),
+        run_dir=run_dir(given.run_dir, job),
         job=job,
         extra=variables,
     )

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import IO
 
-from allaboard.launching import Refused
+from allaboard.launching.refusal import Refused
 from allaboard.preflight.task import PORT
 
 UNREACHED = 255
