@@ -56,6 +56,8 @@ class Deeds:
         self._ending = ending
         self._voice = voice
         self._wake = wake
+        joined = options.joined
+        self._aside = options.attached and joined is not None and joined.rank > 0
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._looking: asyncio.Task[None] | None = None
@@ -76,7 +78,7 @@ class Deeds:
                     box.beat(now, command.round)
             case Note():
                 self._launch.release_ports()
-                self._voice.say(command.text)
+                self._voice.say(command.text, aloud=not self._aside)
             case Announce():
                 self.announce(now, command.finding)
             case Look():

@@ -20,7 +20,9 @@ class Options:
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
     ``coordinator`` is where the agents meet, where the user wants another place than the job's own.
-    ``stop_on_error``: it is a rehearsal; ``code``: the exit code for an outcome, the findings, and the
+    ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that goes on
+    without us, so that only what is wrong is said, and the course of things by rank 0; ``code``: the
+    exit code for an outcome, the findings, and the
     signal that interrupted (0: none).
     """
 
@@ -31,6 +33,9 @@ class Options:
     stop_on_hang: bool = False
     hang_after: float = 600.0
     stop_on_error: bool = False
+    patience: float = 0.0
+    init_within: float | None = None
+    attached: bool = False
     report: Path | None = None
     wrapped: bool = False
     verbose: bool = False
