@@ -11,6 +11,7 @@ from collections import Counter
 import msgspec
 
 from allaboard.facts import GroupState, JobView, Member, Signature
+from allaboard.facts.once import once
 
 Key = tuple[str, int]
 MANY = 64
@@ -45,6 +46,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return self.usual or next(s for _, s in self.calls if s.required != self.other.required)
 
 
+@once
 def split(view: JobView) -> dict[Key, int]:
     """The groups in which digests differ, each with a number at which they do."""
     seen: dict[tuple[Key, int], int] = {}
@@ -78,6 +80,7 @@ def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
     return asked
 
 
+@once
 def differences(view: JobView) -> tuple[Difference, ...]:
     """Every group whose ranks are known to differ, with its first difference."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)

@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.pasted import pasted
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -23,7 +24,6 @@ from allaboard.facts import (
     Severity,
     Stage,
     Who,
-    facts_of,
 )
 
 _MOST = 10_000
@@ -49,37 +49,44 @@ def check(facts: Pasted) -> Iterator[Claim]:
     origin = wanted[missing[0]]
     first = dict(facts.specs)[origin]
     where = next((v.origin.place for j, i, v in first.tasks() if (j, i) == missing[0]), None)
+    size = first.values.get("world_size")
+    if where is None and size is not None:
+        where = size.origin.place
     yield Claim(
         summary=f"{names} {'has' if len(missing) == 1 else 'have'} no configuration among the "
         f"{len(facts.specs)} given",
         who=tuple(Who(job=job if job != "rank" else "worker", index=i) for job, i in missing[:5]),
         evidence=(Evidence(f"{len(wanted)} members awaited", origin),),
-        fix=f"allaboard spec --as tf_config {shlex.quote(origin)}   "
-        f"# then set the index to {missing[0][1]}",
+        fix=_fix(missing[0], origin),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=where,
     )
 
 
-def _pasted(*indices: int) -> Pasted:
-    cluster = {"worker": ["a:1", "b:1", "c:1", "d:1"]}
-    return Pasted(
-        specs=tuple(
-            (f"node{i}.json", facts_of(cluster=cluster, task=("worker", index)).spec)
-            for i, index in enumerate(indices)
-        )
-    )
+def _fix(missing: tuple[str, int], origin: str) -> str:
+    job, index = missing
+    if job == "rank":
+        return f"start one more: RANK={index}, and the others' WORLD_SIZE, MASTER_ADDR, MASTER_PORT"
+    return f"allaboard spec --as tf_config {shlex.quote(origin)}   # then set the index to {index}"
 
+
+_WORKERS = ["a:1", "b:1", "c:1", "d:1"]
 
 RULE = Rule(
     stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
-        "worker 2": (_pasted(0, 1, 3), "worker 2 has no configuration among the 3 given"),
+        "worker 2": (
+            pasted([_WORKERS] * 3, (0, 1, 3)),
+            "worker 2 has no configuration among the 3 given",
+        ),
     },
-    silent_on={"all": _pasted(0, 1, 2, 3), "a sample": _pasted(0, 1)},
+    silent_on={
+        "all": pasted([_WORKERS] * 4, (0, 1, 2, 3)),
+        "a sample": pasted([_WORKERS] * 2, (0, 1)),
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )
