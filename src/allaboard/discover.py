@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,18 @@ def plugins(
         if prefixes and not entry.name.startswith(prefixes):
             continue
         yield _load(entry.module, entry.name, attribute, kind)
+
+
+def by_name(room: ModuleType, attribute: str, kind: type[T]) -> dict[str, T]:
+    """Every plug-in of a room whose files are ours, by its name as a person types it. Raises
+    TypeError where a file of the room is none."""
+    found: dict[str, T] = {}
+    for plugin in plugins(room, attribute, kind):
+        if isinstance(plugin, Broken):
+            raise TypeError(plugin.why)
+        assert isinstance(plugin.value, kind)
+        found[plugin.stem.replace("_", "-")] = plugin.value
+    return found
 
 
 def _load(module_name: str, stem: str, attribute: str, kind: type) -> Plugin | Broken:

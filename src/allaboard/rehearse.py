@@ -17,7 +17,7 @@ import msgspec
 from allaboard import drills
 from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import Drill
-from allaboard.discover import Broken, plugins
+from allaboard.discover import by_name
 from allaboard.facts import Finding, Stage
 from allaboard.launch.local import python
 
@@ -58,13 +58,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def all_drills() -> dict[str, Drill]:
     """Every drill by its name. Raises TypeError where a file of the room is none."""
-    found: dict[str, Drill] = {}
-    for plugin in plugins(drills, "DRILL", Drill):
-        if isinstance(plugin, Broken):
-            raise TypeError(plugin.why)
-        assert isinstance(plugin.value, Drill)
-        found[plugin.stem.replace("_", "-")] = plugin.value
-    return found
+    return by_name(drills, "DRILL", Drill)
 
 
 def lacks(drill: Drill) -> str:

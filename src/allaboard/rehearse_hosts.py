@@ -17,7 +17,7 @@ import msgspec
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import MEETING_PORT, HostDrill
-from allaboard.discover import Broken, plugins
+from allaboard.discover import by_name
 from allaboard.drills import hosts as room
 from allaboard.facts import Finding, Phase, Stage, Who
 from allaboard.launch.local import python
@@ -35,13 +35,7 @@ CLUSTER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TF_CONFIG", "JAX_", "
 @cache
 def all_host_drills() -> dict[str, HostDrill]:
     """Every host drill by its name. Raises TypeError where a file of the room is none."""
-    found: dict[str, HostDrill] = {}
-    for plugin in plugins(room, "DRILL", HostDrill):
-        if isinstance(plugin, Broken):
-            raise TypeError(plugin.why)
-        assert isinstance(plugin.value, HostDrill)
-        found[plugin.stem.replace("_", "-")] = plugin.value
-    return found
+    return by_name(room, "DRILL", HostDrill)
 
 
 def lacks(drill: HostDrill) -> str:

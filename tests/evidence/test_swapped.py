@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.evidence.once import once
+from allaboard.evidence.remembered import remembered
 from allaboard.evidence.swapped import APART, swaps, wanted_paths
 from allaboard.facts import JobView, Member, Signature
 from allaboard.facts.samples import called, job, signature
@@ -83,7 +83,7 @@ def test_the_same_places_ask_for_nothing() -> None:
 def test_what_was_asked_is_remembered_and_no_more() -> None:
     asked: list[object] = []
 
-    @once(keep=2)
+    @remembered(keep=2)
     def told(*facts: object) -> int:
         asked.append(facts)
         return len(asked)

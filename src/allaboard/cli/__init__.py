@@ -13,7 +13,7 @@ def main() -> None:
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
     # These two are done in less time than it takes to build the application for the others.
     if asked == "run":
-        from allaboard.launching import main as run
+        from allaboard.launching.main import main as run
 
         sys.exit(run(sys.argv[2:]))
     if asked == "check":

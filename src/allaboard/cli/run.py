@@ -19,6 +19,6 @@ SETTINGS = {
 
 def command(context: typer.Context) -> None:
     """Start a training job, see who is there, watch it, and say what is wrong while it is wrong."""
-    from allaboard.launching import main
+    from allaboard.launching.main import main
 
     raise typer.Exit(main(context.args))

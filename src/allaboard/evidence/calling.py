@@ -28,6 +28,11 @@ class Attempt(NamedTuple):
         )
 
     @property
+    def numeric(self) -> str:
+        """The address that the name led to; the name where none is known."""
+        return self.call.met.rpartition(":")[0] or self.name
+
+    @property
     def port(self) -> str:
         return self.call.address.rpartition(":")[2]
 
@@ -46,6 +51,12 @@ def attempt(view: JobView, *answers: Answer) -> Attempt | None:
         return None
     member = min(waiting, key=lambda m: m.phase_since)
     return Attempt(member, call, view.now - max(member.phase_since, view.launched_at))
+
+
+def overdue(view: JobView, answer: Answer) -> Attempt | None:
+    """An `attempt` that has gone on for as long as the roll call may take."""
+    tried = attempt(view, answer)
+    return tried if tried is not None and tried.waited >= view.timeout else None
 
 
 def calling(answer: Answer, waited: float = 61.0, said: str = "", **changes: object) -> JobView:

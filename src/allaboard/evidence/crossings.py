@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from allaboard.facts import Answer, JobView, Link, Member, Who
 from allaboard.facts.samples import declared, gathering, held
+from allaboard.rollcall.roll import SETTLE, Roll, roll_calls
 
 CONNECTS = (
     Answer.REFUSED, Answer.SILENT, Answer.UNREACHABLE, Answer.NO_NAME, Answer.CLOSED, Answer.MUTE,
@@ -64,6 +65,14 @@ def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
 
 def _count(around: list[Link], left: list[Link]) -> int:
     return sum(1 for k in around if k in left and k.target)
+
+
+def heard_by_all(view: JobView) -> Iterator[tuple[Roll, Member]]:
+    """Members of roll calls whose findings reach everybody: all are here, or no more come for now.
+    Who comes after that would not be told."""
+    for roll in roll_calls(view) if view.leads else ():
+        if not roll.missing or view.now - roll.last_arrival >= SETTLE:
+            yield from ((roll, member) for member in roll.held)
 
 
 def on(view: JobView, *hosts: str) -> tuple[Who, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 from allaboard.evidence.order import Difference, Key, differences
 from allaboard.facts import Claim, Evidence, JobView, Member, Signature
+from allaboard.facts.samples import called, job, signature, stalled
 
 
 class Kind(StrEnum):
@@ -35,6 +36,30 @@ def kind(found: Difference) -> Kind:
 def differing(view: JobView, wanted: Kind) -> Iterator[Difference]:
     """Every difference of this kind that no rank still on its way can change."""
     return (d for d in differences(view) if d.complete and kind(d) is wanted)
+
+
+def passed(
+    view: JobView, wanted: Kind, value: Callable[[Signature], str], fix: str, *, noun: str = ""
+) -> Iterator[Claim]:
+    """A claim for each call to which some ranks passed another ``value`` ("int32") than the others;
+    ``noun`` follows the value of the odd ones ("6 elements")."""
+    for found in differing(view, wanted):
+        odd = f"passed {value(found.other)}{noun}"
+        yield claim(view, found, odd, value(found.expected), fix)
+
+
+def one_of_three(usual: Signature, odd: Signature) -> JobView:
+    """A view for rules' examples: the middle one of three ranks called ``odd``."""
+    return job(called(0, usual), called(1, odd), called(2, usual))
+
+
+def agreeing(usual: Signature, odd: Signature) -> Mapping[str, JobView]:
+    """Views for rules' examples in which this difference is not there, or not yet known."""
+    return {
+        "the same": stalled(*(called(r, usual) for r in range(3))),
+        "another operation": one_of_three(usual, signature("barrier", dtype="")),
+        "one is behind": job(called(0, usual, odd), called(1, usual), called(2, usual, odd)),
+    }
 
 
 def claim(view: JobView, found: Difference, did: str, others: str, fix: str) -> Claim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -163,6 +163,16 @@ def together(heard: Iterable[Heard], logs: Iterable[int]) -> tuple[Heard, ...]:
 
 def _with(one: Heard, speakers: tuple[Speaker, ...], silent: tuple[int, ...] = ()) -> Heard:
     return msgspec.structs.replace(one, speakers=speakers, silent=silent)
+
+
+def told(code: str) -> Callable[[Heard], Iterator[Claim]]:
+    """The check of a rule that is a known message: it tells what the message means."""
+
+    def check(message: Heard) -> Iterator[Claim]:
+        if message.rule == code:
+            yield claim(message)
+
+    return check
 
 
 def claim(heard: Heard) -> Claim:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from allaboard.evidence.once import once
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
+from allaboard.facts.once import once
 
 Key = tuple[str, int]
 MANY = 64
@@ -47,13 +47,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return self.usual or next(s for _, s in self.calls if s.required != self.other.required)
 
 
-@once()
+@once
 def split(view: JobView) -> dict[Key, int]:
     """The groups in which digests differ, each with a number at which they do."""
     return _split(view, lambda state: state.marks)
 
 
-@once()
+@once
 def path_split(view: JobView) -> dict[Key, int]:
     """The groups in which the places of the calls differ, as far as the calls themselves do not."""
     calls = split(view)
@@ -109,6 +109,7 @@ def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
     return asked
 
 
+@once
 def differences(view: JobView) -> tuple[Difference, ...]:
     """Every group whose ranks are known to differ, with its first difference."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)

@@ -8,6 +8,7 @@ from allaboard.evidence.servers import serves
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
 from allaboard.facts import Evidence, JobView, Member
+from allaboard.facts.once import once
 
 STEPS = ("tf.function", "DDP backward")
 """Operations that compute too."""
@@ -24,6 +25,7 @@ class Stall(msgspec.Struct, frozen=True):
     elsewhere: tuple[Member, ...]
 
 
+@once
 def stall(view: JobView) -> Stall | None:
     """None while nobody stands still, or has joined, or has been looked at yet."""
     stand = standing(view)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.evidence.once import once
 from allaboard.evidence.order import Key, paths_of
+from allaboard.evidence.remembered import remembered
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
 
 APART = 8
@@ -89,7 +89,7 @@ class _Judged(msgspec.Struct, frozen=True):
     fresh: bool
 
 
-@once(keep=8)
+@remembered(keep=8)
 def _judged(*traces: Traced) -> _Judged:
     window = _Window(traces)
     apart = [n for n, row in window.rows.items() if len(set(row)) > 1]

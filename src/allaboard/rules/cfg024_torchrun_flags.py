@@ -16,18 +16,17 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import (
-    Certainty,
     Claim,
     ConfigFacts,
     Evidence,
     Origin,
     PartialSpec,
     Problem,
-    Severity,
     Stage,
     Value,
     facts_of,
 )
+from allaboard.spec import likely
 
 _C10D = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500"
 
@@ -52,7 +51,7 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     if nodes is None or fewest is None or fewest < 2:
         return
     if "standalone" in part.values:
-        yield _claim(
+        yield likely(
             f"--standalone with {fewest} nodes: each node trains alone",
             (nodes, part.values["standalone"]),
             f"torchrun --nnodes={nodes.text} {_C10D} …   # without --standalone",
@@ -64,29 +63,18 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     if facts.kind == "environment":
         return
     if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
-        yield _claim(
+        yield likely(
             f"{fewest} nodes and no address to meet at: each node waits at its own 127.0.0.1",
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …",
         )
         return
     if static and "node_rank" not in part.values:
-        yield _claim(
+        yield likely(
             f"{fewest} nodes by a static rendezvous and no --node-rank: every node is node 0",
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …   # or --node-rank=0, 1, … by hand",
         )
-
-
-def _claim(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
-    return Claim(
-        summary=summary,
-        evidence=tuple(v.evidence for v in values),
-        fix=fix,
-        severity=Severity.ERROR,
-        certainty=Certainty.LIKELY,
-        where=values[0].origin.place,
-    )
 
 
 def _flags(kind: str = "shell", **values: str) -> ConfigFacts:

@@ -24,11 +24,11 @@ from allaboard.facts import (
     Origin,
     PartialSpec,
     Problem,
-    Severity,
     Stage,
     Value,
     facts_of,
 )
+from allaboard.spec import likely
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
@@ -68,7 +68,7 @@ def _step(step: PartialSpec, held: tuple[int, Value]) -> Iterator[Claim]:
     asked = _nodes(step)
     if asked is not None and asked[0] > held[0]:
         name = asked[1].origin.flag
-        yield _claim(
+        yield likely(
             f"srun asks for {asked[0]} nodes, and the allocation has {held[0]}: srun refuses",
             (asked[1], held[1]),
             f"{name} {held[0]}" if len(name) == 2 else f"{name}={held[0]}",
@@ -82,7 +82,7 @@ def _launcher(
     asked = _nodes(launcher)
     if asked is not None and asked[0] > there[0]:
         flag = asked[1].origin.flag or name
-        yield _claim(
+        yield likely(
             f"{name} waits for {asked[0]} nodes, and {there[0]} "
             f"{'is' if there[0] == 1 else 'are'} there",
             (asked[1], there[1]),
@@ -90,23 +90,12 @@ def _launcher(
         )
     alone = value is None or value.text == "1"
     if name == "torchrun" and alone and by_srun and there[0] > 1:
-        yield _claim(
+        yield likely(
             f"torchrun is started on {there[0]} nodes and told of one: each of them trains alone",
             (*((value,) if value is not None else ()), there[1]),
             "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
             "--rdzv-endpoint=FIRST-HOST:29500 …",
         )
-
-
-def _claim(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
-    return Claim(
-        summary=summary,
-        evidence=tuple(v.evidence for v in values),
-        fix=fix,
-        severity=Severity.ERROR,
-        certainty=Certainty.LIKELY,
-        where=values[0].origin.place,
-    )
 
 
 def _facts(allocation: str, step: dict[str, str] | None = None, **launcher: str) -> ConfigFacts:

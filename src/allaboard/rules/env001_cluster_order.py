@@ -11,26 +11,25 @@ Copy the majority's list to the member named; it differs in the order alone.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage, facts_of
+from allaboard.evidence.pasted import pasted, usual
+from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
 from allaboard.formats.address import canonical
 from allaboard.spec import own
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    lists = {name: _list(spec) for name, spec in facts.specs if spec.cluster}
-    if len(lists) < 2:
+    compared = usual(facts, _list)
+    if compared is None:
         return
-    usual = Counter(lists.values()).most_common(1)[0][0]
-    model = next(name for name, tasks in lists.items() if tasks == usual)
+    lists, model, most = compared
     for name, spec in facts.specs:
         tasks = lists.get(name)
-        if tasks is None or tasks == usual or sorted(tasks) != sorted(usual):
+        if tasks is None or tasks == most or sorted(tasks) != sorted(most):
             continue
-        at = next(i for i, (a, b) in enumerate(zip(tasks, usual, strict=True)) if a != b)
+        at = next(i for i, (a, b) in enumerate(zip(tasks, most, strict=True)) if a != b)
         job, index, value = sorted(spec.tasks(), key=lambda t: t[0])[at]
         right = {j: [v.text for v in t] for j, t in dict(facts.specs)[model].cluster.items()}
         yield Claim(
@@ -39,7 +38,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
             who=own(spec),
             evidence=(
                 value.evidence,
-                Evidence(f"{job} {index} is {usual[at][1]}", f"{model} and as most say"),
+                Evidence(f"{job} {index} is {most[at][1]}", f"{model} and as most say"),
             ),
             fix=f'"cluster": {json.dumps(right)[:2000]}',
             where=value.origin.place,
@@ -52,28 +51,19 @@ def _list(spec: ClusterSpec) -> tuple[tuple[str, str], ...]:
     ))  # fmt: skip
 
 
-def _pasted(*lists: list[str]) -> Pasted:
-    return Pasted(
-        specs=tuple(
-            (f"node{i}.json", facts_of(cluster={"worker": tasks}, task=("worker", i)).spec)
-            for i, tasks in enumerate(lists)
-        )
-    )
-
-
 RULE = Rule(
     stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
         "one of three": (
-            _pasted(["a:1", "b:1", "c:1"], ["a:1", "b:1", "c:1"], ["a:1", "c:1", "b:1"]),
+            pasted([["a:1", "b:1", "c:1"], ["a:1", "b:1", "c:1"], ["a:1", "c:1", "b:1"]]),
             "node2.json lists the same tasks in another order: its worker 1 is c:1",
         )
     },
     silent_on={
-        "the same": _pasted(["a:1", "b:1"], ["a:1", "b:1"]),
-        "other members, not another order": _pasted(["a:1", "b:1"], ["a:1", "c:1"]),
+        "the same": pasted([["a:1", "b:1"], ["a:1", "b:1"]]),
+        "other members, not another order": pasted([["a:1", "b:1"], ["a:1", "c:1"]]),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -12,32 +12,31 @@ which of them is right.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage, facts_of
+from allaboard.evidence.pasted import pasted, usual
+from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
 from allaboard.formats.address import canonical
 from allaboard.spec import own
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    sets = {name: _set(spec) for name, spec in facts.specs if spec.cluster}
-    if len(sets) < 2:
+    compared = usual(facts, _set)
+    if compared is None:
         return
-    usual = Counter(sets.values()).most_common(1)[0][0]
-    model = next(name for name, tasks in sets.items() if tasks == usual)
+    sets, model, most = compared
     for name, spec in facts.specs:
         tasks = sets.get(name)
-        if tasks is None or tasks == usual:
+        if tasks is None or tasks == most:
             continue
-        more, fewer = sorted(tasks - usual), sorted(usual - tasks)
+        more, fewer = sorted(tasks - most), sorted(most - tasks)
         said = []
-        if len(tasks) != len(usual):
-            said.append(f"{len(tasks)} tasks, {model} {len(usual)}")
+        if len(tasks) != len(most):
+            said.append(f"{len(tasks)} tasks, {model} {len(most)}")
         else:
             said.append(f"{more[0][0]} at {more[0][1]}, {model} at {fewer[0][1]}")
-        odd = next((v for j, _, v in spec.tasks() if (j, canonical(v.text)) in tasks - usual), None)
+        odd = next((v for j, _, v in spec.tasks() if (j, canonical(v.text)) in tasks - most), None)
         value = odd or next(v for _, _, v in spec.tasks())
         observed = ", ".join(f"{j} {a}" for j, a in (more or fewer)[:3])
         yield Claim(
@@ -56,30 +55,21 @@ def _set(spec: ClusterSpec) -> frozenset[tuple[str, str]]:
     return frozenset((job, canonical(v.text)) for job, _, v in spec.tasks())
 
 
-def _pasted(*lists: list[str]) -> Pasted:
-    return Pasted(
-        specs=tuple(
-            (f"node{i}.json", facts_of(cluster={"worker": tasks}, task=("worker", i)).spec)
-            for i, tasks in enumerate(lists)
-        )
-    )
-
-
 RULE = Rule(
     stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
         "another size": (
-            _pasted(["a:1", "b:1", "c:1"], ["a:1", "b:1"], ["a:1", "b:1", "c:1"]),
+            pasted([["a:1", "b:1", "c:1"], ["a:1", "b:1"], ["a:1", "b:1", "c:1"]]),
             "node1.json lists 2 tasks, node0.json 3",
         ),
         "another address": (
-            _pasted(["a:1", "b:1"], ["a:1", "b:1"], ["a:1", "b:2"]),
+            pasted([["a:1", "b:1"], ["a:1", "b:1"], ["a:1", "b:2"]]),
             "node2.json lists worker at b:2, node0.json at b:1",
         ),
     },
-    silent_on={"the same": _pasted(["a:1", "b:1"], ["A:1", "b:1"])},
+    silent_on={"the same": pasted([["a:1", "b:1"], ["A:1", "b:1"]])},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

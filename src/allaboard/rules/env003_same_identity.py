@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, facts_of
+from allaboard.evidence.pasted import pasted
+from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -56,22 +57,19 @@ def _free(spec: ClusterSpec, job: str, known: set[tuple[str, int] | None]) -> in
     return next((i for i in range(min(count, 10_000)) if (job, i) not in known), -1)
 
 
-def _pasted(*indices: int) -> Pasted:
-    cluster = {"worker": ["a:1", "b:1", "c:1"]}
-    return Pasted(
-        specs=tuple(
-            (f"node{i}.json", facts_of(cluster=cluster, task=("worker", index)).spec)
-            for i, index in enumerate(indices)
-        )
-    )
-
+_WORKERS = ["a:1", "b:1", "c:1"]
 
 RULE = Rule(
     stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
-    fires_on={"two workers 1": (_pasted(0, 1, 1), "node1.json and node2.json are both worker 1")},
-    silent_on={"one each": _pasted(0, 1, 2)},
+    fires_on={
+        "two workers 1": (
+            pasted([_WORKERS] * 3, (0, 1, 1)),
+            "node1.json and node2.json are both worker 1",
+        )
+    },
+    silent_on={"one each": pasted([_WORKERS] * 3, (0, 1, 2))},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

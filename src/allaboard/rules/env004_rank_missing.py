@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.pasted import pasted
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -23,7 +24,6 @@ from allaboard.facts import (
     Severity,
     Stage,
     Who,
-    facts_of,
 )
 
 _MOST = 10_000
@@ -62,24 +62,22 @@ def check(facts: Pasted) -> Iterator[Claim]:
     )
 
 
-def _pasted(*indices: int) -> Pasted:
-    cluster = {"worker": ["a:1", "b:1", "c:1", "d:1"]}
-    return Pasted(
-        specs=tuple(
-            (f"node{i}.json", facts_of(cluster=cluster, task=("worker", index)).spec)
-            for i, index in enumerate(indices)
-        )
-    )
-
+_WORKERS = ["a:1", "b:1", "c:1", "d:1"]
 
 RULE = Rule(
     stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
-        "worker 2": (_pasted(0, 1, 3), "worker 2 has no configuration among the 3 given"),
+        "worker 2": (
+            pasted([_WORKERS] * 3, (0, 1, 3)),
+            "worker 2 has no configuration among the 3 given",
+        ),
     },
-    silent_on={"all": _pasted(0, 1, 2, 3), "a sample": _pasted(0, 1)},
+    silent_on={
+        "all": pasted([_WORKERS] * 4, (0, 1, 2, 3)),
+        "a sample": pasted([_WORKERS] * 2, (0, 1)),
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

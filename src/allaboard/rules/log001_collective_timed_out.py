@@ -11,24 +11,16 @@ Read the log of the rank that is named here as silent, or look at it while it ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import claim
-from allaboard.facts import Claim, Heard, Stage
+from allaboard.evidence.messages import told
+from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
-
-
-def check(message: Heard) -> Iterator[Claim]:
-    if message.rule == "LOG001":
-        yield claim(message)
-
 
 _SAYS = "a rank waited 10000 ms in a collective for a peer that did not come"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Heard,
-    check=check,
+    check=told("LOG001"),
     fires_on={
         "the message": (
             heard("LOG001", _SAYS, "Timed out waiting 10000ms", fix="allaboard diagnose PID..."),

@@ -11,24 +11,16 @@ for a disk), then at its own log and at the kernel's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import claim
-from allaboard.facts import Claim, Heard, Stage
+from allaboard.evidence.messages import told
+from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
-
-
-def check(message: Heard) -> Iterator[Claim]:
-    if message.rule == "LOG002":
-        yield claim(message)
-
 
 _SAYS = "worker 1 sent no more heartbeats"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Heard,
-    check=check,
+    check=told("LOG002"),
     fires_on={
         "the message": (
             heard(

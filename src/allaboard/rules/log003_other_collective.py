@@ -10,24 +10,16 @@ Compare what the ranks do: branches on the rank, loops over data of different le
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import claim
-from allaboard.facts import Claim, Heard, Stage
+from allaboard.evidence.messages import told
+from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
-
-
-def check(message: Heard) -> Iterator[Claim]:
-    if message.rule == "LOG003":
-        yield claim(message)
-
 
 _SAYS = "at collective 216 members called other operations (type 0 and type 1)"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Heard,
-    check=check,
+    check=told("LOG003"),
     fires_on={
         "the message": (
             heard(

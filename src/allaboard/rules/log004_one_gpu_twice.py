@@ -10,24 +10,16 @@ on a host than it has GPUs; look at CUDA_VISIBLE_DEVICES.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import claim
-from allaboard.facts import Claim, Heard, Stage
+from allaboard.evidence.messages import told
+from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
-
-
-def check(message: Heard) -> Iterator[Claim]:
-    if message.rule == "LOG004":
-        yield claim(message)
-
 
 _SAYS = "ranks 0 and 1 use one GPU (CUDA device 1000)"
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=Heard,
-    check=check,
+    check=told("LOG004"),
     fires_on={
         "the message": (
             heard(

@@ -10,24 +10,16 @@ leading `^` leaves interfaces out, a leading `=` means the exact name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import claim
-from allaboard.facts import Claim, Heard, Stage
+from allaboard.evidence.messages import told
+from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
-
-
-def check(message: Heard) -> Iterator[Claim]:
-    if message.rule == "LOG005":
-        yield claim(message)
-
 
 _SAYS = "NCCL found no network interface to use"
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=Heard,
-    check=check,
+    check=told("LOG005"),
     fires_on={
         "the message": (
             heard("LOG005", _SAYS, "Bootstrap : no socket interface found", fix="ip -br address"),

@@ -10,24 +10,16 @@ On that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import claim
-from allaboard.facts import Claim, Heard, Stage
+from allaboard.evidence.messages import told
+from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
-
-
-def check(message: Heard) -> Iterator[Claim]:
-    if message.rule == "LOG006":
-        yield claim(message)
-
 
 _SAYS = "CUDA failed below NCCL: out of memory"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Heard,
-    check=check,
+    check=told("LOG006"),
     fires_on={
         "the message": (
             heard("LOG006", _SAYS, "Cuda failure 'out of memory'", fix="nvidia-smi"),

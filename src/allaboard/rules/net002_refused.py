@@ -16,13 +16,13 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
+from allaboard.evidence.calling import calling, overdue
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.REFUSED)
-    if tried is None or tried.waited < view.timeout:
+    tried = overdue(view, Answer.REFUSED)
+    if tried is None:
         return
     lost = tried.call.shook
     what = "it was there and has gone" if lost else "nobody listens there"

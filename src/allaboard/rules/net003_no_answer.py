@@ -16,22 +16,21 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
+from allaboard.evidence.calling import calling, overdue
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.SILENT)
-    if tried is None or tried.waited < view.timeout:
+    tried = overdue(view, Answer.SILENT)
+    if tried is None:
         return
-    host = tried.member.who.host
-    numeric = tried.call.met.rpartition(":")[0] or tried.name
+    host, numeric = tried.member.who.host, shlex.quote(tried.numeric)
     yield Claim(
         summary=f"{host} gets no answer at all from {tried.call.address} where all are to meet: "
         "a firewall drops the packets, or the host is down",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {host}: ping -c1 {shlex.quote(numeric)}; nc -vz -w3 {shlex.quote(numeric)} {tried.port}"
+        fix=f"on {host}: ping -c1 {numeric}; nc -vz -w3 {numeric} {tried.port}"
         f"   # if only the ping is answered: open TCP {tried.port} between the two",
         since=tried.call.since,
     )

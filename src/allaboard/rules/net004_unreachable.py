@@ -15,21 +15,20 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
+from allaboard.evidence.calling import calling, overdue
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.UNREACHABLE)
-    if tried is None or tried.waited < view.timeout:
+    tried = overdue(view, Answer.UNREACHABLE)
+    if tried is None:
         return
     host = tried.member.who.host
-    numeric = tried.call.met.rpartition(":")[0] or tried.name
     yield Claim(
         summary=f"{host} has no way to {tried.call.address} where all are to meet: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {host}: ip route get {shlex.quote(numeric)}   # then mend the route, the interface or "
+        fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then mend the route, the interface or "
         "the address",
         since=tried.call.since,
     )

@@ -17,22 +17,16 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, on_host
+from allaboard.evidence.crossings import four, heard_by_all, on_host
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
-from allaboard.rollcall.roll import SETTLE, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view) if view.leads else ():
-        hosts = {m.who.host for m in roll.here}
-        if len(hosts) < 2 or (
-            roll.missing and view.now - roll.last_arrival < SETTLE
-        ):  # all are told
-            continue
-        for member in roll.held:
-            address = member.facts.get("data address", "")
-            if address.startswith("127.") and _by_name(member):
-                yield _claim(member, address)
+    for roll, member in heard_by_all(view):
+        address = member.facts.get("data address", "")
+        several = len({m.who.host for m in roll.here}) > 1
+        if several and address.startswith("127.") and _by_name(member):
+            yield _claim(member, address)
 
 
 def _by_name(member: Member) -> bool:

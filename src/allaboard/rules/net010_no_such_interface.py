@@ -17,30 +17,25 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, on_host
+from allaboard.evidence.crossings import four, heard_by_all, on_host
 from allaboard.facts import Claim, Evidence, JobView, Stage
-from allaboard.rollcall.roll import SETTLE, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view) if view.leads else ():
-        if roll.missing and view.now - roll.last_arrival < SETTLE:
-            continue  # who is not here yet would not be told
-        for member in roll.held:
-            origin = member.facts.get("data interface", "")
-            if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):
-                name = origin.partition("=")[2]
-                have = member.facts.get("interfaces", "")
-                yield Claim(
-                    summary=f"{member.who.host} has no interface {name} with an address",
-                    who=(member.who,),
-                    evidence=(
-                        Evidence(origin, "environment"),
-                        Evidence(have, "interfaces of this host"),
-                    ),
-                    fix=f"on {member.who.host}: ip -br addr   # then set GLOO_SOCKET_IFNAME to one of them",
-                    since=member.phase_since,
-                )
+    for _, member in heard_by_all(view):
+        origin, host = member.facts.get("data interface", ""), member.who.host
+        if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):
+            have = member.facts.get("interfaces", "")
+            yield Claim(
+                summary=f"{host} has no interface {origin.partition('=')[2]} with an address",
+                who=(member.who,),
+                evidence=(
+                    Evidence(origin, "environment"),
+                    Evidence(have, "interfaces of this host"),
+                ),
+                fix=f"on {host}: ip -br addr   # then set GLOO_SOCKET_IFNAME to one of them",
+                since=member.phase_since,
+            )
 
 
 def _view(address: str) -> JobView:

@@ -14,21 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import Kind, claim, differing
+from allaboard.evidence.differs import Kind, agreeing, one_of_three, passed
 from allaboard.facts import Claim, JobView, Stage
-from allaboard.facts.samples import called, job, signature, stalled
+from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in differing(view, Kind.DTYPE):
-        one, other = found.other, found.expected
-        yield claim(
-            view,
-            found,
-            f"passed {one.dtype}",
-            other.dtype,
-            "cast to one dtype on all ranks",
-        )
+    return passed(view, Kind.DTYPE, lambda call: call.dtype, "cast to one dtype on all ranks")
 
 
 _ONE = signature()
@@ -41,17 +33,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "int32 among float32": (
-            job(called(0, _ONE), called(1, _OTHER), called(2, _ONE)),
+            one_of_three(_ONE, _OTHER),
             "worker 1 passed int32 to all_reduce where the others passed float32",
         ),
     },
-    silent_on={
-        "the same": stalled(*(called(r, _ONE) for r in range(3))),
-        "another operation": job(
-            called(0, _ONE), called(1, signature("barrier", dtype="")), called(2, _ONE)
-        ),
-        "one is behind": job(called(0, _ONE, _OTHER), called(1, _ONE), called(2, _ONE, _OTHER)),
-    },
+    silent_on=agreeing(_ONE, _OTHER),
     since="0.1",
     drill=("other-dtype",),
 )

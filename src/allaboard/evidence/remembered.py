@@ -1,4 +1,4 @@
-"""What several rules ask of one view is worked out once."""
+"""What is worked out of values that stay the same from view to view is worked out once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Facts = ParamSpec("Facts")
 Result = TypeVar("Result")
 
 
-def once(keep: int = 1) -> Callable[[Callable[Facts, Result]], Callable[Facts, Result]]:
+def remembered(keep: int) -> Callable[[Callable[Facts, Result]], Callable[Facts, Result]]:
     """A function of frozen values, remembered as long as the very same values are asked for; of the
     last ``keep`` questions."""
 
-    def remembering(call: Callable[Facts, Result]) -> Callable[Facts, Result]:
+    def wrap(call: Callable[Facts, Result]) -> Callable[Facts, Result]:
         known: list[tuple[tuple[object, ...], Result]] = []
 
         @functools.wraps(call)
@@ -28,7 +28,7 @@ def once(keep: int = 1) -> Callable[[Callable[Facts, Result]], Callable[Facts, R
 
         return inside
 
-    return remembering
+    return wrap
 
 
 def _same(one: object, other: object) -> bool:

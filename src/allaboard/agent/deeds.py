@@ -1,0 +1,129 @@
+"""Carries out what the state of the job commands, one method a command."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from allaboard.agent import sampler
+from allaboard.agent.ending import Ending
+from allaboard.agent.options import Options
+from allaboard.agent.voice import Voice
+from allaboard.agent.watch import Watch
+from allaboard.coordinator.events import (
+    Announce,
+    Command,
+    Compare,
+    End,
+    Event,
+    LetThrough,
+    Locks,
+    Look,
+    Note,
+    Trace,
+    TryLinks,
+)
+from allaboard.coordinator.state import Job
+from allaboard.facts import Finding, Outcome
+from allaboard.hosts.locks import lock_waits
+from allaboard.launch.local import Launch
+
+LEAVE = 1.0
+"""Seconds that members at the gate get to read the verdict and leave by themselves."""
+SERVERS = 5.0
+"""Seconds between SIGTERM and SIGKILL for servers whose job is done."""
+
+
+class Deeds:
+    """``events`` collects what was learned on the way, until it is taken; ``wake`` is called when
+    there is something new."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        job: Job,
+        watch: Watch,
+        ending: Ending,
+        voice: Voice,
+        wake: Callable[[], None],
+    ) -> None:
+        self._launch = launch
+        self._options = options
+        self._job = job
+        self._watch = watch
+        self._ending = ending
+        self._voice = voice
+        self._wake = wake
+        self._let_through: dict[int, int] = {}
+        self._verdict = 0
+        self._looking: asyncio.Task[None] | None = None
+        self.events: list[Event] = []
+
+    def beat(self, now: float) -> None:
+        """Tells every member that it is watched, and what was decided of it."""
+        for box in self._watch.boxes.values():
+            box.beat(now, self._let_through.get(box.pid, 0), self._verdict)
+
+    def do(self, now: float, command: Command) -> None:
+        match command:
+            case LetThrough():
+                self._job.boarded(now)
+                self._let_through[command.pid] = command.round
+                box = self._watch.boxes.get(command.pid)
+                if box is not None:
+                    box.beat(now, command.round)
+            case Note():
+                self._launch.release_ports()
+                self._voice.say(command.text)
+            case Announce():
+                self.announce(now, command.finding)
+            case Look():
+                if self._looking is None or self._looking.done():
+                    self._looking = asyncio.ensure_future(self._look(command.pids))
+            case Compare():
+                self._compare(command)
+            case End():
+                if self._options.strict or self._options.secret or not self._job.quiet:
+                    self._end(now, command)
+            case TryLinks():
+                pass  # the party's
+
+    def announce(self, now: float, finding: Finding) -> None:
+        """Tells a finding, made here or elsewhere."""
+        if self._job.quiet:
+            self._job.ledger.told(finding)
+        self._voice.announce(finding, self._job.view(now))
+
+    def cancel(self) -> None:
+        """Looks no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def _look(self, pids: tuple[int, ...]) -> None:
+        now = self._voice.clock.monotonic
+        self.events += await asyncio.gather(
+            *(sampler.look(p, self._watch.boxes.get(p), now()) for p in pids)
+        )
+        self.events.append(Locks(waits=lock_waits()))
+
+    def _compare(self, command: Compare) -> None:
+        for pid in command.pids:
+            box = self._watch.boxes.get(pid)
+            traced = box.calls.trace(command.group, command.round) if box is not None else None
+            if traced is not None:
+                self.events.append(Trace(pid=pid, traced=traced))
+        self._wake()
+
+    def _end(self, now: float, command: End) -> None:
+        self._voice.say(command.reason)
+        self._job.ending = self._job.ending or command
+        self._verdict = 1
+        for box in self._watch.boxes.values():
+            box.say(f"allaboard: {command.reason}")
+        self.beat(now)
+        patience = LEAVE if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
+        if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
+            self._ending.grace = min(self._ending.grace, SERVERS)
+        self._ending.begin(patience, signal.SIGTERM, group=False)

@@ -1,0 +1,199 @@
+"""One launch of the workers, watched from their start to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import traceback
+
+from allaboard.agent.deeds import Deeds
+from allaboard.agent.ending import Ending
+from allaboard.agent.notes import Notes
+from allaboard.agent.options import Options
+from allaboard.agent.party import Party
+from allaboard.agent.settings import settings
+from allaboard.agent.streams import Streams
+from allaboard.agent.voice import Voice
+from allaboard.agent.watch import Watch
+from allaboard.agent.workers import Workers
+from allaboard.catalogue import catalogue
+from allaboard.coordinator.events import (
+    Announce,
+    Answered,
+    Command,
+    End,
+    Event,
+    Interrupted,
+    Note,
+    Overslept,
+    Seen,
+)
+from allaboard.coordinator.state import Job
+from allaboard.facts import Phase
+from allaboard.hosts.fingerprint import fingerprint
+from allaboard.launch.local import Launch
+from allaboard.report.text import progress
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+QUICK, CALM = 0.05, 0.5
+"""Seconds between two looks: while the job starts or ends, and while it trains."""
+SLOW = 1.0
+"""Seconds between two looks at what changes rarely."""
+OVERSLEPT = 2.0
+"""An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
+PULSE = 60.0
+"""Seconds between two signs of life in the journal."""
+LEFTOVER = 2.0
+"""Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+DRAIN = 5.0
+"""Seconds for the last lines, where something that was left behind holds a pipe."""
+
+
+class Round:
+    """The loop around the state of the job. It decides nothing."""
+
+    def __init__(self, launch: Launch, options: Options, voice: Voice, reading: Notes) -> None:
+        plan = launch.plan
+        self.launch = launch
+        self.options = options
+        self.voice = voice
+        self.clock = voice.clock
+        self.journal = voice.journal
+        self.reading = reading
+        self.wake = asyncio.Event()
+        self.watch = Watch(launch.boxes)
+        self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
+        self.workers = Workers(
+            launch.reaper,
+            self.streams,
+            self.watch,
+            voice.say,
+            self.wake.set,
+            lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
+        )
+        self.ending = Ending(self.workers, options.grace, voice.say)
+        state = settings(launch, options)
+        self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
+        self.deeds = Deeds(launch, options, self.job, self.watch, self.ending, voice, self.wake.set)
+        self.party: Party | None = None
+        if options.joined is not None and not options.observe:
+            variables = {**os.environ, **plan.extra}
+            self.party = Party(
+                options.joined, variables, options.secret, options.coordinator, self.wake.set
+            )
+        self.events: list[Event] = []
+        self.answered: set[int] = set()
+        self.next_slow = 0.0
+        self.next_pulse = 0.0
+        self.broken = False
+
+    async def run(self) -> None:
+        """Returns when every worker has ended."""
+        loop = asyncio.get_running_loop()
+        for log in self.streams.logs:
+            log.trouble = self.voice.say
+        self.workers.listen(loop)
+        self.streams.listen(loop)
+        self.ending.listen(loop, self._interrupted)
+        if self.party is not None:
+            self.party.start()
+        last = self.clock.monotonic()
+        while True:
+            now = self.clock.monotonic()
+            if now - last > OVERSLEPT + CALM:
+                self.events.append(Overslept(seconds=now - last))
+            last = now
+            self._careful_tick(now)
+            if self.workers.over:
+                return
+            self.wake.clear()
+            # Not wait_for: its task and its cancelling cost as much as a look at two workers.
+            alarm = loop.call_later(self._pause(now), self.wake.set)
+            await self.wake.wait()
+            alarm.cancel()
+
+    async def close(self) -> None:
+        """Ends what the workers left behind, reads their last lines, and says the last findings."""
+        self.ending.cancel()
+        self.job.quiet = False
+        self.deeds.cancel()
+        self.workers.end(LEFTOVER)
+        await self.streams.drain(DRAIN)
+        if self.party is not None:
+            self.party.close()
+        now = self.clock.monotonic()
+        for command in self.job.handle(now):
+            if isinstance(command, Announce):
+                self.deeds.announce(now, command.finding)
+        self.journal.view(self.clock.utc(now), self.job.view(now))
+
+    def _careful_tick(self, now: float) -> None:
+        """A fault of ours must not end somebody's training: it is told once, and watching goes on."""
+        try:
+            self._tick(now)
+        except Exception as error:
+            if not self.broken:
+                self.broken = True
+                self.journal.event(self.clock.utc(now), traceback.format_exc())
+                self.voice.say(f"a fault of allaboard's own, training goes on: {error!r}")
+
+    def _tick(self, now: float) -> None:
+        events = self.events + self.workers.events + self.deeds.events
+        self.events, self.workers.events, self.deeds.events = [], [], []
+        slow = now >= self.next_slow
+        if slow:
+            self.next_slow = now + SLOW
+            self.workers.count_ooms()
+        awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        self.deeds.beat(now)
+        commands = self._decided(now, events)
+        for command in commands:
+            self.deeds.do(now, command)
+        self._keep(now, commands)
+        self.voice.note(now, self.reading.take(now))
+        if self.voice.terminal.live:
+            text = progress(self.job.view(now))
+            turn = SPINNER[int(now * 8) % len(SPINNER)]
+            self.voice.terminal.status(f"{turn} {text}" if text else "")
+
+    def _keep(self, now: float, commands: list[Command]) -> None:
+        """Leaves in the journal what someone needs who was not there."""
+        if any(isinstance(c, Announce | Note | End) for c in commands):
+            self.journal.view(self.clock.utc(now), self.job.view(now))
+        elif now >= self.next_pulse:
+            self.next_pulse = now + PULSE
+            self.journal.pulse(self.clock.utc(now), self.job.view(now))
+
+    def _decided(self, now: float, events: list[Event]) -> list[Command]:
+        """What is to be done: by this host's coordinator, or by the one that it is linked to."""
+        party = self.party
+        if party is None:
+            return self.job.handle(now, *events)
+        events += self._answers(events)
+        elsewhere = party.observe(now, events)
+        self.job.quiet = party.linked
+        return party.route(now, self.job.handle(now, *events, *elsewhere))
+
+    def _answers(self, events: list[Event]) -> list[Event]:
+        """What a member runs with, once it stands at the door."""
+        found: list[Event] = []
+        for event in events:
+            if not isinstance(event, Seen) or event.box is None or event.pid in self.answered:
+                continue
+            box = self.watch.boxes.get(event.pid)
+            if event.box.phase >= Phase.ARRIVED and box is not None:
+                self.answered.add(event.pid)
+                facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
+                facts |= self.party.facts if self.party is not None else {}
+                found.append(Answered(pid=event.pid, facts=facts))
+        return found
+
+    def _pause(self, now: float) -> float:
+        if self.job.rolled_at is None or self.ending.begun:
+            return QUICK
+        return CALM / 2 if now - self.job.progress_at > 1.0 else CALM
+
+    def _interrupted(self, number: int) -> None:
+        self.events.append(Interrupted(signal=number))
+        self.wake.set()

@@ -1,0 +1,31 @@
+"""From what was launched and asked to the settings of the job's state."""
+
+from __future__ import annotations
+
+import os
+
+from allaboard.agent.options import Options
+from allaboard.coordinator.state import Settings
+from allaboard.decide import Policy
+from allaboard.launch.local import Launch
+
+
+def settings(launch: Launch, options: Options) -> Settings:
+    """What the state machine is told at the start."""
+    return Settings(
+        launched=launch.plan.size,
+        host=os.uname().nodename,
+        tasks=launch.plan.tasks,
+        wrapped=options.wrapped,
+        joined=options.joined is not None,
+        rank=options.joined.rank if options.joined is not None else -1,
+        timeout=options.timeout,
+        timeout_hard=options.timeout_hard,
+        policy=Policy(
+            observe=options.observe,
+            stop_on_hang=options.stop_on_hang,
+            hang_after=options.hang_after,
+            ends_survivors=not options.wrapped and options.joined is None,
+            only_reports=options.joined is not None and not options.strict,
+        ),
+    )

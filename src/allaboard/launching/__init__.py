@@ -1,0 +1,1 @@
+"""The face of `allaboard run`: its options, and what is refused."""

@@ -1,0 +1,129 @@
+"""The face of `allaboard run`: arguments in, workers started, exit code out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from allaboard.launching.options import parser, split
+from allaboard.launching.refusal import Refused, usage
+from allaboard.launching.run_folder import run_dir
+from allaboard.launching.tasks import roles
+from allaboard.launching.values import coordinator, secret, size, variables
+from allaboard.launching.words import command, script
+
+if TYPE_CHECKING:
+    from allaboard.agent.notes import Subject
+    from allaboard.agent.options import Options
+    from allaboard.hosts.described import Described
+    from allaboard.launch.local import Plan
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Starts, watches, and returns the exit code."""
+    options, words, dashes = split(arguments)
+    given = parser().parse_args(options)
+    try:
+        return _run(given, words, dashes)
+    except Refused as error:
+        sys.stderr.write(f"allaboard run: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130  # before the agent listens; the reaper ends what was started once we are gone
+
+
+def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
+    from allaboard.launch.local import CannotStart, launch
+
+    joined = None if given.ps is not None else _joined(given)
+    meeting = Meeting(secret(given.secret_file), coordinator(given.coordinator))
+    plan = _plan(given, words, dashes, joined is not None)
+    try:
+        started = launch(plan)
+    except CannotStart as error:
+        usage(str(error))
+    # The workers are starting; only now is loaded what it takes to watch them.
+    from allaboard.agent.main import run
+    from allaboard.agent.notes import Subject
+
+    subject = Subject(
+        script=script(words, given.module, dashes),
+        variables={**os.environ, **plan.extra} if joined is not None else {},
+    )
+    return run(started, _options(given, dashes, joined, subject, meeting))
+
+
+def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: bool) -> Plan:
+    """What is started. Everything that is wrong with it is said before anything is."""
+    from allaboard.launch.local import Plan, new_job_id
+
+    tasks, served = roles(given, words, dashes)
+    workers = len(tasks) or size(given.n)
+    if dashes and given.module is not None:
+        usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
+    report = given.report
+    if report is not None and not report.absolute().parent.is_dir():
+        usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
+    job = new_job_id()
+    return Plan(
+        command=command(words, given.module, dashes),
+        size=workers,
+        given=given.n is not None or bool(tasks),
+        gate=_gate(given, joined, bool(tasks)),
+        extra=variables(given.env),
+        run_dir=run_dir(given.run_dir, job),
+        job=job,
+        tasks=tasks,
+        served=served,
+    )
+
+
+def _options(
+    given: argparse.Namespace,
+    dashes: bool,
+    joined: Described | None,
+    subject: Subject,
+    meeting: Meeting,
+) -> Options:
+    from allaboard.agent.options import Options
+
+    return Options(
+        timeout=60.0 if given.timeout is None else given.timeout,
+        timeout_hard=given.timeout_hard,
+        grace=given.grace,
+        observe=given.observe,
+        stop_on_hang=given.on_hang == "stop",
+        hang_after=given.hang_after,
+        report=given.report,
+        wrapped=dashes and given.n is None,
+        verbose=given.verbose,
+        joined=joined,
+        strict=given.timeout is not None,
+        secret=meeting.secret,
+        coordinator=meeting.coordinator,
+        subject=subject,
+    )
+
+
+class Meeting(NamedTuple):
+    """How the agents of several hosts find and trust each other."""
+
+    secret: bytes
+    coordinator: str
+
+
+def _joined(given: argparse.Namespace) -> Described | None:
+    """Without -n an environment that describes a cluster means members that somebody else starts."""
+    from allaboard.hosts.described import described
+
+    return None if given.n is not None else described({**os.environ, **variables(given.env)})
+
+
+def _gate(given: argparse.Namespace, joined: bool, roles: bool) -> str:
+    """Who is held at the roll call."""
+    if given.observe:
+        return ""
+    return "all" if given.n is not None or roles else "cluster" if joined else "local"

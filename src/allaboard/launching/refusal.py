@@ -1,0 +1,14 @@
+"""Why a run is not started: said in one line, with what to type instead."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+class Refused(Exception):
+    """What the user asked cannot be done; the message says why and what to type."""
+
+
+def usage(message: str) -> NoReturn:
+    """Ends the preparation of a run with this message."""
+    raise Refused(message)

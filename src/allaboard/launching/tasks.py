@@ -1,0 +1,33 @@
+"""The tasks of a job with parameter servers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from allaboard.launching.refusal import usage
+
+
+def roles(
+    given: argparse.Namespace, words: list[str], dashes: bool
+) -> tuple[tuple[tuple[str, int], ...], frozenset[int]]:
+    """The tasks of a job with parameter servers, and those that allaboard serves; else nothing."""
+    if given.ps is None:
+        for option, asked in (("--chief", given.chief), ("--evaluator", given.evaluator)):
+            if asked:
+                usage(
+                    f"{option} goes with --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
+                )
+        return (), frozenset()
+    from allaboard.roles.script import read
+    from allaboard.roles.tasks import WrongRoles, served, tasks
+
+    if dashes:
+        usage("--ps starts SCRIPT or -m MODULE; a command after -- starts its own processes")
+    script = f"-m {given.module}" if given.module else words[0] if words else "train.py"
+    reading = read(Path(words[0]) if words and given.module is None else None)
+    try:
+        found = tasks(given.ps, given.n, given.chief, given.evaluator, reading, script)
+    except WrongRoles as error:
+        usage(str(error))
+    return found, served(found, given.ps_server, reading)

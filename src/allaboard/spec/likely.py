@@ -1,0 +1,17 @@
+"""A mistake that values of a configuration let expect."""
+
+from __future__ import annotations
+
+from allaboard.facts import Certainty, Claim, Severity, Value
+
+
+def likely(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
+    """A likely error: these values are its evidence, and it is shown where the first of them stands."""
+    return Claim(
+        summary=summary,
+        evidence=tuple(v.evidence for v in values),
+        fix=fix,
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        where=values[0].origin.place,
+    )
