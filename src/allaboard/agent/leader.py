@@ -145,6 +145,8 @@ class Leader:
     def _said(self, member: Connection, word: Word | None) -> None:
         match word:
             case None:
+                if self._members.get(member.number) is not member:
+                    return  # it has come again over another stream
                 self._members.pop(member.number, None)
                 if self._releasing is not None:
                     self._releasing.pop(member.number, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Coroutine
@@ -66,6 +67,7 @@ class Party:
         self._began = time.time()
         self._tasks: set[asyncio.Task[None]] = set()
         self._data = ""
+        self._session = secrets.token_hex(8)
         self.facts: dict[str, str] = {}
         self._echo: Listener | None = None
         self._own: Listener | None = None
@@ -130,7 +132,7 @@ class Party:
 
     def identity(self) -> Identity:
         rank = self.declared.rank if self.declared is not None else self.told.rank
-        return Identity(self.told.job, self.secret, self.host, rank, self._data)
+        return Identity(self.told.job, self.secret, self.host, rank, self._data, self._session)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -54,6 +54,7 @@ class Crossing:
                 self.agents[event.agent] = event
             case AgentGone():
                 self.awaited.discard(event.agent)
+                self.agents.pop(event.agent, None)
             case Called():
                 self.call = event.call
             case LinksTried():

@@ -41,10 +41,13 @@ class Record:
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
         self.exit: Exit | None = None
+        self.lost = False
         self.facts: dict[str, str] = {}
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
+        if self.lost:  # its agent is back
+            self.lost, self.exit = False, None
         if seen.state != self.state:
             self.state, self.state_since = seen.state, seen.at
         self.cpu_marks.append((seen.at, seen.cpu))

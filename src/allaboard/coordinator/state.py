@@ -11,6 +11,7 @@ from allaboard.catalogue import Entry
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.events import (
     AgentGone,
+    AgentHere,
     Announce,
     Answered,
     Command,
@@ -36,9 +37,12 @@ from allaboard.coordinator.record import Record
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
+from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
+RETURN = 3.0
+"""Seconds in which an agent whose stream broke comes again."""
 ANSWERS = 2.0
 """Seconds after the last arrival in which every member's agent tells what it runs with."""
 
@@ -84,12 +88,14 @@ class Job:
         self.ending: End | None = None
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
+        self.away: dict[int, float] = {}
 
     def handle(self, now: float, *events: Event) -> list[Command]:
         """Takes in what happened until ``now``; says what to do. Nothing while it is ``quiet``:
         another host's coordinator sees what is seen here, and decides."""
         for event in events:
             self._take(now, event)
+        self._miss(now)
         if self.quiet:
             return []
         view = self.view(now)
@@ -104,7 +110,8 @@ class Job:
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
         commands += [
-            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+            Compare(pids=pids, group=group, round=round_)
+            for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
@@ -151,13 +158,19 @@ class Job:
             case _:
                 self.crossing.take(event)
                 if isinstance(event, AgentGone):
-                    self._left(event)
+                    self.away[event.agent] = event.at
+                elif isinstance(event, AgentHere):
+                    self.away.pop(event.agent, None)
 
-    def _left(self, event: AgentGone) -> None:
-        """An agent's stream broke: what became of its members was not seen."""
-        for record in self.records.values():
-            if split_key(record.pid)[0] == event.agent and record.exit is None:
-                self._exited(Exited(pid=record.pid, at=event.at))
+    def _miss(self, now: float) -> None:
+        """An agent whose stream broke usually comes again at once; after a while what became of its
+        members is not seen any more."""
+        for agent in [a for a, at in self.away.items() if now - at >= RETURN]:
+            at = self.away.pop(agent)
+            for record in self.records.values():
+                if split_key(record.pid)[0] == agent and record.exit is None:
+                    self._exited(Exited(pid=record.pid, at=at))
+                    record.lost = True
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)

@@ -8,6 +8,7 @@ import msgspec
 
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.facts import JobView, Member, Phase
+from allaboard.facts.once import once
 
 _OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 
@@ -53,6 +54,7 @@ def crashed_at_exit(member: Member) -> bool:
     return crashed and member.phase is Phase.LEAVING and member.raised is None and member.step > 0
 
 
+@once
 def failures(view: JobView) -> Failures:
     """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
     unless it is all that failed."""

@@ -6,6 +6,7 @@ import msgspec
 
 from allaboard.facts.link import Call, Holder, Knock, Link
 from allaboard.facts.member import Member
+from allaboard.facts.once import once
 
 
 class LockWait(msgspec.Struct, frozen=True):
@@ -16,7 +17,7 @@ class LockWait(msgspec.Struct, frozen=True):
     path: str
 
 
-class JobView(msgspec.Struct, frozen=True, kw_only=True):
+class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything that is known of a job at ``now`` (s, CLOCK_MONOTONIC).
 
     ``launched`` workers were started by us, 0 where another launcher starts them. ``rolled_at`` is
@@ -55,6 +56,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     clocks: dict[str, float] = {}
 
     @property
+    @once
     def alive(self) -> tuple[Member, ...]:
         return tuple(m for m in self.members if m.alive)
 

@@ -14,7 +14,7 @@ def caller(said: bytes) -> str:
         return "ours"
     if not said:
         return "silent"
-    if said.startswith(STORE_HELLO[:5]) or (STORE_HELLO.startswith(said) and len(said) > 1):
+    if said.startswith(STORE_HELLO[:5]):
         return "store"
     if said.startswith(b"PRI * HTT"[: len(said)]) and len(said) >= 3:
         return "grpc"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import time
 from collections.abc import Callable
@@ -14,8 +15,8 @@ FIRST_WORD = 5.0
 """Seconds that a caller has to say who it is."""
 HANDSHAKE = 10.0
 """... and to finish saying it."""
-PENDING = 8192
-"""Callers at the door at once, all told; later ones are turned away and come again."""
+SPARE = 200
+"""Open files that are left for all else than callers."""
 BACKLOG = 4096
 BLOCKS = 8
 """Blocks that a link's trial may send."""
@@ -69,8 +70,12 @@ class Listener:
         self._said = said
         self._knocked = knocked
         self._server: asyncio.Server | None = None
-        self._pending = 0
+        self._doorstep: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self.places = max(64, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE) * 3 // 4)
+        """Callers at the door at once who are not aboard; the one who is silent for longest goes for a
+        new one."""
         self._number = 0
+        self._numbers: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
 
@@ -103,28 +108,33 @@ class Listener:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        self._pending += 1
-        waiting = True
+        self._make_room()
+        self._doorstep[task] = writer
         connection: Connection | None = None
         try:
-            if self._pending > PENDING:
-                return
             async with asyncio.timeout(HANDSHAKE):
                 connection = await self._admit(reader, writer)
-            self._pending -= 1
-            waiting = False
+            self._doorstep.pop(task, None)
             if connection is not None:
                 await self._listen(connection)
         except (OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
             pass  # whoever goes away is told of below, if it was a member
         except wire.Garbled as error:
-            self._knocked(peer_of(writer), "other", str(error))
+            self._knocked(peer_of(writer), "other", f"{kinds.WORDS['other']} ({error})")
         finally:
-            self._pending -= waiting
+            self._doorstep.pop(task, None)
             self._tasks.discard(task)
             writer.close()
             if connection is not None:
                 self._said(connection, None)
+
+    def _make_room(self) -> None:
+        if len(self._doorstep) < self.places:
+            return
+        task = next(iter(self._doorstep))
+        writer = self._doorstep.pop(task)
+        self._knocked(peer_of(writer), "silent", kinds.WORDS["silent"])
+        task.cancel()
 
     async def _admit(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -153,10 +163,18 @@ class Listener:
         if hello.only_link:
             await _echo(reader, writer)
             return None
-        self._number += 1
-        connection = Connection(reader, writer, hello, self._number)
+        connection = Connection(reader, writer, hello, self._number_of(hello))
         self._aboard(connection)
         return connection
+
+    def _number_of(self, hello: Hello) -> int:
+        """An agent whose stream broke has its number again."""
+        if hello.session in self._numbers:
+            return self._numbers[hello.session]
+        self._number += 1
+        if hello.session:
+            self._numbers[hello.session] = self._number
+        return self._number
 
     def _trouble(self, hello: Hello, mine: str) -> Refused | None:
         if hello.version != wire.VERSION:

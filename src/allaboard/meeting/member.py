@@ -25,13 +25,15 @@ TRY = 3.0
 
 class Identity(NamedTuple):
     """Who this host is at the meeting place: launcher's job id, secret, host name, rank of its first
-    member, and the ``address:port`` on which other hosts can try it."""
+    member, the ``address:port`` on which other hosts can try it, and what tells this agent from any
+    other when it comes again."""
 
     job: str
     secret: bytes
     host: str
     rank: int
     data: str
+    session: str = ""
 
 
 class Turned(Exception):
@@ -80,6 +82,7 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
         wall=time.time(),
         mono=time.monotonic(),
         only_link=only_link,
+        session=who.session,
     )
     shown = wire.proof(who.secret, "caller", challenge, mine, wire.claimed(hello))
     return msgspec.structs.replace(hello, proof=shown)

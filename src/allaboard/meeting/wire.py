@@ -43,7 +43,8 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Who calls: the launcher's job id (empty where there is none), its host and agent, the rank of
-    its first member, the address on which it can be tried, its clocks."""
+    its first member, the address on which it can be tried, its clocks.
+    ``session`` is the same whenever this agent comes again, and nobody else's."""
 
     version: int
     nonce: str
@@ -56,6 +57,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     wall: float
     mono: float
     only_link: bool = False
+    session: str = ""
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -156,4 +158,4 @@ def proven(given: str, wanted: str) -> bool:
 
 def claimed(hello: Hello) -> str:
     """The part of a Hello that its proof covers."""
-    return f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}"
+    return f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"

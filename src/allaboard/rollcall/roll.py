@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.facts import JobView, Member, Phase
+from allaboard.facts.once import once
 
 SETTLE = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
@@ -60,19 +61,9 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
         return min((m.phase_since for m in self.held), default=0.0)
 
 
+@once
 def roll_calls(view: JobView) -> tuple[Roll, ...]:
-    """Every roll call that somebody has answered, one a job. Several rules ask it of one view."""
-    global _answered
-    if _answered is None or _answered[0] is not view:
-        _answered = view, _all(view)
-    return _answered[1]
-
-
-_answered: tuple[JobView, tuple[Roll, ...]] | None = None
-"""The last view that was asked about, and the answer."""
-
-
-def _all(view: JobView) -> tuple[Roll, ...]:
+    """Every roll call that somebody has answered, one a job."""
     people = [m for m in view.members if not m.launcher]
     declared = [m for m in people if m.declared is not None and m.declared.world_size > 1]
     alone = [m for m in people if m.declared is not None and m.declared.world_size == 1]
@@ -130,14 +121,18 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
         assert member.declared is not None
         if member.declared.world_size == size:  # another world's rank says nothing about this one
             by_rank[member.declared.rank].append(member)
-    others = [m for m in people if m not in here and (m.declared is None or m in group)]
-    others = others if size > 1 else []
+    present, ours = {id(m) for m in here}, {id(m) for m in group}
+    others = [
+        m
+        for m in people
+        if size > 1 and id(m) not in present and (m.declared is None or id(m) in ours)
+    ]
     missing = tuple(r for r in range(size) if r not in by_rank)
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
     relevant = (
         [by_index[r] for r in missing if r in by_index] if view.launched > 1 or view.joined else []
     )
-    relevant += [m for m in others if m.who.rank < 0 and m not in relevant]
+    relevant += [m for m in others if m.who.rank < 0]
     return Roll(
         size=size,
         round=round_,

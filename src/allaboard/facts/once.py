@@ -1,0 +1,29 @@
+"""What several rules ask of one view is worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+def once(function: Callable[[V], T]) -> Callable[[V], T]:
+    """``function`` of one frozen view, whose answer is kept with the view and goes with it.
+
+    The view's class has a ``__dict__`` (``dict=True``); what is kept is no field of it: it is neither
+    compared, nor copied, nor written out.
+    """
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def answer(view: V) -> T:
+        kept: dict[str, Any] = view.__dict__
+        if key not in kept:
+            kept[key] = function(view)
+        found: T = kept[key]
+        return found
+
+    return answer
