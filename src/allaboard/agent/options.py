@@ -9,6 +9,7 @@ from pathlib import Path
 from allaboard.agent.notes import Subject
 from allaboard.facts import Finding, Outcome
 from allaboard.hosts.described import Described
+from allaboard.recover.policy import Restarts
 from allaboard.report.assemble import exit_code
 
 
@@ -19,7 +20,9 @@ class Options:
 
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
-    ``coordinator`` is where the agents meet, where the user wants another place than the job's own.
+    ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
+    may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
+    another place than the job's own.
     ``stop_on_error``: it is a rehearsal; ``code``: the exit code for an outcome, the findings, and the
     signal that interrupted (0: none).
     """
@@ -41,4 +44,6 @@ class Options:
     code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
         exit_code(outcome, signal)
     )
+    restarts: Restarts = field(default_factory=Restarts)
+    stopped_after: float = 30.0
     subject: Subject = field(default_factory=Subject)
