@@ -10,14 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from allaboard.formats.shell_word import NAME, Word
 
 _ENDS = ";&|\n()"
+_DUPLICATE = re.compile(r"[<>]&\s*[0-9-]+")
 _PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
 
 
-def commands(text: str) -> Iterator[list[Word]]:
+@dataclass
+class Command:
+    """A simple command; ``background`` where a single ``&`` ends it, so that it runs beside the next."""
+
+    words: list[Word]
+    background: bool = False
+
+
+def commands(text: str) -> Iterator[Command]:
     """Every simple command in the order of the text."""
     yield from _Splitter(text.replace("\r\n", "\n")).run()
 
@@ -32,16 +42,20 @@ class _Splitter:
         self.word: Word | None = None
         self.documents: list[str] = []
 
-    def run(self) -> Iterator[list[Word]]:
+    def run(self) -> Iterator[Command]:
         while self.at < len(self.text):
             char = self.text[self.at]
-            if char in _ENDS:
+            if char == "&" and self.text.startswith("&>", self.at):
                 self._end_word()
+                self.at += 2
+            elif char in _ENDS:
+                self._end_word()
+                double = char == "&" and self.text.startswith("&&", self.at)
                 if self.words:
-                    yield self.words
+                    yield Command(self.words, char == "&" and not double)
                     self.words = []
                 self._newline(self.at) if char == "\n" else None
-                self.at += 1
+                self.at += 2 if double else 1
                 if char == "\n" and self.documents:
                     self._skip_documents()
             elif char in " \t\r":
@@ -56,7 +70,7 @@ class _Splitter:
                 self._piece(char)
         self._end_word()
         if self.words:
-            yield self.words
+            yield Command(self.words)
 
     def _newline(self, at: int) -> None:
         self.line += 1
@@ -172,8 +186,11 @@ class _Splitter:
                 self.documents.append(match.group(2))
                 self.at = match.end()
                 return
+        if self.word is not None and (self.word.literal or "").isdigit():
+            self.word = None  # 2>&1: the descriptor is no argument
         self._end_word()
-        self.at += 1
+        duplicate = _DUPLICATE.match(self.text, self.at)
+        self.at = duplicate.end() if duplicate else self.at + 1
 
     def _skip_documents(self) -> None:
         for name in self.documents:
