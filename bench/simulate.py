@@ -3,7 +3,8 @@
 The traces (bench/traces.py names every setting of the generator) run through the real state of a
 job and the real catalogue under a fake clock; nothing but the reports of the agents is made up. A
 faulty trace is right where the first finding names the guilty rank and a rule of that fault; a healthy
-one where nothing of severity error is said. The last column of the first table counts those found within the aim for a stall: the larger of
+one where nothing of severity error is said. The last column of the first table counts those found
+within the aim for a stall: the larger of
 5 s and 8 of the job's own median steps. Results are kept by commit in simulate.json, and an
 interrupted run goes on where it stopped. The intervals are Wilson's (95 %).
 
