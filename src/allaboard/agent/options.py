@@ -9,6 +9,7 @@ from pathlib import Path
 from allaboard.agent.notes import Subject
 from allaboard.facts import Finding, Outcome
 from allaboard.hosts.described import Described
+from allaboard.recover.policy import Restarts
 from allaboard.report.assemble import exit_code
 
 
@@ -19,10 +20,12 @@ class Options:
 
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
-    ``coordinator`` is where the agents meet, where the user wants another place than the job's own.
-    ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that goes on
-    without us, so that only what is wrong is said, and the course of things by rank 0; ``code``: the
-    exit code for an outcome, the findings, and the
+    ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
+    may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
+    another place than the job's own.
+    ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that
+    goes on without us, so that only what is wrong is said, and the course of things by rank 0;
+    ``code``: the exit code for an outcome, the findings, and the
     signal that interrupted (0: none).
     """
 
@@ -46,4 +49,6 @@ class Options:
     code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
         exit_code(outcome, signal)
     )
+    restarts: Restarts = field(default_factory=Restarts)
+    stopped_after: float = 30.0
     subject: Subject = field(default_factory=Subject)

@@ -28,6 +28,8 @@ def settings(launch: Launch, options: Options) -> Settings:
             stop_on_error=options.stop_on_error,
             patience=options.patience,
             init_within=options.init_within,
+            restarts=options.restarts.allowed,
+            stopped_after=options.stopped_after,
             ends_survivors=not options.wrapped and options.joined is None,
             only_reports=options.joined is not None and not options.strict,
         ),

@@ -38,8 +38,10 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
+from allaboard.facts.outcome import Outcome
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
-from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
+from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.testimony import (
@@ -63,6 +65,7 @@ __all__ = [
     "Answer",
     "Branch",
     "Call",
+    "Cause",
     "Certainty",
     "Claim",
     "ClusterSpec",
@@ -109,6 +112,8 @@ __all__ = [
     "Recording",
     "Report",
     "Role",
+    "RoundEnd",
+    "RoundReport",
     "ScriptFacts",
     "Service",
     "ServicePort",
