@@ -1,6 +1,6 @@
 """The agent of a process that somebody else started: ``python -m allaboard.attached TOLD``.
 
-``probe.attach`` starts it, with what it is to know as JSON.
+``probe.attach`` starts it, with what it is to know as JSON. It removes their common folder at its end.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ def main(arguments: list[str]) -> int:
             ),
         )
     finally:
-        if told["watch"]:
-            shutil.rmtree(boxes, ignore_errors=True)
+        shutil.rmtree(boxes, ignore_errors=True)
 
 
 def joined(rank: int, place: str) -> Described:

@@ -38,12 +38,15 @@ def joining(declared: dict[str, Any] | None, timeout: float) -> Iterator[None]:
     if peer is None:
         yield
         return
+    member.here.raises = True
     try:
         try:
             member.arrive(declared)
         except SystemExit:
             said = member.here.box.verdict() if member.here.box is not None else ""
             raise failed(peer.run, said) from None
+        finally:
+            member.here.raises = False
         succeeded = False
         try:
             yield

@@ -64,8 +64,7 @@ class _Keeper:
         while True:
             ready, _, _ = select.select([self.agent.fileno(), *self.ends], [], [])
             if self.process in ready or 0 in ready:
-                code = 0 if self.process not in ready else None
-                end = {"exited": 0, "pid": self.pid, "code": code, "signal": None}
+                end = {"exited": 0, "pid": self.pid, "code": None, "signal": None}
                 self._tell({**end, "at": time.monotonic()})
                 return
             data = self.agent.recv(1 << 16)

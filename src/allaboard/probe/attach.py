@@ -19,11 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LEAVES = 2.0
-"""Seconds that the agent gets to go once it is released."""
-REPORTS = 60.0
-"""Seconds after which absence is told."""
-
 
 class Peer:
     """The agent beside this process. ``run`` is the folder where it notes what it finds."""
@@ -34,17 +29,16 @@ class Peer:
         self.process = process
 
     def release(self) -> None:
-        """The framework's init is done, or has failed: lets the agent go and takes the box away."""
+        """The framework's init is done, or has failed: lets the agent go, which removes the folder."""
         member.here.sleep()
         member.here.folder = ""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        try:
-            self.process.wait(LEAVES)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        leaving[:] = [p for p in leaving if p.poll() is None] + [self.process]
+
+
+leaving: list[subprocess.Popen[bytes]] = []
+"""Agents that were let go: they are not waited for."""
 
 
 def attach(declared: dict[str, Any], timeout: float | None, watch: bool) -> Peer | None:

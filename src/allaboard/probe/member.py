@@ -39,6 +39,7 @@ class _Process:
         self.told: BaseException | None = None
         self.notes: dict[str, str] = {}
         self.depth = 0
+        self.raises = False
         self.attach: Callable[[Declared], object] | None = None
 
     def wake(self) -> None:
@@ -122,7 +123,7 @@ def arrive(declared: Declared) -> None:
         return
     if held:
         try:
-            gate.wait(here.box, here.round)
+            gate.wait(here.box, here.round, aloud=not here.raises)
         except BaseException:
             here.depth -= 1  # the program may catch it and try once more
             raise

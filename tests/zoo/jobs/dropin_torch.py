@@ -1,7 +1,6 @@
 """A script that uses the drop-in as its user would: says what came of it, and how long it took."""
 
 import json
-import os
 import sys
 import time
 from datetime import timedelta
@@ -25,4 +24,3 @@ tensor = torch.ones(4)
 dist.all_reduce(tensor)
 print(f"sum {int(tensor[0])} {time.monotonic() - began:.1f}", flush=True)
 dist.destroy_process_group()
-assert not [f for f in os.listdir("/dev/shm") if f.startswith(f"allaboard-{os.getuid()}-own-")]
