@@ -14,8 +14,8 @@ from pathlib import Path
 
 from allaboard.agent.main import run
 from allaboard.agent.options import Options
+from allaboard.attached.process import attach
 from allaboard.hosts.described import Described, described, job_id
-from allaboard.launch.attached import attach
 from allaboard.launch.local import new_job_id
 
 TOLD_AFTER = 60.0
