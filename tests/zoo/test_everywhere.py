@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import allaboard
+from allaboard.hosts import proc
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(allaboard.__file__).parents[1]
@@ -104,7 +106,7 @@ def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
     with said.open("w") as sink:
         process = subprocess.Popen(
             launcher(python, script, "100000", "stop"),
-            stderr=sink, env=environment(ALLABOARD="1"), start_new_session=True,
+            stderr=sink, env=environment(ALLABOARD="1"),
         )  # fmt: skip
     try:
         until = time.monotonic() + 60
@@ -112,6 +114,8 @@ def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
             assert time.monotonic() < until and process.poll() is None, said.read_text()
             time.sleep(0.1)
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        for pid in (process.pid, *proc.descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
     assert "HANG001 stopped: worker 1 is stopped" in said.read_text()
