@@ -12,6 +12,7 @@ from allaboard.agent.output import Terminal
 from allaboard.agent.round import Round
 from allaboard.agent.voice import Voice
 from allaboard.facts import Outcome, Report
+from allaboard.hosts.signals import die_of
 from allaboard.launch.local import CannotStart, Launch, again
 from allaboard.recover.policy import Stop
 from allaboard.report.assemble import assemble, exit_code
@@ -33,6 +34,7 @@ class Agent:
         self.reading = Notes(options.subject, launch.at)
         self.course = Course(options.restarts)
         self.began = launch.at
+        self.died_of: int | None = None
 
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
@@ -90,12 +92,16 @@ class Agent:
 
     def _report(self, now: float, round_: Round) -> Report:
         plan, course = self.launch.plan, self.course
+        alone = None if plan.given else round_.job.exit_of(0)
+        self.died_of = (
+            alone.signal if alone is not None and course.outcome is Outcome.FAILED else None
+        )
         return assemble(
             job=plan.job,
             command=tuple(plan.command),
             outcome=course.outcome,
             reason=course.reason,
-            code=exit_code(course.outcome, course.signal),
+            code=exit_code(course.outcome, course.signal, alone),
             started=self.clock.utc(self.began),
             seconds=now - self.began,
             run_dir=str(plan.run_dir),
@@ -107,9 +113,14 @@ class Agent:
 
 
 def run(launch: Launch, options: Options) -> int:
-    """Watches what was launched until it has ended; returns the exit code of allaboard."""
+    """Watches what was launched until it has ended; returns the exit code of allaboard. Where one
+    process was started as it is and a signal killed it, allaboard dies of that signal too."""
 
-    async def main() -> int:
-        return await Agent(launch, options).run()
+    async def main() -> tuple[int, int | None]:
+        agent = Agent(launch, options)
+        return await agent.run(), agent.died_of
 
-    return asyncio.run(main())
+    code, signal = asyncio.run(main())
+    if signal is not None:
+        die_of(signal)
+    return code

@@ -7,7 +7,16 @@ import signal
 import msgspec
 
 from allaboard import __version__
-from allaboard.facts import Finding, JobView, Member, Outcome, Report, RoundReport, WorkerReport
+from allaboard.facts import (
+    Exit,
+    Finding,
+    JobView,
+    Member,
+    Outcome,
+    Report,
+    RoundReport,
+    WorkerReport,
+)
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -20,10 +29,13 @@ EXIT_CODES = {
 """One code an outcome. An interruption by another signal than SIGINT gives 128 + its number."""
 
 
-def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
-    """The exit code of allaboard for this outcome."""
+def exit_code(outcome: Outcome, interrupted_by: int = 0, alone: Exit | None = None) -> int:
+    """The exit code of allaboard for this outcome. ``alone`` is the end of the one process that was
+    started as it is, without -n: who calls allaboard in its place gets what it would have got."""
     if outcome is Outcome.INTERRUPTED and interrupted_by:
         return 128 + interrupted_by
+    if outcome is Outcome.FAILED and alone is not None:
+        return 128 + alone.signal if alone.signal is not None else alone.code or 1
     return EXIT_CODES[outcome]
 
 
