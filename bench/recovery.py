@@ -1,9 +1,9 @@
 """How long from the kill of a rank to the next training step, and from where the time comes.
 
 The same script (jobs/recover.py, PyTorch DDP on gloo) is started by `allaboard run -n N --on-failure
-restart` and by `torchrun --standalone --max-restarts 1`, in turns whose order rotates; k rounds. Once every rank has
-trained for a second, the last rank is killed by SIGKILL; a moment counts when the last rank of the new
-round has reached it, in seconds since the kill. The control is a bare loop of Popen that starts the same
+restart` and by `torchrun --standalone --max-restarts 1`, in turns whose order rotates; k rounds. Once every
+rank has trained for a second, the last rank is killed by SIGKILL; a moment counts when the last rank of the
+new round has reached it, in seconds since the kill. The control is a bare loop of Popen that starts the same
 script on the same machine in the same rounds, from its start to its first step: no launcher can be back
 sooner than that by much. Every round gives one ratio to torchrun; the table has their minimum, median
 and maximum, over the rounds in which both came back. torchrun 2.13 keeps one store for all its rounds, and

@@ -15,7 +15,7 @@ from allaboard.facts import Outcome, Report
 from allaboard.hosts.signals import die_of
 from allaboard.launch.local import CannotStart, Launch, again
 from allaboard.recover.policy import Stop
-from allaboard.report.assemble import assemble, exit_code
+from allaboard.report.assemble import assemble, code_of
 from allaboard.report.text import summary_lines
 
 READ = 2.0
@@ -92,21 +92,22 @@ class Agent:
 
     def _report(self, now: float, round_: Round) -> Report:
         plan, course = self.launch.plan, self.course
-        alone = None if plan.given else round_.job.exit_of(0)
-        self.died_of = (
-            alone.signal if alone is not None and course.outcome is Outcome.FAILED else None
-        )
+        findings = course.findings + self.voice.read
+        code = self.options.code(course.outcome, findings, course.signal)
+        alone = round_.job.exit_of(0) if self.options.passes_through else None
+        if alone is not None and course.outcome is Outcome.FAILED:
+            code, self.died_of = code_of(alone), alone.signal
         return assemble(
             job=plan.job,
             command=tuple(plan.command),
             outcome=course.outcome,
             reason=course.reason,
-            code=exit_code(course.outcome, course.signal, alone),
+            code=code,
             started=self.clock.utc(self.began),
             seconds=now - self.began,
             run_dir=str(plan.run_dir),
             view=round_.job.view(now),
-            findings=course.findings + self.voice.read,
+            findings=findings,
             notes=tuple(self.voice.notes),
             rounds=tuple(course.reports),
         )

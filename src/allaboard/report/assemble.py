@@ -29,14 +29,16 @@ EXIT_CODES = {
 """One code an outcome. An interruption by another signal than SIGINT gives 128 + its number."""
 
 
-def exit_code(outcome: Outcome, interrupted_by: int = 0, alone: Exit | None = None) -> int:
-    """The exit code of allaboard for this outcome. ``alone`` is the end of the one process that was
-    started as it is, without -n: who calls allaboard in its place gets what it would have got."""
+def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
+    """The exit code of allaboard for this outcome."""
     if outcome is Outcome.INTERRUPTED and interrupted_by:
         return 128 + interrupted_by
-    if outcome is Outcome.FAILED and alone is not None:
-        return 128 + alone.signal if alone.signal is not None else alone.code or 1
     return EXIT_CODES[outcome]
+
+
+def code_of(end: Exit) -> int:
+    """A process's own exit code, as a shell gives it for one that a signal killed."""
+    return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
 def worker_report(member: Member) -> WorkerReport:
