@@ -173,8 +173,10 @@ class Record:
         if not self.looks:
             return None
         last = self.looks[-1]
-        lines = {_leaf(k.frames) for k in self.looks}
-        moving = len(lines) > 3 or any(not same_place(last.frames, k.frames) for k in self.looks)
+        lines = len({_leaf(k.frames) for k in self.looks})
+        # A loop that waits has a line or two; among few looks three lines may be three of many.
+        wanders = lines > 3 or (lines > 2 and lines * 3 > len(self.looks))
+        moving = wanders or any(not same_place(last.frames, k.frames) for k in self.looks)
         return Stack(
             frames=last.frames,
             taken_at=last.at,

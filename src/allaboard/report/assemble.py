@@ -7,7 +7,7 @@ import signal
 import msgspec
 
 from allaboard import __version__
-from allaboard.facts import Finding, JobView, Member, Outcome, Report, WorkerReport
+from allaboard.facts import Finding, JobView, Member, Outcome, Report, RoundReport, WorkerReport
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -56,6 +56,7 @@ def assemble(
     view: JobView,
     findings: tuple[Finding, ...],
     notes: tuple[str, ...],
+    rounds: tuple[RoundReport, ...] = (),
 ) -> Report:
     """The report of a run that has ended."""
     return Report(
@@ -71,6 +72,8 @@ def assemble(
         workers=tuple(worker_report(m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
+        restarts=max(0, len(rounds) - 1),
+        rounds=rounds,
     )
 
 

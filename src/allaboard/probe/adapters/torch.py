@@ -16,6 +16,7 @@ from .. import member
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
 from ._torch_data import loader
+from ._torch_steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,11 +156,7 @@ def _query(method: str, rank: int, size: int) -> tuple[str, int, int]:
 def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(_stepped)
-
-
-def _stepped(optimizer: object, args: object, kwargs: object) -> None:
-    member.step()
+        register(Steps())
 
 
 MODULES = {
