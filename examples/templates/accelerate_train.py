@@ -10,7 +10,9 @@ def main():
     accelerator = Accelerator(cpu=not torch.cuda.is_available())
     generator = torch.Generator().manual_seed(7)
     images = torch.randn(512, 16, generator=generator)
-    data = DataLoader(TensorDataset(images, (images.sum(1) > 0).long()), batch_size=16, shuffle=True)
+    data = DataLoader(
+        TensorDataset(images, (images.sum(1) > 0).long()), batch_size=16, shuffle=True
+    )
     model = nn.Linear(16, 2)
     model, optimizer, data = accelerator.prepare(
         model, torch.optim.AdamW(model.parameters(), lr=0.01), data
