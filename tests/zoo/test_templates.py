@@ -50,7 +50,7 @@ def started(line: str, tmp_path: Path, **more: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "kind"), map(marked, lines("One host")))
+@pytest.mark.parametrize(("line", "kind"), [marked(w) for w in lines("One host")])
 def test_on_one_host(line: str, kind: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(NEEDS[kind]) is None:
         pytest.skip(f"{NEEDS[kind]} is not installed; pip install 'allaboard[templates]'")
