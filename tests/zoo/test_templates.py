@@ -34,8 +34,8 @@ def marked(line: str) -> object:
 
 def free_port() -> int:
     (held,) = reserve(1)
-    held.close()
-    return int(held.getsockname()[1])
+    with held:
+        return int(held.getsockname()[1])
 
 
 def started(line: str, tmp_path: Path, **more: str) -> subprocess.Popen[str]:
