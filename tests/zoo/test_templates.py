@@ -27,9 +27,10 @@ def lines(title: str) -> list[str]:
 
 
 def marked(line: str) -> object:
-    """What is not part of every installation is for the long run."""
+    """What is not part of every installation, and more than two of the lines, is for the long run."""
     kind = next(k for k in NEEDS if f"{k}_train" in line)
-    return pytest.param(line, kind, marks=[] if kind == "accelerate" else [pytest.mark.long])
+    short = kind == "accelerate" and line.startswith("allaboard run")
+    return pytest.param(line, kind, marks=[] if short else [pytest.mark.long])
 
 
 def free_port() -> int:
