@@ -63,7 +63,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may run on.
+    one; ``allowed`` the cores it may run on; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -77,6 +77,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rank: int = -1
     host: str = ""
     allowed: int = 0
+    unanswered: tuple[str, ...] = ()
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -43,6 +43,7 @@ class Record:
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
+        self.unanswered: tuple[str, ...] = ()
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
@@ -61,6 +62,7 @@ class Record:
             self.moved_at = seen.at
             self.looks.clear()
         self.candidate = seen.candidate
+        self.unanswered = seen.unanswered
         if seen.rank >= 0:
             self.rank = seen.rank
         return moved
@@ -145,6 +147,7 @@ class Record:
             exit=self.exit,
             key=self.pid,
             facts=self.facts,
+            unanswered=self.unanswered,
         )
 
     def _cpu(self) -> float:

@@ -39,6 +39,7 @@ from allaboard.facts.member import (
     Raised,
 )
 from allaboard.facts.outcome import Outcome
+from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
@@ -59,6 +60,7 @@ __all__ = [
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
+    "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
     "Branch",
@@ -102,6 +104,8 @@ __all__ = [
     "Pasted",
     "Phase",
     "Place",
+    "Preflight",
+    "PreflightMember",
     "Problem",
     "Raised",
     "Recorded",
