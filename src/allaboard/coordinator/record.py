@@ -6,6 +6,7 @@ from collections.abc import Callable
 from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
+from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
@@ -40,6 +41,7 @@ class Record:
         self.looks: list[Looked] = []
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
+        self.paces = Paces()
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
@@ -58,6 +60,8 @@ class Record:
         moved = _marker(before) != _marker(self.box)
         inside = self.box is not None and self.box.op is not None
         self.shares.add(seen.at, seen.cpu, inside, seen.allowed)
+        if seen.box is not None and seen.box.pace is not None:
+            self.paces.add(seen.at, seen.box.pace)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
@@ -81,6 +85,7 @@ class Record:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
         self.shares.clear()
+        self.paces.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
         self.moved_at = at
@@ -141,6 +146,8 @@ class Record:
             os_state_since=self.state_since,
             cpu=self._cpu(),
             load=self.shares.load,
+            pace=self.paces.pace,
+            loops=box.loops if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,

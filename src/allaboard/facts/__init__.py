@@ -27,7 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
-from allaboard.facts.load import Load
+from allaboard.facts.load import Batch, Load, Loop, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -63,6 +63,7 @@ __all__ = [
     "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
+    "Batch",
     "Branch",
     "Call",
     "Cause",
@@ -92,6 +93,7 @@ __all__ = [
     "Load",
     "LocalHost",
     "LockWait",
+    "Loop",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -100,6 +102,7 @@ __all__ = [
     "Op",
     "Origin",
     "Outcome",
+    "Pace",
     "PartialSpec",
     "Pasted",
     "Phase",
