@@ -13,7 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from allaboard.contracts import MEETING_PORT
 from allaboard.hosts.ports import reserve
+from allaboard.rehearse_hosts import CLUSTER
+from allaboard.rehearse_hosts import described as on_host
+from allaboard.testbed import Bed
+from allaboard.testbed.firewall import Block
+from bedded import need
 
 pytestmark = pytest.mark.zoo
 JOBS = Path(__file__).parent / "jobs"
@@ -191,3 +197,17 @@ def test_after_a_failure_the_script_may_try_again() -> None:
     )
     found = start("torch", [0, 1], 3, 0, command=(sys.executable, "-c", script))
     assert [s.words for s in found] == [["1", "2"]] * 2, found[0].err
+
+
+def test_across_hosts_dropped_data_ports_raise_on_every_rank() -> None:
+    need()
+    with Bed(3) as bed:
+        bed.block("h2", Block(way="both", but=(MEETING_PORT,)))
+        running = []
+        for index, host in enumerate(bed.hosts):
+            variables = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
+            variables |= on_host("torch", index, 3) | {"OMP_NUM_THREADS": "1"}
+            words = [sys.executable, str(JOBS / "dropin_torch.py"), '{"timeout": 40}']
+            running.append(bed.start(host, words, variables))
+        assert [p.wait(90) for p in running] == [7, 7, 7], "\n".join(p.text() for p in running)
+        assert all("RollCallError NET006" in p.text() for p in running), running[0].text()

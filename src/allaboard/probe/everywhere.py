@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from . import attach, bootstrap
+from . import bootstrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 def _attach(declared: dict[str, Any]) -> None:
     if declared.get("world_size", 0) > 1:
+        from . import attach  # now, not at the start of every program
+
         attach.attach(declared, None, watch=True)
 
 
