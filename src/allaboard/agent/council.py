@@ -33,7 +33,7 @@ class Council:
         if options.joined is not None and not options.observe:
             variables = {**os.environ, **launch.plan.extra}
             self._party = Party(
-                options.joined, variables, options.secret, options.coordinator, wake
+                options.joined, variables, options.secret, options.coordinator, wake, options.tls
             )
 
     def start(self) -> None:

@@ -87,7 +87,8 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                if self._options.strict or self._options.secret or not self._job.quiet:
+                known = self._options.secret or self._options.tls
+                if self._options.strict or known or not self._job.quiet:
                     self._end(now, command)
             case TryLinks():
                 pass  # the party's

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allaboard.launching.refusal import usage
+
+if TYPE_CHECKING:
+    from allaboard.meeting.tls import Tls
 
 MOST = 4096
 """Workers on one host; far beyond what one host can train, and within its file limits."""
@@ -38,6 +43,42 @@ def secret(file: Path | None) -> bytes:
     if not text:
         usage(f"--secret-file {file} is empty; make one: openssl rand -hex 32 > {file}")
     return text
+
+
+def add_tls(made: argparse.ArgumentParser) -> None:
+    """The options of `tls`."""
+    for name, what in (
+        ("cert", "this host's certificate"),
+        ("key", "its key"),
+        ("ca", "the authority of all"),
+    ):
+        made.add_argument(
+            f"--tls-{name}", metavar="FILE", type=Path, help=f"TLS between hosts: {what} (PEM)"
+        )
+
+
+def tls(given: argparse.Namespace) -> Tls | None:
+    """From the three options, else from ALLABOARD_TLS_CERT, _KEY and _CA; None where none is given."""
+    names = ("cert", "key", "ca")
+    found = {n: getattr(given, f"tls_{n}", None) for n in names}
+    for name in names:
+        text = os.environ.get(f"ALLABOARD_TLS_{name.upper()}", "")
+        if found[name] is None and text:
+            found[name] = Path(text)
+    if not any(found.values()):
+        return None
+    absent = ", ".join(f"--tls-{n}" for n in names if found[n] is None)
+    if absent:
+        usage(f"TLS between hosts wants three files; {absent} is not given")
+    from allaboard.meeting.tls import Tls
+
+    made = Tls(*(found[n] for n in names))
+    for server in (True, False):
+        try:
+            made.context(server)
+        except OSError as error:
+            usage(f"TLS between hosts: {error.filename or made.cert}: {error.strerror or error}")
+    return made
 
 
 def coordinator(address: str) -> str:

@@ -45,7 +45,9 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
     if tried is None or view.now - tried.call.since < PATIENCE or tried.call.tries < 2:
         return
-    if tried.call.answer is Answer.OTHER and tried.call.said.startswith(("other-job", "no-secret")):
+    if tried.call.answer is Answer.OTHER and tried.call.said.startswith(
+        ("other-job: ", "no-secret: ", "tls: ", "version: ")
+    ):
         return  # it was the roll call that answered
     # A roll call whose host is stopped or overloaded would be as mute.
     sure = tried.call.answer in (Answer.HTTP, Answer.OTHER)
