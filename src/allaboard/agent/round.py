@@ -12,6 +12,7 @@ from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
 from allaboard.agent.party import Party
 from allaboard.agent.settings import settings
+from allaboard.agent.staying import Staying
 from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
@@ -81,6 +82,7 @@ class Round:
             self.party = Party(
                 options.joined, variables, options.secret, options.coordinator, self.wake.set
             )
+        self.staying = Staying(self.party, self.job, options.timeout)
         self.events: list[Event] = []
         self.answered: set[int] = set()
         self.next_slow = 0.0
@@ -104,7 +106,7 @@ class Round:
                 self.events.append(Overslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over:
+            if self.workers.over and not self.staying.stays(now):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
@@ -182,6 +184,9 @@ class Round:
             if not isinstance(event, Seen) or event.box is None or event.pid in self.answered:
                 continue
             box = self.watch.boxes.get(event.pid)
+            told = event.box.declared
+            if told is not None and self.party is not None and not self.party.knows(told.place):
+                continue  # looked at again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self.answered.add(event.pid)
                 facts = fingerprint(event.pid, box.identity.argv, event.box.notes)

@@ -83,7 +83,9 @@ def too_early(view: JobView, one: Member) -> bool:
     ``UNDECIDED`` s it is told anyway."""
     if undecided(view, one):
         return True
-    if (one.round > 0 and one.phase is not Phase.ARRIVED) or view.launched == 1:
+    if (one.round > 0 and one.phase is not Phase.ARRIVED) or (
+        view.launched == 1 and not view.joined
+    ):
         return False
     held = view.ending or any(m.phase is Phase.ARRIVED for m in view.alive)
     coming = any(m.in_user_code and not m.launcher for m in view.alive)
