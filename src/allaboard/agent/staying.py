@@ -19,7 +19,7 @@ shorter --timeout."""
 class Staying:
     """``timeout`` is that of the roll call (s)."""
 
-    def __init__(self, party: Party | None, job: Job, timeout: float) -> None:
+    def __init__(self, party: Party, job: Job, timeout: float) -> None:
         self._party = party
         self._job = job
         self._most = min(timeout, STAY)
@@ -28,7 +28,7 @@ class Staying:
     def stays(self, now: float) -> bool:
         """Whether there is somebody who may yet have to be told; the worker has ended."""
         party, job = self._party, self._job
-        if party is None or job.interrupted or job.rolled_at is not None:
+        if job.interrupted or job.rolled_at is not None:
             return False
         if job.ending is None and job.outcome()[0] is Outcome.COMPLETED:
             return False
@@ -41,7 +41,7 @@ class Staying:
         """Whether all meet here, and what they are to be told is not found yet: somebody who lives must
         first stand at the door."""
         party, job = self._party, self._job
-        if party is None or party.leader is None or job.ending is not None:
+        if party.leader is None or job.ending is not None:
             return False
         told = any(f.stage in BEFORE for f in job.ledger.findings)
         return not told and bool(job.view(now).alive)

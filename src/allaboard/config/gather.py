@@ -29,12 +29,12 @@ from allaboard.spec import merge
 
 @dataclass
 class Gathered:
-    """The facts of one `check`; ``nothing`` is set when no source said anything."""
+    """The facts of one `check`; ``pasted`` are views of one job that are compared with each other."""
 
     configs: list[ConfigFacts] = field(default_factory=list)
     manifests: ManifestFacts | None = None
     scripts: list[ScriptFacts] = field(default_factory=list)
-    pasted: Pasted | None = None
+    pasted: list[Pasted] = field(default_factory=list)
 
     def facts(self) -> Iterator[object]:
         """Each of them, for the rules that read its type."""
@@ -42,8 +42,7 @@ class Gathered:
         if self.manifests is not None:
             yield self.manifests
         yield from self.scripts
-        if self.pasted is not None:
-            yield self.pasted
+        yield from self.pasted
 
     @property
     def nothing(self) -> bool:
@@ -85,15 +84,19 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     Raises:
         OSError: one of them is not there or may not be read.
     """
+    from allaboard.config.together import jobs
     from allaboard.formats.manifests import merged
 
     known = resolvers()
     gathered = Gathered()
     manifests = []
+    beside: list[list[ConfigFacts]] = []
     for path in paths:
         parsed = parse(read(path))
         gathered.configs += map(_left_here, _configs(path, parsed, known))
         gathered.scripts += parsed.scripts
+        if parsed.members:
+            beside.append([config_of(s, m, known) for s, m in parsed.members])
         if parsed.manifests is not None:
             manifests.append(parsed.manifests)
     if manifests:
@@ -102,7 +105,10 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
         gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
     elif len(paths) > 1:
         views = [(c.subject, c.spec) for c in gathered.configs if c.kind in ("json", "shell")]
-        gathered.pasted = Pasted(specs=tuple(views)) if len(views) > 1 else None
+        gathered.pasted += [Pasted(specs=tuple(views))] if len(views) > 1 else []
+    for started in beside:
+        gathered.configs += started
+        gathered.pasted += jobs(started)
     return gathered
 
 

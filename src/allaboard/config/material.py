@@ -28,9 +28,10 @@ SCRIPT_LIMIT = 2 * 2**20
 
 @dataclass
 class Parsed:
-    """What one file gave."""
+    """What one file gave; ``members`` are processes that it starts beside each other."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
+    members: list[tuple[str, Material]] = field(default_factory=list)
     manifests: ManifestFacts | None = None
     scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -128,6 +129,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 
 def _shell(source: Source, parsed: Parsed) -> None:
+    from allaboard.config.together import members
     from allaboard.formats.shell import read_shell, with_inner
 
     if source.crlf:
@@ -146,10 +148,12 @@ def _shell(source: Source, parsed: Parsed) -> None:
         file=source.name,
         variables=script.variables,
         opaque=frozenset(script.opaque),
+        partly=script.lasting.partly,
         commands=tuple(with_inner(script.commands, source.name)),
         text=source.text,
     )
     parsed.materials.append((source.name, material))
+    parsed.members += members(script, source.name)
 
 
 def _python(source: Source, parsed: Parsed) -> None:

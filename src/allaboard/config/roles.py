@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from allaboard.facts import ManifestFacts, Material, Role, Value, Workload
+from allaboard.facts import ManifestFacts, Material, Role, Workload
 
 
 def role_material(workload: Workload, role: Role, file: str) -> Material:
     """The literal variables and commands of the role's training container."""
-    commands: list[tuple[Value, ...]] = [role.command] if role.command else []
     variables, opaque = dict(role.env), set(role.computed)
     for word in role.command:
         if " " in word.text.strip():
-            from allaboard.formats.shell import inner_commands, read_shell
+            from allaboard.formats.shell import read_shell
 
             script = read_shell(word.text, file)
-            commands += inner_commands(word, file)
             opaque |= script.opaque | script.variables.keys()
     return Material(
         kind="manifest",
         file=file,
         variables=variables,
         opaque=frozenset(opaque),
-        commands=tuple(commands),
+        commands=role.commands,
         manifests=ManifestFacts(workloads=(workload,)),
     )

@@ -37,6 +37,7 @@ from allaboard.coordinator.record import Record
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
+from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -109,7 +110,8 @@ class Job:
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
         commands += [
-            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+            Compare(pids=pids, group=group, round=round_)
+            for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
@@ -266,6 +268,14 @@ class Job:
         """A member was let through, here or by the host where all meet."""
         if self.rolled_at is None:
             self.rolled_at = now
+
+    def exit_of(self, worker: int) -> Exit | None:
+        """How this worker ended, if it has; None too where allaboard ended it."""
+        ends = [
+            r.exit for r in self.records.values() if r.worker == worker and r.pid in self.workers
+        ]
+        found = next((e for e in reversed(ends) if e is not None), None)
+        return None if found is None or found.ours else found
 
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""

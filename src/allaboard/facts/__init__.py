@@ -27,7 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
-from allaboard.facts.load import Load
+from allaboard.facts.load import Batch, Load, Loop, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -38,7 +38,10 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
-from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
+from allaboard.facts.outcome import Outcome
+from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
+from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.testimony import (
@@ -57,10 +60,13 @@ __all__ = [
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
+    "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
+    "Batch",
     "Branch",
     "Call",
+    "Cause",
     "Certainty",
     "Claim",
     "ClusterSpec",
@@ -87,6 +93,7 @@ __all__ = [
     "Load",
     "LocalHost",
     "LockWait",
+    "Loop",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -95,16 +102,21 @@ __all__ = [
     "Op",
     "Origin",
     "Outcome",
+    "Pace",
     "PartialSpec",
     "Pasted",
     "Phase",
     "Place",
+    "Preflight",
+    "PreflightMember",
     "Problem",
     "Raised",
     "Recorded",
     "Recording",
     "Report",
     "Role",
+    "RoundEnd",
+    "RoundReport",
     "ScriptFacts",
     "Service",
     "ServicePort",

@@ -120,6 +120,8 @@ FIELDS = (
     "elastic",
     "tasks_per_node",
     "node_list",
+    "array",
+    "exclusive",
 )
 """The names under which ``PartialSpec.values`` keeps what is not an address of a task."""
 

@@ -10,7 +10,8 @@ from allaboard.facts.cluster import Origin, Problem, Value
 class Role(msgspec.Struct, frozen=True, kw_only=True):
     """One group of equal pods of a workload: a replica spec, a replicated job, or the whole.
 
-    ``command`` is the training container's command and arguments; ``fixed`` is the pod spec's
+    ``command`` is the training container's command and arguments, ``commands`` those of the shell
+    scripts inside of it too; ``fixed`` is the pod spec's
     ``hostname``; ``host_network`` whether the pods use their host's network; ``containers`` are the
     containers' names; ``computed`` the variables whose values come from elsewhere (valueFrom).
     """
@@ -21,6 +22,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, Value] = {}
     computed: tuple[str, ...] = ()
     command: tuple[Value, ...] = ()
+    commands: tuple[tuple[Value, ...], ...] = ()
     labels: dict[str, str] = {}
     subdomain: Value | None = None
     fixed: Value | None = None

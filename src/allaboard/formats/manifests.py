@@ -126,7 +126,9 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         parallelism=reader.value(spec.at("parallelism"), "spec.parallelism"),
         completions=reader.value(spec.at("completions"), "spec.completions"),
         indexed=spec.text_at("completionMode") == "Indexed",
-        per_node=reader.value(per_node, "spec.nprocPerNode"),
+        per_node=reader.value(
+            per_node, "spec.slotsPerWorker" if kind == "MPIJob" else "spec.nprocPerNode"
+        ),
         subdomain=(network or name) if kind == "JobSet" else "",
         elastic=spec.at("elasticPolicy") is not None,
         origin=reader.origin(document, f"{kind}/{name}"),

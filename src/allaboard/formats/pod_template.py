@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from allaboard.facts import Node, Origin, Problem, Role, Value
+from allaboard.formats.shell import inner_commands
 
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
 """Names under which operators look for the training container; else it is the first one."""
@@ -44,6 +47,7 @@ class Reader:
         training = next((c for c in listed if c.text_at("name") in _TRAINING), None)
         main = training or (listed[0] if listed else Node("map", pod.line, pod.column))
         env, computed = self._env(main.at("env"))
+        words = self._words(main)
         labels = template.at("metadata", "labels")
         names = (self.value(c.at("name"), "containers.name") for c in listed)
         return Role(
@@ -52,7 +56,8 @@ class Reader:
             ports=self._ports(main.at("ports")),
             env=env,
             computed=computed,
-            command=self._words(main),
+            command=words,
+            commands=_inside(words, self.file),
             labels={k: n.text for k, n in labels.items.items()} if labels is not None else {},
             subdomain=self.value(pod.at("subdomain"), "subdomain"),
             fixed=self.value(pod.at("hostname"), "hostname"),
@@ -65,12 +70,14 @@ class Reader:
         """A TrainJob's trainer section, which has a container's fields at its top."""
         replicas = self.value(node.at("numNodes"), "spec.trainer.numNodes")
         env, computed = self._env(node.at("env"))
+        words = self._words(node)
         return Role(
             name="node",
             replicas=replicas or Value("1", self.origin(node, "spec.trainer.numNodes (default)")),
             env=env,
             computed=computed,
-            command=self._words(node),
+            command=words,
+            commands=_inside(words, self.file),
             origin=self.origin(node, "spec.trainer"),
         )
 
@@ -132,3 +139,12 @@ class Reader:
                 if word is not None:
                     words.append(word)
         return tuple(words)
+
+
+def _inside(words: tuple[Value, ...], file: str) -> tuple[tuple[Value, ...], ...]:
+    """The container's command, and the commands of the shell scripts that are words of it."""
+    found = [words] if words else []
+    for word in words:
+        if re.search(r"\s", word.text.strip()):
+            found += inner_commands(word, file)
+    return tuple(found)

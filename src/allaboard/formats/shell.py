@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from allaboard.facts import Origin, Value
+from allaboard.facts import OPAQUE, Origin, Value
+from allaboard.formats.shell_loops import Loops
 from allaboard.formats.shell_word import Word
 from allaboard.formats.shell_words import commands
 
@@ -19,23 +20,83 @@ _LEADING = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905
 )
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
+_OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
+"""The flag by which a script of TensorFlow 1 learns which task it is."""
+_ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
 _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
 
 @dataclass
-class Script:
-    """What a script says literally; ``opaque`` are variables set to what only a run can tell."""
+class Environment:
+    """Variables with literal values; ``opaque`` are set to what only a run can tell, ``partly`` to a
+    text with OPAQUE in the place of the parts that are not known."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
+    partly: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> Environment:
+        """Another one with the same content."""
+        return Environment(dict(self.variables), set(self.opaque), dict(self.partly))
+
+    def assign(self, name: str, word: Word | None, file: str, whole: Word) -> None:
+        """``NAME=word``; an earlier value is forgotten."""
+        known = {n: v.text for n, v in self.variables.items()}
+        text = word.expand(known, self.opaque) if word is not None else None
+        shown = word.shown({**known, **self.partly}, frozenset()) if word is not None else ""
+        self.partly.pop(name, None)
+        if text is None or word is None or OPAQUE in text:
+            # `RANK=${RANK:-0}` keeps whatever the environment has.
+            self.variables.pop(name, None)
+            self.opaque.add(name)
+            if shown != OPAQUE:
+                self.partly[name] = shown
+            return
+        self.opaque.discard(name)
+        column = word.column if word else 0
+        origin = Origin(variable=name, file=file, line=word.line or whole.line, column=column)
+        self.variables[name] = Value(text, origin)
+
+    def words(self, word: Word, file: str) -> Iterator[Value]:
+        """What the shell makes of a word: several where a variable outside quotes has blanks."""
+        known = {**{n: v.text for n, v in self.variables.items()}, **self.partly}
+        text = word.shown(known, frozenset())
+        origin = Origin(file=file, line=word.line, column=word.column)
+        whole = (word.quoted and not word.array) or word.literal is not None
+        if whole or not re.search(r"\s", text):
+            yield Value(text, origin)
+        else:
+            yield from (Value(part, origin) for part in text.split())
+
+
+@dataclass
+class Process:
+    """A command that is given variables, or a task, of its own: in ``environment`` with all that it inherits;
+    ``own`` are the names before it, ``background`` whether the next one runs beside it."""
+
+    command: tuple[Value, ...]
+    environment: Environment
+    own: frozenset[str]
+    background: bool
+
+
+@dataclass
+class Script(Environment):
+    """What a script says literally, in the order of the text: ``lasting`` leaves out what stands
+    before a command and is gone with it."""
+
     commands: list[tuple[Value, ...]] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    lasting: Environment = field(default_factory=Environment)
 
 
 def read_shell(text: str, file: str) -> Script:
     """Assignments and commands in order; a later assignment of a name replaces an earlier one."""
     script = Script()
-    for words in commands(text):
-        _take(words, script, file)
+    loops = Loops()
+    for command in commands(text):
+        words = loops.take(command.words)
+        _take(words, command.background, script, file, loops)
     return script
 
 
@@ -44,7 +105,9 @@ def with_inner(commands: Sequence[tuple[Value, ...]], file: str) -> Iterator[tup
     for command in commands:
         yield command
         for flag, word in itertools.pairwise(command):
-            if flag.text in ("-c", "-lc", "-ic") and any(_SHELL.match(w.text) for w in command):
+            if flag.text in ("-c", "-lc", "-ic", "-xc", "-ec", "-exc") and any(
+                _SHELL.match(w.text) for w in command
+            ):
                 yield from inner_commands(word, file)
 
 
@@ -60,13 +123,14 @@ def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
     ]
 
 
-def _take(words: list[Word], script: Script, file: str) -> None:
+def _take(words: list[Word], background: bool, script: Script, file: str, loops: Loops) -> None:
     rest = list(words)
     while rest and rest[0].literal in _LEADING:
         rest.pop(0)
     declaring = bool(rest) and rest[0].literal in _DECLARING
     if declaring:
         rest.pop(0)
+    given: list[tuple[str, Word | None, Word]] = []
     while rest:
         name, value = rest[0].assignment()
         if not name:
@@ -74,31 +138,39 @@ def _take(words: list[Word], script: Script, file: str) -> None:
                 rest.pop(0)
                 continue
             break
-        _assign(script, name, value, file, rest[0])
+        script.assign(name, value, file, rest[0])
+        given.append((name, value, rest[0]))
         rest.pop(0)
-    if rest and not declaring:
-        script.commands.append(tuple(_value(word, script, file) for word in rest))
-
-
-def _assign(script: Script, name: str, word: Word | None, file: str, whole: Word) -> None:
-    known = {n: v.text for n, v in script.variables.items()}
-    text = word.expand(known, script.opaque) if word is not None else None
-    if text is None or word is None:
-        # `RANK=${RANK:-0}` keeps whatever the environment has.
-        script.variables.pop(name, None)
-        script.opaque.add(name)
+    if declaring or not rest:
+        for name, value, whole in given:
+            script.lasting.assign(name, value, file, whole)
         return
-    script.opaque.discard(name)
-    origin = Origin(
-        variable=name, file=file, line=word.line or whole.line, column=word.column if word else 0
-    )
-    script.variables[name] = Value(text, origin)
+    line = tuple(v for word in rest for v in script.words(word, file))
+    script.commands.append(line)
+    script.processes += _there(line, background, file)
+    if given or any(_OF_TASK.match(w.text) for w in line):
+        for settings in loops.rounds():
+            inside = script.lasting.copy()
+            inside.variables.update({n: Value(t) for n, t in settings.items()})
+            for name, value, whole in given:
+                inside.assign(name, value, file, whole)
+            command = tuple(v for word in rest for v in inside.words(word, file))
+            own = frozenset(name for name, _, _ in given)
+            script.processes.append(Process(command, inside, own, background))
 
 
-def _value(word: Word, script: Script, file: str) -> Value:
-    known = {n: v.text for n, v in script.variables.items()}
-    text = word.shown(known, script.opaque)
-    return Value(text, Origin(file=file, line=word.line, column=word.column))
+def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
+    """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
+    if not command or not _ELSEWHERE.match(command[0].text):
+        return
+    origin = command[-1].origin
+    for process in read_shell(command[-1].text, file).processes:
+        found = Environment(opaque=set(process.environment.opaque))
+        for name, value in process.environment.variables.items():
+            at = Origin(variable=name, file=file, line=origin.line)
+            found.variables[name] = Value(value.text, at)
+        words = tuple(Value(w.text, Origin(file=file, line=origin.line)) for w in process.command)
+        yield Process(words, found, process.own, background)
 
 
 def batch_lines(text: str, file: str, mark: str = "#SBATCH") -> Iterator[tuple[str, Value]]:

@@ -10,14 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from allaboard.formats.shell_word import NAME, Word
 
 _ENDS = ";&|\n()"
+_DUPLICATE = re.compile(r"[<>]&\s*[0-9-]+")
 _PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
 
 
-def commands(text: str) -> Iterator[list[Word]]:
+@dataclass
+class Command:
+    """A simple command; ``background`` where a single ``&`` ends it, so that it runs beside the next."""
+
+    words: list[Word]
+    background: bool = False
+
+
+def commands(text: str) -> Iterator[Command]:
     """Every simple command in the order of the text."""
     yield from _Splitter(text.replace("\r\n", "\n")).run()
 
@@ -32,16 +42,22 @@ class _Splitter:
         self.word: Word | None = None
         self.documents: list[str] = []
 
-    def run(self) -> Iterator[list[Word]]:
+    def run(self) -> Iterator[Command]:
         while self.at < len(self.text):
             char = self.text[self.at]
-            if char in _ENDS:
+            if char == "&" and self.text.startswith("&>", self.at):
                 self._end_word()
+                self.at += 2
+            elif char == "(" and self.word is not None and self._array():
+                continue
+            elif char in _ENDS:
+                self._end_word()
+                double = char == "&" and self.text.startswith("&&", self.at)
                 if self.words:
-                    yield self.words
+                    yield Command(self.words, char == "&" and not double)
                     self.words = []
                 self._newline(self.at) if char == "\n" else None
-                self.at += 1
+                self.at += 2 if double else 1
                 if char == "\n" and self.documents:
                     self._skip_documents()
             elif char in " \t\r":
@@ -56,7 +72,23 @@ class _Splitter:
                 self._piece(char)
         self._end_word()
         if self.words:
-            yield self.words
+            yield Command(self.words)
+
+    def _array(self) -> bool:
+        """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
+        word = self._current()
+        if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0][1]):
+            return False
+        end = self._closing(self.at)
+        inside = _Splitter(self.text[self.at + 1 : end - 1])
+        inside.line = self.line
+        for command in inside.run():
+            for part in command.words:
+                word.pieces += [*part.pieces, (True, " ")]
+        self._lines(self.at, end)
+        self.at = end
+        word.array = True
+        return True
 
     def _newline(self, at: int) -> None:
         self.line += 1
@@ -138,6 +170,12 @@ class _Splitter:
             word.pieces.append((False, braced.group()))
             self.at = braced.end() + 1
             return
+        every = re.compile(r"\$\{(\w+)\[[@*]\]\}").match(text, at)
+        if every:
+            word.pieces.append((False, every.group(1)))
+            word.array = True
+            self.at = every.end()
+            return
         if text[at] == "$" and opener not in ("{", "("):
             word.pieces.append((False, "") if opener.strip() else (True, "$"))
             self.at += 2 if opener.strip() else 1
@@ -172,8 +210,11 @@ class _Splitter:
                 self.documents.append(match.group(2))
                 self.at = match.end()
                 return
+        if self.word is not None and (self.word.literal or "").isdigit():
+            self.word = None  # 2>&1: the descriptor is no argument
         self._end_word()
-        self.at += 1
+        duplicate = _DUPLICATE.match(self.text, self.at)
+        self.at = duplicate.end() if duplicate else self.at + 1
 
     def _skip_documents(self) -> None:
         for name in self.documents:

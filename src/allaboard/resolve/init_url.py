@@ -89,6 +89,11 @@ def _problem(url: Value) -> Problem | None:
 
 
 def _with_scheme(text: str) -> str:
+    for scheme in ("tcp", "file", "env"):
+        # tcp//host, tcp:/host, tcp:host: the marks are half there.
+        if text.startswith((f"{scheme}:", f"{scheme}//")):
+            rest = text.removeprefix(scheme).lstrip(":/")
+            return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
     return f"file://{text}" if text.startswith("/") else f"tcp://{text}"
 
 

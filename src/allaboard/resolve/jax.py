@@ -1,16 +1,19 @@
 """JAX: the arguments of jax.distributed.initialize, and the variables that stand for them.
 
-The auto-detection is that of jax/_src/clusters/slurm_cluster.py: under Slurm, the coordinator is
-the first node of the step, on port ``61440 + job id mod 4096``.
+The auto-detection is that of jax/_src/clusters: under Slurm (slurm_cluster.py) the coordinator is
+the first node of the step, on port ``61440 + job id mod 4096``; under Open MPI 4 (ompi_cluster.py)
+mpirun's own host, on ``61440 + (mpirun's job id / 4096) mod 4096``. Other ways (Cloud TPU, Kubernetes
+by its API, mpi4py) ask what is no configuration.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
-from allaboard.facts import Material, PartialSpec, Value
-from allaboard.formats.address import parse
+from allaboard.facts import Material, PartialSpec, Value, whole
+from allaboard.formats.address import join, parse
 from allaboard.spec import pick
 
 _TABLE = {
@@ -36,7 +39,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
                 yield _spec(values, "call")
     values = pick(material.variables, _TABLE)
     if called or "coordinator" in values:
-        detected = _detected(material)
+        detected = _slurm(material) or _open_mpi(material)
         values = {**({"coordinator": detected} if detected else {}), **values}
         if values:
             yield _spec(values, "processes")
@@ -46,7 +49,20 @@ def _spec(values: dict[str, Value], layer: str) -> PartialSpec:
     return PartialSpec(source="jax", layer=layer, framework="jax", values=values)
 
 
-def _detected(material: Material) -> Value | None:
+def _open_mpi(material: Material) -> Value | None:
+    """The coordinator that JAX finds by itself under mpirun of Open MPI 4."""
+    uri = material.variables.get("OMPI_MCA_orte_hnp_uri")
+    if uri is None:
+        return None
+    job = whole(uri.text.partition(".")[0])
+    host = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", uri.text)
+    if job is None or host is None:
+        return None
+    port = job // _PORTS % _PORTS + 65536 - _PORTS
+    return Value(join(host[1] or host[2], port), uri.origin)
+
+
+def _slurm(material: Material) -> Value | None:
     """The coordinator that JAX finds by itself in a Slurm step."""
     job = material.variables.get("SLURM_JOB_ID")
     nodes = material.variables.get("SLURM_STEP_NODELIST")

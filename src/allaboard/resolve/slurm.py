@@ -29,8 +29,12 @@ _OPTIONS = {
     "--ntasks": "world_size",
     "-n": "world_size",
     "--ntasks-per-node": "tasks_per_node",
+    "--tasks-per-node": "tasks_per_node",
     "--nodelist": "node_list",
     "-w": "node_list",
+    "--array": "array",
+    "-a": "array",
+    "--exclusive": "exclusive",
 }
 _NODES = 100_000
 _COUNT = re.compile(r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z")
@@ -41,6 +45,8 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "shell":
         for option, value in batch_lines(material.text, material.file):
             field = _OPTIONS.get(option)
+            if field == "exclusive":
+                value = Value(value.text or "1", value.origin)
             if field and value.text and field not in values:
                 values[field] = value
     if not values:

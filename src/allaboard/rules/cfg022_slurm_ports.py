@@ -1,9 +1,11 @@
 """Under Slurm, the port where the ranks meet is taken, or the ports of the tasks run past 65535.
 
 ## Why it matters
-srun keeps ports of its own (SLURM_SRUN_COMM_PORT, SLURM_STEP_RESV_PORTS). A MASTER_PORT among
-them belongs to another program, which may answer, and then a rank waits for ever. Port bases that
-are computed from the job id are the other case: base plus local rank may be no port any more.
+Tasks of a job array that share a node, and have one MASTER_PORT, share that port too: the second
+cannot bind, or joins the first one's training. srun keeps ports of its own (SLURM_SRUN_COMM_PORT,
+SLURM_STEP_RESV_PORTS). A MASTER_PORT among them belongs to another program, which may answer, and
+then a rank waits for ever. Port bases that are computed from the job id are the other case: base plus
+local rank may be no port any more.
 
 ## What to do
 Take another one: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))`.
@@ -11,6 +13,7 @@ Take another one: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -19,15 +22,24 @@ from allaboard.facts import (
     Claim,
     ConfigFacts,
     Evidence,
+    Origin,
+    PartialSpec,
     Severity,
     Stage,
+    Value,
     facts_of,
     whole,
 )
 from allaboard.spec import own
 
+_ONE = Value("1")
+
+
+_DEFAULT = "29500"
+
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
+    yield from _array(facts)
     port = facts.spec.values.get("master_port")
     number = port.integer if port is not None else None
     if port is None or number is None or facts.part("slurm") is None:
@@ -56,6 +68,34 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
+def _array(facts: ConfigFacts) -> Iterator[Claim]:
+    """Several tasks of a job array on one node with the same literal port."""
+    slurm, torchrun = facts.part("slurm"), facts.part("torchrun")
+    array = slurm.values.get("array") if slurm is not None else None
+    if slurm is None or array is None or not re.search(r"[-,]", array.text):
+        return
+    alone = "exclusive" in slurm.values or array.text.endswith("%1")
+    nodes = slurm.values.get("nnodes")
+    if alone or (nodes is not None and nodes.integer != 1):
+        return
+    port = facts.spec.values.get("master_port")
+    if torchrun is not None:
+        told = torchrun.values
+        if {"standalone", "rdzv_endpoint"} & told.keys() or told.get("nnodes", _ONE).text != "1":
+            return
+        port = told.get("master_port") or Value(_DEFAULT, Origin(flag="torchrun (default)"))
+    if port is None or port.integer in (None, 0):
+        return
+    yield Claim(
+        summary=f"tasks of the job array that run on one node all take port {port.text}",
+        evidence=(port.evidence, array.evidence),
+        fix="torchrun --standalone …   # or MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=port.origin.place or array.origin.place,
+    )
+
+
 def _inside(number: int, ranges: str) -> bool:
     for part in ranges.split(","):
         low, _, high = part.partition("-")
@@ -63,6 +103,13 @@ def _inside(number: int, ranges: str) -> bool:
         if first is not None and last is not None and first <= number <= last:
             return True
     return False
+
+
+def _tasks(array: str, torchrun: dict[str, str] | None = None) -> ConfigFacts:
+    facts = facts_of("shell", source="slurm", array=array)
+    values = {n: Value(t, Origin(flag=f"--{n}")) for n, t in (torchrun or {}).items()}
+    launcher = PartialSpec(source="torchrun", values=values)
+    return ConfigFacts(kind="shell", spec=facts.spec, parts=(*facts.parts, launcher))
 
 
 def _facts(port: str, **variables: str) -> ConfigFacts:
@@ -82,8 +129,18 @@ RULE = Rule(
             _facts("12005", SLURM_STEP_RESV_PORTS="12001-12008"),
             "MASTER_PORT is 12005, and Slurm has reserved that port for MPI",
         ),
+        "an array": (
+            _tasks("0-7", {"nproc_per_node": "2"}),
+            "tasks of the job array that run on one node all take port 29500",
+        ),
     },
-    silent_on={"beside them": _facts("29500", SLURM_STEP_RESV_PORTS="12001-12008")},
+    silent_on={
+        "beside them": _facts("29500", SLURM_STEP_RESV_PORTS="12001-12008"),
+        "one after the other": _tasks("0-7%1"),
+        "an array of one": _tasks("3"),
+        "any free port": _tasks("0-7", {"standalone": "1"}),
+        "by the shell": _tasks("0-7", {"master_port": ""}),
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

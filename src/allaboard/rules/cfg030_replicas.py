@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import (
+    Certainty,
     Claim,
     ManifestFacts,
     Origin,
@@ -25,6 +26,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
+from allaboard.formats.flags import every, find_flags
 
 _ONE = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}
 """The role of each kind that the operators take one pod of."""
@@ -43,10 +45,37 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 total, total * per,
             ):  # fmt: skip
                 yield _claim(workload, size, role.replicas, total, str(total * per))
-            nodes = _flag(role.command, "--nnodes")
-            if nodes is not None and nodes.integer is not None and nodes.integer != total:
-                yield _claim(workload, nodes, role.replicas, total, str(total))
+            for command in role.commands or (role.command,):
+                nodes = _flag(command, "--nnodes")
+                if nodes is not None and nodes.integer is not None and nodes.integer != total:
+                    yield _claim(workload, nodes, role.replicas, total, str(total))
         yield from _completions(workload)
+        yield from _slots(workload, total)
+
+
+def _slots(workload: Workload, workers: int) -> Iterator[Claim]:
+    """mpirun in an MPIJob's launcher asks for more processes than its workers have slots."""
+    launcher = next((r for r in workload.roles if r.name == "Launcher"), None)
+    if workload.kind != "MPIJob" or launcher is None:
+        return
+    per = workload.per_node
+    each = 1 if per is None else per.integer
+    for words in every(launcher.commands, ("mpirun", "mpiexec")):
+        flags = find_flags(words, frozenset(("np", "n", "c", "x", "map_by")), frozenset())
+        asked = next((flags.values[n] for n in ("np", "n", "c") if n in flags.values), None)
+        count = asked.integer if asked is not None else None
+        free = any("oversubscribe" in w.text.lower() for w in words) or flags.opaque
+        if asked is None or count is None or each is None or free or count <= each * workers:
+            continue
+        slots = per or Value("1", workload.origin)
+        yield Claim(
+            summary=f"{asked.origin.flag} {count} asks for {count} processes, and MPIJob "
+            f"{workload.name} has {each * workers} slots: {workers} workers of {each}",
+            evidence=(asked.evidence, slots.evidence),
+            fix=f"{asked.origin.flag} {each * workers}   # or Worker replicas: {-(-count // each)}",
+            certainty=Certainty.LIKELY,
+            where=asked.origin.place,
+        )
 
 
 def _processes(workload: Workload) -> tuple[int | None, int]:
@@ -89,13 +118,17 @@ def _completions(workload: Workload) -> Iterator[Claim]:
         "the others start when these have ended, and these wait for them",
         evidence=(value.evidence, total.evidence),
         fix=f"parallelism: {total.integer}",
-        severity=Severity.ERROR if "WORLD_SIZE" in _names(workload) else Severity.WARNING,
+        severity=Severity.ERROR if _one_job(workload) else Severity.WARNING,
         where=value.origin.place,
     )
 
 
-def _names(workload: Workload) -> set[str]:
-    return {name for role in workload.roles for name in role.env}
+def _one_job(workload: Workload) -> bool:
+    """Whether its pods wait for each other, rather than work through a list."""
+    names = {name for role in workload.roles for name in (*role.env, *role.computed)}
+    commands = [c for role in workload.roles for c in role.commands]
+    meets = any(_flag(c, "--nnodes") or _flag(c, "--rdzv-endpoint") for c in commands)
+    return meets or bool(names & {"WORLD_SIZE", "MASTER_ADDR", "JAX_COORDINATOR_ADDRESS"})
 
 
 def _flag(words: tuple[Value, ...], flag: str) -> Value | None:
@@ -131,6 +164,17 @@ def _job(replicas: str, size: str, per: str = "") -> ManifestFacts:
     )
 
 
+def _mpi(count: str, *more: str) -> ManifestFacts:
+    words = tuple(Value(w) for w in ("mpirun", *more, "-np", count, "python", "train.py"))
+    launcher = Role(name="Launcher", replicas=Value("1"), command=words, commands=(words,))
+    worker = Role(name="Worker", replicas=Value("2"))
+    return ManifestFacts(
+        workloads=(
+            Workload(kind="MPIJob", name="mnist", roles=(launcher, worker), per_node=Value("4")),
+        )
+    )
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ManifestFacts,
@@ -139,11 +183,17 @@ RULE = Rule(
         "too few pods": (
             _job("3", "4"),
             "WORLD_SIZE is 4, and PyTorchJob mnist starts 3 pods",
-        )
+        ),
+        "too few slots": (
+            _mpi("16"),
+            "-np 16 asks for 16 processes, and MPIJob mnist has 8 slots: 2 workers of 4",
+        ),
     },
     silent_on={
         "equal": _job("4", "4"),
         "processes in each": _job("2", "16", per="8"),
+        "as many slots": _mpi("8"),
+        "more by will": _mpi("16", "--oversubscribe"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -37,6 +37,47 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 yield _missing(workload, named, role)
             elif not service.headless and _meets_by_pod(role, named.text):
                 yield _not_headless(workload, named, service)
+            elif service.headless:
+                yield from _selects_others(workload, role, service)
+
+
+_GIVEN = {
+    "Job": ("job-name", "batch.kubernetes.io/job-name"),
+    "StatefulSet": (),
+    "Pod": (),
+}
+"""Labels that the controllers give each pod besides its template's, with the workload's name."""
+_UNKNOWN = ("controller-uid", "batch.kubernetes.io/controller-uid", "pod-template-hash")
+
+
+def _selects_others(workload: Workload, role: Role, service: Service) -> Iterator[Claim]:
+    """A service that does not select these pods gives them no names."""
+    labels = {**role.labels, **dict.fromkeys(_GIVEN[workload.kind], workload.name)}
+    for key, text in service.selector.items():
+        known = key in _UNKNOWN or ("kubernetes.io/" in key and key not in labels)
+        if known or labels.get(key) == text:
+            continue
+        have = (
+            f"{key}={labels[key]}"
+            if key in labels
+            else ", ".join(f"{k}={t}" for k, t in labels.items()) or "no labels"
+        )
+        yield Claim(
+            summary=f"the service {service.name!r} selects pods with {key}={text}, and those of "
+            f"{workload.kind} {workload.name} have {have}: their names do not resolve",
+            evidence=(
+                Value(f"{key}: {text}", service.origin).evidence,
+                Value(have, role.origin).evidence,
+            ),
+            fix=_selector(labels, workload),
+            where=service.origin.place,
+        )
+        return
+
+
+def _selector(labels: dict[str, str], workload: Workload) -> str:
+    key, text = next(iter(labels.items()), ("app", workload.name))
+    return f"selector: {{{key}: {text}}}"
 
 
 def _domains(workload: Workload) -> Iterator[tuple[Value, Role]]:
@@ -116,8 +157,25 @@ RULE = Rule(
             "the service 'train' is not headless, so the pod names of StatefulSet train do not "
             "resolve",
         ),
+        "others selected": (
+            _facts((Service(name="train", headless=True, selector={"app": "serve"}),)),
+            "the service 'train' selects pods with app=serve, and those of StatefulSet train have "
+            "app=train: their names do not resolve",
+        ),
     },
-    silent_on={"headless": _facts((Service(name="train", headless=True),))},
+    silent_on={
+        "headless": _facts((Service(name="train", headless=True),)),
+        "selected": _facts((Service(name="train", headless=True, selector={"app": "train"}),)),
+        "by the controller's own label": _facts(
+            (
+                Service(
+                    name="train",
+                    headless=True,
+                    selector={"apps.kubernetes.io/pod-index": "0"},
+                ),
+            )
+        ),
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -6,31 +6,107 @@ only as NAME-0.SERVICE, where SERVICE is the pod template's `subdomain` or the s
 `serviceName`. A rank 0 that is called otherwise is never found.
 
 ## What to do
-Use the name shown; a Job's template needs `subdomain:` and `completionMode: Indexed` for it.
+Use the name shown; a Job's template needs `subdomain:` and `completionMode: Indexed` for it. A
+JobSet's pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.facts import (
+    OPAQUE,
+    Certainty,
+    Claim,
+    ManifestFacts,
+    Origin,
+    Role,
+    Stage,
+    Value,
+    Workload,
+)
 from allaboard.formats.address import parse
 
 _VARIABLES = ("MASTER_ADDR", "JAX_COORDINATOR_ADDRESS", "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
+_FLAGS = ("master_addr", "rdzv_endpoint", "coordinator_address")
+_LIKE = 0.8
+"""Names of this similarity (Ratcliff and Obershelp) are one name, misspelt."""
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     services = {s.name for s in facts.services}
     for workload in facts.workloads:
-        if workload.kind not in ("Job", "StatefulSet"):
-            continue
         for role in workload.roles:
-            for name in _VARIABLES:
-                value = role.env.get(name)
-                if value is not None:
+            for value in _named(role):
+                if workload.kind == "JobSet":
+                    yield from _in_set(workload, role, value)
+                elif workload.kind in ("Job", "StatefulSet"):
                     yield from _judged(workload, role, value, services)
+                    yield from _misspelt(facts, workload, role, value)
+
+
+def _named(role: Role) -> Iterator[Value]:
+    """The addresses that the role's pods are told, by variable or by flag."""
+    for name in _VARIABLES:
+        if name in role.env:
+            yield role.env[name]
+    for command in role.commands:
+        for at, word in enumerate(command):
+            flag, equals, text = word.text.partition("=")
+            if flag.lstrip("-").replace("-", "_") not in _FLAGS or not flag.startswith("-"):
+                continue
+            found = text if equals else command[at + 1].text if at + 1 < len(command) else ""
+            if found and OPAQUE not in found:
+                origin = word.origin
+                yield Value(
+                    found,
+                    Origin(flag=flag, file=origin.file, line=origin.line, column=origin.column),
+                )
+
+
+def _in_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
+    """A JobSet's pods: ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
+    pod, _, rest = parse(value.text).host.partition(".")
+    if rest.partition(".")[0] != workload.subdomain or not workload.subdomain:
+        return
+    for other in workload.roles:
+        match = re.fullmatch(re.escape(f"{workload.name}-{other.name}") + r"-(\d+)-(\d+)", pod)
+        count = other.replicas.integer
+        if match is not None and (count is None or int(match[2]) < count):
+            return
+    right = f"{workload.name}-{role.name}-0-0.{workload.subdomain}"
+    yield _claim(workload, value, f"its pods are {right} and so on", right)
+
+
+def _misspelt(
+    facts: ManifestFacts, workload: Workload, role: Role, value: Value
+) -> Iterator[Claim]:
+    """The service is this workload's, and the pod's name nearly is."""
+    pod, _, rest = parse(value.text).host.partition(".")
+    domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
+    match = re.fullmatch(r"(.+)-\d+", pod)
+    if domain is None or match is None or rest.partition(".")[0] != domain.text:
+        return
+    if any(match[1] == w.name for w in facts.workloads):
+        return
+    like = difflib.SequenceMatcher(None, match[1], workload.name).ratio()
+    if like >= _LIKE:
+        right = f"{workload.name}-0.{domain.text}"
+        yield _claim(workload, value, f"its pods are {workload.name}-0 and so on", right)
+
+
+def _claim(workload: Workload, value: Value, said: str, right: str) -> Claim:
+    port = parse(value.text).port
+    return Claim(
+        summary=f"{value.origin.name or 'the address'} is {value.text}, and {said}",
+        evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
+        fix=f"{value.origin.name}={right}" + (f":{port}" if port else ""),
+        certainty=Certainty.LIKELY,
+        where=value.origin.place,
+    )
 
 
 def _judged(workload: Workload, role: Role, value: Value, services: set[str]) -> Iterator[Claim]:
@@ -52,13 +128,13 @@ def _judged(workload: Workload, role: Role, value: Value, services: set[str]) ->
         right = f"{field}: {rest.partition('.')[0] or workload.name}"
     elif rest.partition(".")[0] != domain.text:
         said = f"the pods' names end in .{domain.text}"
-        right = f"{value.origin.variable}={pod}.{domain.text}{port}"
+        right = f"{value.origin.name}={pod}.{domain.text}{port}"
     elif count is not None and int(match.group(1)) >= count:
         said = f"its pods are {workload.name}-0 to {workload.name}-{count - 1}"
-        right = f"{value.origin.variable}={workload.name}-0.{domain.text}{port}"
+        right = f"{value.origin.name}={workload.name}-0.{domain.text}{port}"
     if said:
         yield Claim(
-            summary=f"{value.origin.variable or 'the address'} is {value.text}, and {said}",
+            summary=f"{value.origin.name or 'the address'} is {value.text}, and {said}",
             evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
             fix=right,
             where=value.origin.place,
@@ -74,6 +150,13 @@ def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> Mani
         subdomain=Value(subdomain) if subdomain else None,
     )
     workload = Workload(kind="Job", name="mnist", roles=(role,), indexed=indexed)
+    return ManifestFacts(workloads=(workload,))
+
+
+def _set(address: str) -> ManifestFacts:
+    at = Origin(variable="MASTER_ADDR", file="set.yaml", line=21, column=20)
+    role = Role(name="workers", replicas=Value("4"), env={"MASTER_ADDR": Value(address, at)})
+    workload = Workload(kind="JobSet", name="train", roles=(role,), subdomain="train")
     return ManifestFacts(workloads=(workload,))
 
 
@@ -94,10 +177,21 @@ RULE = Rule(
             _facts("mnist-0.train", indexed=False),
             "MASTER_ADDR is mnist-0.train, and the Job is not indexed: its pods have random names",
         ),
+        "misspelt": (
+            _facts("minst-0.train"),
+            "MASTER_ADDR is minst-0.train, and its pods are mnist-0 and so on",
+        ),
+        "no such role of the set": (
+            _set("train-worker-0-0.train"),
+            "MASTER_ADDR is train-worker-0-0.train, and its pods are train-workers-0-0.train and "
+            "so on",
+        ),
     },
     silent_on={
         "pod and service": _facts("mnist-0.train.default.svc.cluster.local"),
         "a service of its own": _facts("master"),
+        "another workload's pod": _facts("coordinator-0.train"),
+        "a pod of the set": _set("train-workers-0-3.train.default.svc"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -2,7 +2,8 @@
 
 ## Why it matters
 A random or free port that is chosen inside the process which then joins is another one in each of
-them: rank 0 listens on its own, the others knock on theirs, and all wait.
+them: rank 0 listens on its own, the others knock on theirs, and all wait. So it is with a port that is
+computed from the rank, or written anew, and otherwise, in the function of each process.
 
 ## What to do
 Choose it once, in the launcher or the parent process, and hand it to all: torchrun and
@@ -17,35 +18,114 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.script import read_script
+from allaboard.formats.address import only_here
+from allaboard.formats.script import Function, Script, argument, read_script
 
 _CHOICE = re.compile(r"random|randint|free_port|find_port|open_port|getpid|gethostname|time\.time")
+_RANK = re.compile(
+    r"(?:global_|local_|proc_|process_|worker_)?rank|(?:process|proc|worker)_id|RANK|LOCAL_RANK"
+)
+_JOIN = "torch.distributed.init_process_group"
+
+Setting = tuple[ast.Assign, str]
+"""An assignment to os.environ, and which of the two variables it sets."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    inits = script.called("torch.distributed.init_process_group")
-    homes = {script.function(call) for call in inits}
-    spawned = bool(script.methods("spawn", "Process")) or "spawn(" in facts.source
+    inits = script.called(_JOIN)
+    if not inits:
+        return
+    settings = list(_settings(script))
+    yield from _chosen(script, settings, inits, facts.source)
+    yield from _written_twice(script, settings, inits)
+
+
+def _settings(script: Script) -> Iterator[Setting]:
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
             continue
         target = ast.unparse(node.targets[0])
         name = next((n for n in ("MASTER_PORT", "MASTER_ADDR") if f"'{n}'" in target), "")
-        if not name or "environ" not in target or not _CHOICE.search(ast.unparse(node.value)):
+        if name and "environ" in target:
+            yield node, name
+
+
+def _chosen(
+    script: Script, settings: list[Setting], inits: list[ast.Call], source: str
+) -> Iterator[Claim]:
+    """A value that is another one in each process, by chance or by its rank."""
+    homes = {script.function(call) for call in inits}
+    spawned = bool(script.methods("spawn", "Process")) or "spawn(" in source
+    for node, name in settings:
+        by_rank = _from_rank(node.value)
+        if not by_rank and not _CHOICE.search(ast.unparse(node.value)):
             continue
         home = script.function(node)
         if home not in homes or script.rank_condition(node) is not None:
             continue
-        if home is None and spawned:
+        if home is None and spawned and not by_rank:
             continue
+        how = "computes {} from its own rank" if by_rank else "chooses {} by itself"
         yield Claim(
-            summary=f"each process chooses {name} by itself before it joins: no two will agree",
+            summary=f"each process {how.format(name)} before it joins: no two will agree",
             evidence=(script.evidence(node), script.evidence(inits[0])),
             fix=f'os.environ["{name}"]   # set once, by the launcher, for all ranks',
             certainty=Certainty.LIKELY,
             where=script.place(node),
         )
+
+
+def _from_rank(value: ast.expr) -> bool:
+    """Whether the rank is added to, or put into, the value; a choice by it (`a if rank == 0 else b`,
+    `hosts[rank]`) may be right."""
+    for node in ast.walk(value):
+        if isinstance(node, (ast.IfExp, ast.Compare, ast.Subscript, ast.FloorDiv)):
+            return False
+    parts = [
+        part
+        for node in ast.walk(value)
+        if isinstance(node, (ast.BinOp, ast.FormattedValue))
+        for part in ast.iter_child_nodes(node)
+    ]
+    return any(
+        _RANK.fullmatch(p.id if isinstance(p, ast.Name) else p.attr)
+        for part in parts
+        for p in ast.walk(part)
+        if isinstance(p, (ast.Name, ast.Attribute))
+    )
+
+
+def _written_twice(
+    script: Script, settings: list[Setting], inits: list[ast.Call]
+) -> Iterator[Claim]:
+    """Two functions that each join as another rank, and meet elsewhere."""
+    first: dict[str, tuple[ast.Assign, str, Function]] = {}
+    ranks = {script.function(call): _rank(call) for call in inits}
+    for node, name in settings:
+        home, value = script.function(node), node.value
+        if home is None or ranks.get(home) is None or not isinstance(value, ast.Constant):
+            continue
+        text = str(value.value)
+        earlier = first.setdefault(name, (node, text, home))
+        differ = earlier[1] != text and ranks[earlier[2]] != ranks[home]
+        # The host of rank 0 may call itself localhost: its store listens everywhere.
+        if not differ or (name == "MASTER_ADDR" and (only_here(text) or only_here(earlier[1]))):
+            continue
+        yield Claim(
+            summary=f"{home.name} sets {name} to {text}, {earlier[2].name} to {earlier[1]}: "
+            f"ranks {ranks[earlier[2]]} and {ranks[home]} will not meet",
+            evidence=(script.evidence(node), script.evidence(earlier[0])),
+            fix=f'os.environ["{name}"] = "{earlier[1]}"',
+            certainty=Certainty.LIKELY,
+            where=script.place(node),
+        )
+
+
+def _rank(call: ast.Call) -> int | None:
+    given = argument(call, "rank", 4)
+    value = given.value if isinstance(given, ast.Constant) else None
+    return value if isinstance(value, int) else None
 
 
 _SETUP = """import os, random
@@ -56,6 +136,15 @@ def setup(rank):
     dist.init_process_group("gloo", rank=rank, world_size=2)
 """
 _RANDOM = "os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))"
+_TWO = """import os
+import torch.distributed as dist
+def first():
+    os.environ["MASTER_PORT"] = "29500"
+    dist.init_process_group("gloo", rank=0, world_size=2)
+def second():
+    os.environ["MASTER_PORT"] = "29501"
+    dist.init_process_group("gloo", rank=1, world_size=2)
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -65,7 +154,18 @@ RULE = Rule(
         "in each process": (
             ScriptFacts(source=_SETUP.replace("INSIDE", _RANDOM)),
             "each process chooses MASTER_PORT by itself before it joins: no two will agree",
-        )
+        ),
+        "from the rank": (
+            ScriptFacts(
+                source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = str(29500 + rank)")
+            ),
+            "each process computes MASTER_PORT from its own rank before it joins: no two will "
+            "agree",
+        ),
+        "two functions": (
+            ScriptFacts(source=_TWO),
+            "second sets MASTER_PORT to 29501, first to 29500: ranks 0 and 1 will not meet",
+        ),
     },
     silent_on={
         "in the parent": ScriptFacts(
@@ -75,6 +175,21 @@ RULE = Rule(
         "a constant": ScriptFacts(
             source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = '29500'")
         ),
+        "a choice by the rank": ScriptFacts(
+            source=_SETUP.replace(
+                "INSIDE", "os.environ['MASTER_ADDR'] = 'localhost' if rank == 0 else 'node0'"
+            )
+        ),
+        "one port a group of ranks": ScriptFacts(
+            source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = str(29500 + rank // 8)")
+        ),
+        "by the job's id": ScriptFacts(
+            source=_SETUP.replace(
+                "INSIDE",
+                "os.environ['MASTER_PORT'] = str(10000 + int(os.environ['SLURM_JOB_ID']) % 9000)",
+            )
+        ),
+        "the same in two functions": ScriptFacts(source=_TWO.replace("29501", "29500")),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

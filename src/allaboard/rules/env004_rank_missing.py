@@ -49,17 +49,26 @@ def check(facts: Pasted) -> Iterator[Claim]:
     origin = wanted[missing[0]]
     first = dict(facts.specs)[origin]
     where = next((v.origin.place for j, i, v in first.tasks() if (j, i) == missing[0]), None)
+    size = first.values.get("world_size")
+    if where is None and size is not None:
+        where = size.origin.place
     yield Claim(
         summary=f"{names} {'has' if len(missing) == 1 else 'have'} no configuration among the "
         f"{len(facts.specs)} given",
         who=tuple(Who(job=job if job != "rank" else "worker", index=i) for job, i in missing[:5]),
         evidence=(Evidence(f"{len(wanted)} members awaited", origin),),
-        fix=f"allaboard spec --as tf_config {shlex.quote(origin)}   "
-        f"# then set the index to {missing[0][1]}",
+        fix=_fix(missing[0], origin),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=where,
     )
+
+
+def _fix(missing: tuple[str, int], origin: str) -> str:
+    job, index = missing
+    if job == "rank":
+        return f"start one more: RANK={index}, and the others' WORLD_SIZE, MASTER_ADDR, MASTER_PORT"
+    return f"allaboard spec --as tf_config {shlex.quote(origin)}   # then set the index to {index}"
 
 
 _WORKERS = ["a:1", "b:1", "c:1", "d:1"]

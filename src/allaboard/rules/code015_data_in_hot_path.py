@@ -1,0 +1,164 @@
+"""The data pipeline is built anew in every training step.
+
+## Why it matters
+`next(iter(loader))` inside the loop starts a new pass each time: its worker processes start and end
+with every step, and with a sampler that is not told of a new epoch every step gets the same first batch.
+A rank whose workers start slowly is what the others wait for. `experimental_distribute_dataset` inside
+the loop makes a new distributed dataset a step: slower and larger from step to step.
+
+## What to do
+Build the loader before the loop and iterate over it: `for x, y in loader:`, or keep one iterator,
+`batches = iter(loader)`, and call `next(batches)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.script import Script, read_script
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_TRAINS = ("backward", "apply_gradients", "run", "train_on_batch")
+_DISTRIBUTES = ("experimental_distribute_dataset", "distribute_datasets_from_function")
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    script = read_script(facts)
+    if not script.distributed:
+        return
+    for name, call in script.calls:
+        loop = _loop(script, call)
+        if loop is None:
+            continue
+        if name == "next" and call.args and _fresh(script, call.args[0]) and _steps(script, loop):
+            yield _claim(
+                script,
+                call,
+                "every step begins the data anew: its workers start again, and it may be the same "
+                "batch each time",
+                "batches = iter(loader)   # before the loop, then next(batches)",
+            )
+        elif (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in _DISTRIBUTES
+            and _steps(script, loop)
+            and not _consumed_inside(loop)
+        ):
+            yield _claim(
+                script,
+                call,
+                "the dataset is distributed anew in every step",
+                f"{script.text(call)}   # before the loop",
+            )
+
+
+def _loop(script: Script, node: ast.AST) -> ast.AST | None:
+    """The innermost loop around a node, within its function."""
+    child = node
+    for above in script.ancestors(node):
+        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return None
+        if isinstance(above, _LOOPS) and child is not getattr(above, "iter", None):
+            return above
+        child = above
+    return None
+
+
+def _fresh(script: Script, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and script.name(node.func) == "iter"
+
+
+def _steps(script: Script, loop: ast.AST) -> bool:
+    """Whether the loop's own body trains, itself or by a function of the script's that does."""
+    inside = {id(n) for n in ast.walk(loop)}
+    trained = {
+        f.name
+        for f in ast.walk(script.tree)
+        if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _trainer(f)
+    }
+    for _, call in script.calls:
+        if id(call) not in inside:
+            continue
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in _TRAINS:
+            return True
+        if isinstance(func, ast.Name) and func.id in trained:
+            return True
+    return False
+
+
+def _trainer(function: ast.AST) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _TRAINS
+        for n in ast.walk(function)
+    )
+
+
+def _consumed_inside(loop: ast.AST) -> bool:
+    """An inner loop runs through the data: then the outer one counts epochs."""
+    return any(isinstance(n, _LOOPS) for n in ast.walk(loop) if n is not loop)
+
+
+def _claim(script: Script, call: ast.Call, summary: str, fix: str) -> Claim:
+    return Claim(
+        summary=summary,
+        evidence=(script.evidence(call),),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place(call),
+    )
+
+
+_HEAD = """import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+"""
+_STEP = "    model(x).sum().backward()\n"
+_TF = """import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a new iterator a step": (
+            ScriptFacts(
+                source=f"{_HEAD}for step in range(9):\n    x = next(iter(loader))\n{_STEP}"
+            ),
+            "every step begins the data anew: its workers start again, and it may be the same "
+            "batch each time",
+        ),
+        "a new distribution a step": (
+            ScriptFacts(
+                source=_TF + "for step in range(9):\n"
+                "    data = iter(strategy.experimental_distribute_dataset(make()))\n"
+                "    strategy.run(f, args=(next(data),))\n"
+            ),
+            "the dataset is distributed anew in every step",
+        ),
+    },
+    silent_on={
+        "one iterator": ScriptFacts(
+            source=f"{_HEAD}it = iter(loader)\nfor step in range(9):\n    x = next(it)\n{_STEP}"
+        ),
+        "a look at the shapes": ScriptFacts(
+            source=f"{_HEAD}x = next(iter(loader))\nfor x in loader:\n{_STEP}"
+        ),
+        "an evaluation in the loop": ScriptFacts(
+            source=f"{_HEAD}for n in names:\n    x = next(iter(loaders[n]))\n    show(x)\n"
+        ),
+        "anew each epoch": ScriptFacts(
+            source=_TF + "for epoch in range(9):\n"
+            "    data = strategy.experimental_distribute_dataset(make(epoch))\n"
+            "    for batch in data:\n        strategy.run(f, args=(batch,))\n"
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)
