@@ -15,6 +15,7 @@ from allaboard.facts import (
     Outcome,
     Report,
     RoundReport,
+    TaskReturn,
     WorkerReport,
 )
 
@@ -71,6 +72,7 @@ def assemble(
     findings: tuple[Finding, ...],
     notes: tuple[str, ...],
     rounds: tuple[RoundReport, ...] = (),
+    returns: tuple[TaskReturn, ...] = (),
 ) -> Report:
     """The report of a run that has ended."""
     return Report(
@@ -88,6 +90,7 @@ def assemble(
         notes=notes,
         restarts=max(0, len(rounds) - 1),
         rounds=rounds,
+        returns=returns,
     )
 
 
