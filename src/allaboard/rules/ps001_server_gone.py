@@ -37,7 +37,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if one.phase <= Phase.ARRIVED or _raised(one) or served:
             continue  # it never served; its exception says more; another serves in its place
         hurt = [m for m in trainers(view) if m.alive or (m.exit is not None and m.exit.code != 0)]
-        if hurt and view.now - ended_at(one) >= TOGETHER:
+        if hurt and (view.ended or view.now - ended_at(one) >= TOGETHER):
             yield _claim(view, one, end, hurt, comes=other is not one)
 
 
