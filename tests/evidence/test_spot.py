@@ -46,6 +46,17 @@ TABLE = [
     ((lib("tensorflow/python/eager/context.py", "ensure_initialized"), USER), Spot.INIT),
     ((lib("tensorflow/python/eager/context.py", "call_function"), USER), Spot.STEP),
     ((lib("tensorflow/python/eager/execute.py", "quick_execute"), USER), Spot.STEP),
+    ((lib("tensorflow/python/client/session.py", "close"), USER), Spot.SESSION),
+    ((lib("tensorflow/python/client/session.py", "_call_tf_sessionrun"), USER), Spot.STEP),
+    ((lib("tensorflow/python/training/coordinator.py", "join"), USER), Spot.SESSION),
+    ((lib("tensorflow/python/training/session_manager.py", "recover_session"), USER), Spot.SESSION),
+    (
+        (
+            user("self.table.read()"),
+            lib("tensorflow/python/training/monitored_session.py", "close"),
+        ),
+        Spot.USER,
+    ),
     ((lib("tensorflow/python/data/ops/iterator_ops.py", "__next__"), USER), Spot.DATA),
     ((lib("jax/_src/distributed.py", "initialize"), USER), Spot.INIT),
     ((lib("jax/_src/distributed.py", "shutdown"),), Spot.LEAVING),
@@ -84,7 +95,7 @@ def test_nobody_looked() -> None:
 
 def test_who_waits_for_peers() -> None:
     waiting = {s for f, s in TABLE if waits_for_peers(stack(*f))}
-    assert waiting == {Spot.GATE, Spot.INIT, Spot.COLLECTIVE, Spot.STEP}
+    assert waiting == {Spot.GATE, Spot.INIT, Spot.COLLECTIVE, Spot.STEP, Spot.SESSION}
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,24 @@ def left_over(view: JobView) -> tuple[Member, ...]:
     return view.alive
 
 
+def lost(view: JobView) -> bool:
+    """Whether a server that those who train need is dead or stopped: they wait for that one, whatever
+    else they do."""
+    return any(one is not None and (not one.alive or one.stopped) for one in _servers(view))
+
+
+def wait_for_peers(view: JobView) -> bool:
+    """Whether those who train wait for each other: with parameter servers, only in a synchronous
+    optimizer."""
+    return not has_servers(view) or any("synchronous" in m.notes for m in trainers(view))
+
+
+def _servers(view: JobView) -> list[Member | None]:
+    """The newest process of each server."""
+    indices = {m.who.index for m in view.members if m.who.job in SERVER_JOBS}
+    return [find(view, job, index) for job in SERVER_JOBS for index in sorted(indices)]
+
+
 def name(member: Member) -> str:
     """As a person started it: ``ps 0``."""
     return f"{member.who.job} {member.who.index}"

@@ -20,6 +20,7 @@ class Spot(StrEnum):
     COLLECTIVE = "in a collective"
     STEP = "in a training step"
     SERVER = "serving its peers"
+    SESSION = "making or closing a session with its servers"
     DATA = "waiting for data"
     FILE_LOCK = "waiting for a file lock"
     LOCK = "waiting for a lock"
@@ -59,6 +60,10 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("tensorflow/python/framework/ops.py", "_numpy.*", Spot.STEP),
     ("tensorflow/python/training/server_lib.py", "join", Spot.SERVER),
     ("tensorflow/python/client/session.py", "_call_tf_sessionrun|_run_fn", Spot.STEP),
+    ("tensorflow/python/client/session.py", "close|__del__|__init__|_extend_graph", Spot.SESSION),
+    ("tensorflow/python/training/session_manager.py", ".*", Spot.SESSION),
+    ("tensorflow/python/training/coordinator.py", "join|wait_for_stop", Spot.SESSION),
+    ("tensorflow/python/eager/remote.py", "connect_to_.*", Spot.INIT),
     ("jax/_src/distributed.py", "initialize", Spot.INIT),
     ("jax/_src/distributed.py", "shutdown", Spot.LEAVING),
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
@@ -110,6 +115,7 @@ def waits_for_peers(stack: Stack | None) -> bool:
         Spot.COLLECTIVE,
         Spot.STEP,
         Spot.SERVER,
+        Spot.SESSION,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.evidence.servers import serves
+from allaboard.evidence.servers import lost, serves, wait_for_peers
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
 from allaboard.facts import Evidence, JobView, Member
@@ -27,14 +27,16 @@ class Stall(msgspec.Struct, frozen=True):
 
 @once
 def stall(view: JobView) -> Stall | None:
-    """None while nobody stands still, or has joined, or has been looked at yet."""
+    """None while nobody stands still, or has joined, or has been looked at yet; and where a server is lost,
+    which explains every wait. Asynchronous workers wait for no peer, and none of them is ``waiting``."""
     stand = standing(view)
-    if not any(m.stack is not None for m in stand):
+    if not any(m.stack is not None for m in stand) or lost(view):
         return None
     # Who only serves is awaited by nobody's collective, and has rules of its own.
     joined = tuple(m for m in stand if not serves(m))
     waiting = tuple(m for m in joined if waits(m))
-    return Stall(waiting, tuple(m for m in joined if m not in waiting))
+    elsewhere = tuple(m for m in joined if m not in waiting)
+    return Stall(waiting if wait_for_peers(view) else (), elsewhere)
 
 
 def waits(member: Member) -> bool:

@@ -21,8 +21,19 @@ from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
-from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Exit,
+    Frame,
+    JobView,
+    Member,
+    Op,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, waiting
 
 _PLACES = (Spot.USER, Spot.CHILD)
 
@@ -94,6 +105,10 @@ def _look_at(pid: int) -> str:
 _SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag.is_set():")
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
+_RUN = Op("Session.run", 41, 90.0)
+_IN_RUN = task("worker", 0, op=_RUN, stack=stack(USER))
+_SYNC = {"notes": {"synchronous": "2 of 2"}}
+_CLOSE = Frame("/v/site-packages/tensorflow/python/client/session.py", 2001, "close")
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -115,6 +130,15 @@ RULE = Rule(
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
+        "a synchronous job with parameter servers": (
+            stalled(
+                msgspec.structs.replace(_IN_RUN, **_SYNC),
+                task("worker", 1, stack=stack(_SPIN, USER), cpu=1.0, **_SYNC),
+                task("ps", 0),
+            ),
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
+            "while the others wait for it",
+        ),
     },
     silent_on={
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
@@ -125,6 +149,27 @@ RULE = Rule(
             waiting(0),
             member(1, stack=stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER), cpu=1),
             waiting(2),
+        ),
+        "its server is dead, and it closes its session": stalled(
+            _IN_RUN,
+            task("worker", 1, stack=stack(_CLOSE, USER)),
+            task("ps", 0, exit=Exit(at=88.0, signal=9)),
+        ),
+        "its server is dead, and it tries again in a loop of its own": stalled(
+            _IN_RUN,
+            task("worker", 1, stack=stack(USER)),
+            task("ps", 0, exit=Exit(at=88.0, signal=9)),
+        ),
+        "its server is stopped": stalled(
+            msgspec.structs.replace(_IN_RUN, **_SYNC),
+            task("worker", 1, stack=stack(USER), **_SYNC),
+            task("ps", 0, os_state="T"),
+        ),
+        "asynchronous workers do not wait for it": stalled(
+            _IN_RUN, task("worker", 1, stack=stack(USER)), task("ps", 0)
+        ),
+        "it closes its session, and the server is on another host": stalled(
+            waiting(0), member(1, stack=stack(_CLOSE, USER)), waiting(2)
         ),
         "all in the collective": stalled(
             waiting(0), member(1, stack=stack(REDUCE, USER)), waiting(2)

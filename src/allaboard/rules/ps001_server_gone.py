@@ -2,7 +2,8 @@
 
 ## Why it matters
 The variables that it held are gone with it. TensorFlow 1 does not say so: a worker stands in
-`Session.run`, or tries for ever to make its session anew, in silence. TensorFlow 2's chief fails within
+`Session.run`, or in `Session.close`, which MonitoredTrainingSession calls before it makes its session
+anew, and which waits for the dead server without a bound and in silence. TensorFlow 2's chief fails within
 seconds and names the server's address; its workers live on and wait for nothing.
 
 What waits for what: every worker, in its next step, for this server. How long: for ever. No other worker
@@ -52,7 +53,7 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     if inside:
         where = ", ".join(sorted({m.op.name for m in inside if m.op is not None}))
         evidence.append(Evidence(f"{names(inside)} in {where}", "black box"))
-    if end.last_line:
+    if end.last_line and end.signal is None:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     steps = max((m.step for m in hurt), default=0)
     if steps:

@@ -109,6 +109,14 @@ def _session(module: Any) -> None:
         return result
 
     module.BaseSession.run = run
+    # An answer of every server is waited for, of a dead one for ever.
+    module.BaseSession.close = member.operation("Session.close", module.BaseSession.close)
+
+
+def _threads(module: Any) -> None:
+    """The end of a session waits for its threads, up to two minutes, before it is closed."""
+    cls = module.Coordinator
+    cls.join = member.operation("Coordinator.join", cls.join)
 
 
 def _session_manager(module: Any) -> None:
@@ -177,6 +185,7 @@ MODULES = {
     "tensorflow.python.distribute.parameter_server_strategy_v2": _strategy,
     "tensorflow.python.client.session": _session,
     "tensorflow.python.training.session_manager": _session_manager,
+    "tensorflow.python.training.coordinator": _threads,
     "tensorflow.python.training.sync_replicas_optimizer": _synchronous,
     "tensorflow.python.distribute.coordinator.cluster_coordinator": _coordinator,
 }
