@@ -38,7 +38,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration."""
+    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration;
+    ``unseen`` is what could not be watched, and why: a hook that fits no version of the framework."""
 
     schema: int = SCHEMA_VERSION
     allaboard: str
@@ -53,3 +54,4 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerReport, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.facts import Finding, JobView, Member, Outcome, Report, WorkerReport
+from allaboard.report.unseen import unseen
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -71,6 +72,7 @@ def assemble(
         workers=tuple(worker_report(m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
+        unseen=unseen(view),
     )
 
 
