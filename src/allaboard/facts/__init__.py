@@ -27,6 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.live import HostLook, Present, Socket
 from allaboard.facts.load import Load
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
@@ -81,6 +82,7 @@ __all__ = [
     "GroupState",
     "Heard",
     "Holder",
+    "HostLook",
     "JobView",
     "Knock",
     "Link",
@@ -99,6 +101,7 @@ __all__ = [
     "Pasted",
     "Phase",
     "Place",
+    "Present",
     "Problem",
     "Raised",
     "Recorded",
@@ -110,6 +113,7 @@ __all__ = [
     "ServicePort",
     "Severity",
     "Signature",
+    "Socket",
     "Speaker",
     "Stack",
     "Stage",
