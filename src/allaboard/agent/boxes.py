@@ -174,5 +174,5 @@ class OpenBox:
 def _decode(text: str, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

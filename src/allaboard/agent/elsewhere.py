@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -20,14 +20,11 @@ OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 """Never ask for a password: nobody may be there to type it."""
 
 
-def looks(
-    hosts: Sequence[str], targets: Sequence[str], ssh: str, program: str
-) -> tuple[HostLook, ...]:
+def looks(asked: Mapping[str, Sequence[str]], ssh: str, program: str) -> tuple[HostLook, ...]:
     """What each host tells, in their order; one that cannot be asked has its ``trouble``.
 
     Args:
-        hosts: as ssh(1) takes them, ``user@host`` too.
-        targets: pids or words, as for `outside.chosen`.
+        asked: pids or words, as for `outside.chosen`, by the host as ssh(1) takes it.
         ssh: the client and its options, as a shell would split it.
         program: how allaboard is started over there.
     """
@@ -35,11 +32,11 @@ def looks(
     async def all_of_them() -> tuple[HostLook, ...]:
         places = asyncio.Semaphore(AT_ONCE)
 
-        async def one(host: str) -> HostLook:
+        async def one(host: str, targets: Sequence[str]) -> HostLook:
             async with places:
                 return await _look(host, targets, shlex.split(ssh), program)
 
-        return tuple(await asyncio.gather(*(one(host) for host in hosts)))
+        return tuple(await asyncio.gather(*(one(h, t) for h, t in asked.items())))
 
     return asyncio.run(all_of_them())
 
@@ -72,7 +69,7 @@ async def _look(host: str, targets: Sequence[str], ssh: list[str], program: str)
 def _read(host: str, output: bytes, errors: str, code: int, program: str) -> HostLook:
     try:
         return msgspec.json.decode(output, type=HostLook)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     if code == NOT_FOUND or "No module named allaboard" in errors:

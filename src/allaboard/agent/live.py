@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from allaboard import __version__
+from allaboard.agent.assumed import absent, assumed
 from allaboard.agent.outside import BETWEEN, LOOKS
 from allaboard.catalogue import catalogue
 from allaboard.config.gather import Gathered, config_of, resolvers
@@ -17,6 +18,7 @@ from allaboard.coordinator.events import key as key_of
 from allaboard.diagnose import diagnose, stamp
 from allaboard.evidence.spot import spot
 from allaboard.facts import (
+    Certainty,
     ConfigFacts,
     Diagnosis,
     Finding,
@@ -44,8 +46,9 @@ def diagnosis(looks: Sequence[HostLook]) -> Diagnosis:
     """The findings of all rules on the job that these processes are, and of those that read what they
     were told; who is missing."""
     people = list(_people(looks))
-    view = _view(looks, [p.member for p in people])
-    found = [stamp(entry, claim) for entry, claim in diagnose(view, catalogue().entries)]
+    now = looks[0].now if looks else 0.0
+    view = _view(looks, assumed(people, now - LOOKS * BETWEEN))
+    found = [_sure(stamp(entry, claim)) for entry, claim in diagnose(view, catalogue().entries)]
     found += _of_what_they_were_told(people)
     groups = groups_of(view.members)
     missing = [f"{one.host}: {one.trouble}" for one in looks if one.trouble]
@@ -60,6 +63,13 @@ def diagnosis(looks: Sequence[HostLook]) -> Diagnosis:
         notes=tuple(f"pid {p.member.who.pid}: no stack: {p.why}" for p in people if p.why),
         conclusion="" if found else "no finding: " + _why_none(people, missing),
     )
+
+
+def _sure(finding: Finding) -> Finding:
+    """Whoever was not looked at may be on its way: from a few seconds of looking that is not certain."""
+    if not finding.rule.startswith("JOIN") or finding.certainty is not Certainty.CERTAIN:
+        return finding
+    return msgspec.structs.replace(finding, certainty=Certainty.LIKELY)
 
 
 def _people(looks: Sequence[HostLook]) -> Iterator[Present]:
@@ -95,6 +105,10 @@ def _view(looks: Sequence[HostLook], members: Sequence[Member]) -> JobView:
         members=tuple(members),
         progress_at=now - LOOKS * BETWEEN,
         stall_after=BETWEEN,
+        timeout=0.0,
+        # Who else there may be is not known to the rules, and said beside them.
+        joined=True,
+        leads=True,
         lock_waits=tuple(waits),
     )
 
@@ -170,14 +184,11 @@ def _sockets(person: Present, owners: dict[tuple[str, str], Member]) -> Iterator
 
 def _absent(people: Sequence[Present]) -> list[str]:
     """Ranks that the others were told of, and of which no process is here."""
-    sizes = [p.variables.get("WORLD_SIZE", "") for p in people]
-    seen = {p.member.who.rank for p in people if "RANK" in p.variables}
-    size = max((int(s) for s in sizes if s.isdigit()), default=0)
-    absent = sorted(set(range(min(size, 1_000_000))) - seen)
-    if not seen or not absent:
+    size, missing = absent(people)
+    if not missing:
         return []
     return [
-        f"rank {ranges(absent)} of {size}: no process of it was looked at; name its pid, or its host by "
+        f"rank {ranges(missing)} of {size}: no process of it was looked at; name its pid, or its host by "
         "--hosts"
     ]
 

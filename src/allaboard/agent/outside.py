@@ -17,6 +17,7 @@ from allaboard.facts import Frame, HostLook, Phase, Present
 from allaboard.hosts import proc, ranks
 from allaboard.hosts.locks import lock_waits
 from allaboard.hosts.sockets import sockets
+from allaboard.postmortem import redact
 
 LOOKS = 5
 BETWEEN = 0.4
@@ -80,7 +81,7 @@ async def look(pids: list[int]) -> HostLook:
         present=tuple(
             Present(
                 member=msgspec.structs.replace(records[p].member(False), phase=Phase.TRAINING),
-                command=tuple(proc.command_line(p)[:64]),
+                command=_command(p),
                 variables=told[p],
                 sockets=sockets(p),
                 why=why[p],
@@ -89,6 +90,12 @@ async def look(pids: list[int]) -> HostLook:
         ),
         lock_waits=lock_waits(),
     )
+
+
+def _command(pid: int) -> tuple[str, ...]:
+    """Its arguments; what its environment calls a secret does not leave this host."""
+    line = proc.command_line(pid)[:64]
+    return tuple(redact.command(line, redact.secrets_of(ranks.whole_environment(pid))))
 
 
 def _take(record: Record, now: float, pid: int, frames: tuple[Frame, ...]) -> None:

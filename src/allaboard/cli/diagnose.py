@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -13,15 +14,19 @@ import typer
 if TYPE_CHECKING:
     from allaboard.facts import Diagnosis, HostLook
 
+_HOST = re.compile(r"[A-Za-z0-9_][\w.@-]*")
+"""A host as ssh(1) takes it; one that begins with a dash would be an option."""
+_THERE = re.compile(rf"({_HOST.pattern}):(\d{{1,10}})")
+
 
 def command(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH|PID]...",
+            metavar="[PATH|PID|HOST:PID]...",
             help="Run folders, logs, stack dumps, Flight Recorder traces, or folders of them; or "
-            "processes on this host. With --hosts: pids there, or words of their command lines; all "
-            "ranks where none is given.",
+            "processes, on other hosts over ssh. With --hosts: words of the command lines of ranks "
+            "there; all ranks where none is given.",
         ),
     ] = None,
     verbose: Annotated[
@@ -29,7 +34,7 @@ def command(
     ] = False,
     output: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
     hosts: Annotated[
-        str, typer.Option(metavar="H1,H2", help="Look at processes of these hosts, over ssh.")
+        str, typer.Option(metavar="H1,H2", help="Find the ranks on these hosts, over ssh.")
     ] = "",
     ssh: Annotated[
         str, typer.Option(metavar="CMD", help="The ssh client, with its options.")
@@ -61,8 +66,9 @@ def command(
         _usage("give a run folder, logs or pids, or --hosts H1,H2 for all ranks there")
     paths: list[Path] = []
     looks: tuple[HostLook, ...] = ()
-    if hosts:
-        looks = _there(hosts, given, ssh, remote)
+    asked = _asked(hosts, given)
+    if asked:
+        looks = _there(asked, ssh, remote)
     else:
         pids = [t for t in given if t.isdigit() and not Path(t).exists()]
         if pids and len(pids) < len(given):
@@ -98,14 +104,26 @@ def _here(targets: list[str]) -> HostLook:
         _usage(str(error))
 
 
-def _there(hosts: str, targets: list[str], ssh: str, remote: str) -> tuple[HostLook, ...]:
+def _asked(hosts: str, targets: list[str]) -> dict[str, list[str]]:
+    """What to ask of which other host; empty where all is here."""
+    there = [_THERE.fullmatch(t) for t in targets if not Path(t).exists()]
+    asked: dict[str, list[str]] = {}
+    if not hosts and there and len(there) == len(targets) and all(there):
+        for match in filter(None, there):
+            asked.setdefault(match[1], []).append(match[2])
+        return asked
+    names = [h.strip() for h in hosts.split(",") if h.strip()]
+    if hosts and (not names or any(not _HOST.fullmatch(h) for h in names)):
+        _usage(f"--hosts {hosts}: it is a list of host names, as node1,node2")
+    if hosts and any(t.isdigit() for t in targets):
+        _usage(f"a pid is one host's: {names[0]}:{next(t for t in targets if t.isdigit())}")
+    return dict.fromkeys(names, targets)
+
+
+def _there(asked: dict[str, list[str]], ssh: str, remote: str) -> tuple[HostLook, ...]:
     from allaboard.agent.elsewhere import looks
 
-    names = [h.strip() for h in hosts.split(",") if h.strip()]
-    odd = [h for h in names if h.startswith("-")]
-    if odd or not names:
-        _usage(f"--hosts {hosts}: it is a list of host names, as node1,node2")
-    return looks(names, targets, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
+    return looks(asked, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
 
 
 def _live(looks: tuple[HostLook, ...]) -> Diagnosis:

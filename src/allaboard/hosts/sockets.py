@@ -38,7 +38,7 @@ def _inodes(pid: int) -> set[str]:
     with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
-                target = os.readlink(entry.path)
+                target = str(Path(entry.path).readlink())
                 if target.startswith("socket:["):
                     found.add(target[8:-1])
     return found

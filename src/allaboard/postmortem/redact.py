@@ -12,17 +12,15 @@ GONE = "(redacted)"
 SHORT = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
-    r"[\w.-]*(?:token|secret|passw(?:or)?d|passwd|passphrase|credential|private[_-]?key|api[_-]?key"
-    r"|access[_-]?key|auth|cookie|signature|session[_-]?id|(?<![a-z])key)[\w.-]*"
+    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|credential|private[_-]?key"
+    r"|api[_-]?key|access[_-]?key|auth(?!or|entic)|cookie|(?<![a-z])key(?![a-z]))[\w.-]*"
 )
+"""What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not."""
 _SECRET_NAME = re.compile(_NAME, re.I)
-_HARMLESS = re.compile(
-    r"(?:tokenizer|tokenizers|tokens|num_tokens|max_tokens|key_padding\w*|keys|keyword\w*|keyerror"
-    r"|author\w*|authentic\w*|key_?value\w*|key_?states|tf_key\w*|\w*keys)\Z",
-    re.I,
-)
+_PLAIN = re.compile(r"(?:-?[0-9.]{1,20}|true|false|null|none)\Z", re.I)
+"""Values that are no secret by their form; taking them out would break the JSON around them."""
 _ASSIGNED = re.compile(
-    rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>["\']?\s*[=:]\s*)"""
+    rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>\\?["\']?\s*[=:]\s*)"""
     r"""(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|(?:Bearer|Basic)\s+\S+|[^\s,;&"\'}}\])]+)""",
     re.I,
 )
@@ -45,7 +43,7 @@ _PEM = re.compile(
 
 def is_secret(name: str) -> bool:
     """Whether a variable, a flag or a key of this name may hold a secret."""
-    return bool(_SECRET_NAME.fullmatch(name.lstrip("-"))) and not _HARMLESS.match(name.lstrip("-"))
+    return bool(_SECRET_NAME.fullmatch(name.lstrip("-")))
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
@@ -61,7 +59,7 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     text = _PEM.sub(GONE, text)
     text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
     text = _ASSIGNED.sub(_assigned, text)
-    text = _FLAG.sub(lambda m: m[0] if _harmless(m["flag"]) else m["flag"] + m["mark"] + GONE, text)
+    text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
     text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
     text = _BEARER.sub(lambda m: f"{m['kind']} {GONE}", text)
     return _KNOWN.sub(GONE, text)
@@ -80,13 +78,10 @@ def command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
 
 
 def _assigned(match: re.Match[str]) -> str:
-    if _harmless(match["name"]) or match["value"].startswith(GONE):
+    value = match["value"]
+    if value.startswith(GONE) or _PLAIN.match(value):
         return match[0]
     return match["name"] + match["mark"] + _quoted(match["value"])
-
-
-def _harmless(name: str) -> bool:
-    return bool(_HARMLESS.match(name.lstrip("-")))
 
 
 def _quoted(value: str) -> str:
