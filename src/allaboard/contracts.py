@@ -66,6 +66,7 @@ class Drill:
         options: further options of ``allaboard run``.
         command: the command before the script, where it is not plain Python; {python} stands for it.
         exit_codes: those that ``allaboard run`` may end with.
+        restarts: how often the workers must have been started again.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
         needs: what the machine must have: "cgroup-memory".
@@ -85,6 +86,7 @@ class Drill:
     options: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     exit_codes: tuple[int, ...] = (1,)
+    restarts: int = 0
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()

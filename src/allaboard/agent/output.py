@@ -147,6 +147,10 @@ class WorkerLog:
         self._keep(held[:cut])
         self._held[fd] = held[cut:]
 
+    def mark(self, text: str) -> None:
+        """A line of allaboard's own in the file, between what two rounds wrote."""
+        self._keep(text.encode() + b"\n")
+
     @property
     def kept(self) -> bool:
         """Whether the file still takes what comes."""

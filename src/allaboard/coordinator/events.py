@@ -18,8 +18,10 @@ from allaboard.facts import (
     Knock,
     Link,
     LockWait,
+    Loop,
     Op,
     Outcome,
+    Pace,
     Raised,
     Traced,
 )
@@ -51,6 +53,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
+    pace: Pace | None = None
+    loops: tuple[Loop, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -63,7 +67,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may run on.
+    one; ``allowed`` the cores it may run on; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -77,6 +81,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rank: int = -1
     host: str = ""
     allowed: int = 0
+    unanswered: tuple[str, ...] = ()
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

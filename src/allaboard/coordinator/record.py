@@ -6,6 +6,7 @@ from collections.abc import Callable
 from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
+from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
@@ -40,9 +41,11 @@ class Record:
         self.looks: list[Looked] = []
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
+        self.paces = Paces()
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
+        self.unanswered: tuple[str, ...] = ()
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
@@ -57,10 +60,13 @@ class Record:
         moved = _marker(before) != _marker(self.box)
         inside = self.box is not None and self.box.op is not None
         self.shares.add(seen.at, seen.cpu, inside, seen.allowed)
+        if seen.box is not None and seen.box.pace is not None:
+            self.paces.add(seen.at, seen.box.pace)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
         self.candidate = seen.candidate
+        self.unanswered = seen.unanswered
         if seen.rank >= 0:
             self.rank = seen.rank
         return moved
@@ -79,6 +85,7 @@ class Record:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
         self.shares.clear()
+        self.paces.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
         self.moved_at = at
@@ -139,12 +146,15 @@ class Record:
             os_state_since=self.state_since,
             cpu=self._cpu(),
             load=self.shares.load,
+            pace=self.paces.pace,
+            loops=box.loops if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
             exit=self.exit,
             key=self.pid,
             facts=self.facts,
+            unanswered=self.unanswered,
         )
 
     def _cpu(self) -> float:
@@ -166,8 +176,10 @@ class Record:
         if not self.looks:
             return None
         last = self.looks[-1]
-        lines = {_leaf(k.frames) for k in self.looks}
-        moving = len(lines) > 3 or any(not same_place(last.frames, k.frames) for k in self.looks)
+        lines = len({_leaf(k.frames) for k in self.looks})
+        # A loop that waits has a line or two; among few looks three lines may be three of many.
+        wanders = lines > 3 or (lines > 2 and lines * 3 > len(self.looks))
+        moving = wanders or any(not same_place(last.frames, k.frames) for k in self.looks)
         return Stack(
             frames=last.frames,
             taken_at=last.at,

@@ -28,7 +28,7 @@ from allaboard.facts.finding import (
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
 from allaboard.facts.live import HostLook, Present, Socket
-from allaboard.facts.load import Load
+from allaboard.facts.load import Batch, Load, Loop, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -39,7 +39,10 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
-from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
+from allaboard.facts.outcome import Outcome
+from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
+from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.testimony import (
@@ -58,10 +61,13 @@ __all__ = [
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
+    "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
+    "Batch",
     "Branch",
     "Call",
+    "Cause",
     "Certainty",
     "Claim",
     "ClusterSpec",
@@ -89,6 +95,7 @@ __all__ = [
     "Load",
     "LocalHost",
     "LockWait",
+    "Loop",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -97,10 +104,13 @@ __all__ = [
     "Op",
     "Origin",
     "Outcome",
+    "Pace",
     "PartialSpec",
     "Pasted",
     "Phase",
     "Place",
+    "Preflight",
+    "PreflightMember",
     "Present",
     "Problem",
     "Raised",
@@ -108,6 +118,8 @@ __all__ = [
     "Recording",
     "Report",
     "Role",
+    "RoundEnd",
+    "RoundReport",
     "ScriptFacts",
     "Service",
     "ServicePort",

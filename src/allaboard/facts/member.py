@@ -11,7 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
-from allaboard.facts.load import Load
+from allaboard.facts.load import Load, Loop, Pace
 from allaboard.facts.stack import Frame, Stack
 
 
@@ -107,7 +107,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last seconds.
+    hooks noted of the framework; ``load`` how it spent the last seconds, ``pace`` its last steps; ``loops``
+    how it went through its data; ``unanswered`` are its connections to other hosts that nobody answers
+    ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
     who: Who
@@ -115,6 +117,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     task: str = ""
     load: Load = Load()
+    pace: Pace = Pace()
+    loops: tuple[Loop, ...] = ()
     notes: dict[str, str] = {}
     phase_since: float = 0.0
     moved_at: float = 0.0
@@ -140,6 +144,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     exit: Exit | None = None
     key: int = 0
     facts: dict[str, str] = {}
+    unanswered: tuple[str, ...] = ()
 
     @property
     def called(self) -> int:

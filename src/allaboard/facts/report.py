@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
 from allaboard.facts.finding import Finding
+from allaboard.facts.outcome import Outcome
+from allaboard.facts.rounds import RoundReport
 
 SCHEMA_VERSION = 1
-
-
-class Outcome(StrEnum):
-    """How a run ended; each has one exit code."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    USAGE = "usage"
-    ROLL_CALL_FAILED = "roll-call-failed"
-    HANG = "hang"
-    INTERRUPTED = "interrupted"
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +27,10 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration;
+    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration.
+
+    ``workers`` are those of the last round, ``findings`` those of all; ``restarts`` is how often
+    all workers were started again, ``rounds`` how each of their launches went.
     ``unseen`` is what could not be watched, and why: a hook that fits no version of the framework."""
 
     schema: int = SCHEMA_VERSION
@@ -55,3 +47,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    restarts: int = 0
+    rounds: tuple[RoundReport, ...] = ()

@@ -7,7 +7,7 @@ import signal
 import msgspec
 
 from allaboard import __version__
-from allaboard.facts import Finding, JobView, Member, Outcome, Report, WorkerReport
+from allaboard.facts import Finding, JobView, Member, Outcome, Report, RoundReport, WorkerReport
 from allaboard.report.unseen import unseen
 
 EXIT_CODES = {
@@ -57,6 +57,7 @@ def assemble(
     view: JobView,
     findings: tuple[Finding, ...],
     notes: tuple[str, ...],
+    rounds: tuple[RoundReport, ...] = (),
 ) -> Report:
     """The report of a run that has ended."""
     return Report(
@@ -73,6 +74,8 @@ def assemble(
         findings=findings,
         notes=notes,
         unseen=unseen(view),
+        restarts=max(0, len(rounds) - 1),
+        rounds=rounds,
     )
 
 

@@ -1,4 +1,4 @@
-"""PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps.
+"""PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps, DataLoader.
 
 Hooked and tried on torch 2.13. Functions are replaced in ``distributed_c10d`` right after it has
 executed, before anything can take a reference to them. DDP's own all-reduces run in C++ inside
@@ -15,6 +15,8 @@ import sys
 from .. import member
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
+from ._torch_data import loader
+from ._torch_steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def _distributed(module: Any) -> None:
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
             wrapped = (
-                member.operation(name, call)
+                member.waiting(name, call)
                 if name in BETWEEN_TWO
                 else record.recorded(recorder, name, call)
             )
@@ -64,6 +66,9 @@ def _distributed(module: Any) -> None:
         record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
     elif native is not None:
         _absent("torch.nn.parallel", "Reducer.prepare_for_backward")
+    work = getattr(native, "Work", None)
+    if hasattr(work, "wait"):
+        work.wait = member.waiting("Work.wait", work.wait)  # type: ignore[union-attr]
 
 
 _recorders: list[record.Recorder] = []
@@ -160,13 +165,9 @@ def _query(method: str, rank: int, size: int) -> tuple[str, int, int]:
 def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(_stepped)
+        register(Steps())
     else:
         _absent("torch.optim", "register_optimizer_step_post_hook")
-
-
-def _stepped(optimizer: object, args: object, kwargs: object) -> None:
-    member.step()
 
 
 MODULES = {
@@ -174,4 +175,5 @@ MODULES = {
     "torch.autograd.graph": _graph,
     "torch.distributed.algorithms.join": _join,
     "torch.optim.optimizer": _optimizer,
+    "torch.utils.data.dataloader": loader,
 }
