@@ -18,7 +18,9 @@ from typing import Any
 import sheet
 
 RUN: dict[str, list[str]] = {
+    "tf1_ps_digits.py": ["--ps", "2", "-n", "2"],
     "tf_mirrored.py": ["-n", "1"],
+    "tf_ps_digits.py": ["--ps", "1", "-n", "2", "--chief"],
     "torch_spawn.py": [],  # it starts its ranks itself
 }
 """Options of `allaboard run` where they are not ``-n 4``."""
