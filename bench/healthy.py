@@ -26,17 +26,22 @@ RUN: dict[str, list[str]] = {
 """Options of `allaboard run` where they are not ``-n 4``."""
 SHORT = ["--epochs", "3"]
 """Arguments of the scripts: starts are what is measured, not accuracy."""
-ARGUMENTS: dict[str, list[str]] = {}
-"""... where they are others."""
+ARGUMENTS: dict[str, list[str]] = {
+    "tf1_ps_digits.py": ["--steps", "300"],
+    "torch_checkpoint.py": ["--steps", "100", "--checkpoint", "{folder}/checkpoint.pt"],
+    "tf_checkpoint.py": ["--steps", "100", "--folder", "{folder}/checkpoints"],
+}
+"""... where they are others; ``{folder}`` is one that each start has to itself."""
 LIMIT = 600.0
 """Seconds after which a start counts as failed."""
 
 
 def start(script: Path, environment: dict[str, str]) -> dict[str, Any]:
     """One run of one script to its end."""
-    words = [script.absolute(), *ARGUMENTS.get(script.name, SHORT)]
     with tempfile.TemporaryDirectory(prefix="allaboard-bench-") as name:
         folder = Path(name)
+        given = ARGUMENTS.get(script.name, SHORT)
+        words = [script.absolute(), *(word.format(folder=folder) for word in given)]
         run = ["run", *RUN.get(script.name, ["-n", "4"]), "--run-dir", folder / "run"]
         begin = time.monotonic()
         with (folder / "output").open("wb") as output:
