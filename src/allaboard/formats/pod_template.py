@@ -136,6 +136,10 @@ class Reader:
             node = container.at(field)
             for element in node.elements if node is not None else ():
                 word = self.value(element, field)
+                if word is not None and "\n" in word.text:
+                    # A block scalar begins on the line after its indicator.
+                    below = msgspec.structs.replace(word.origin, line=element.line + 1, column=0)
+                    word = Value(word.text, below)
                 if word is not None:
                     words.append(word)
         return tuple(words)
