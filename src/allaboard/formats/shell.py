@@ -167,7 +167,7 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
 
 def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
     """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
-    if not command or not _ELSEWHERE.match(command[0].text):
+    if len(command) < 3 or not _ELSEWHERE.match(command[0].text):
         return
     origin = command[-1].origin
     for process in read_shell(command[-1].text, file).processes:
