@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -118,3 +120,50 @@ def test_any_texts_in_a_box(
     path = box(folder, bytes(data))
     looked_at(path)
     path.unlink()
+
+
+HOSTILE = """import os, random, sys, time
+folder = os.environ["ALLABOARD_BOX"]
+own = os.path.join(folder, "%d.box" % os.getpid())
+chance = random.Random(int(os.environ["RANK"]))
+deadline = time.monotonic() + 20
+while not os.path.exists(own) and time.monotonic() < deadline:
+    time.sleep(0.01)
+os.mkdir(os.path.join(folder, "77777.box")) if os.environ["RANK"] == "0" else None
+for name in ("88888.box", "x.box", "99999999999.box", own + "x"):
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(os.urandom(chance.choice([0, 100, os.path.getsize(own)])))
+for _ in range(30):
+    with open(own, "r+b") as file:
+        size = os.path.getsize(own)
+        for _ in range(50):
+            file.seek(chance.randrange(64, size - 8))
+            file.write(os.urandom(8))
+    time.sleep(0.02)
+if os.environ["RANK"] == "1":
+    os.truncate(own, 4096)
+    time.sleep(1)
+print("trained", flush=True)
+"""
+
+
+def test_a_worker_that_spoils_its_own_box_trains_on(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(HOSTILE)
+    command = [
+        sys.executable,
+        "-m",
+        "allaboard",
+        "run",
+        "-n",
+        "2",
+        "--run-dir",
+        str(tmp_path / "r"),
+    ]
+    done = subprocess.run(
+        [*command, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("trained") == 2
+    assert "Traceback" not in done.stderr and "itself failed" not in done.stderr
+    assert (tmp_path / "r" / "report.json").exists()
