@@ -64,7 +64,7 @@ class Run:
 
     def end(self) -> dict[str, Any]:
         """Its report, once it has ended well and left nothing behind."""
-        assert self.process.wait(LIMIT) == 0, self.text[-6000:]
+    XX
         report: dict[str, Any] = json.loads((self.folder / "run/report.json").read_text())
         assert left_behind(self.mark) == []
         assert not list(Path("/dev/shm").glob(f"allaboard-*-{report['job']}"))
@@ -138,7 +138,7 @@ def test_a_long_schedule_of_kills_and_stops_of_ranks(tmp_path: Path, seed: int) 
         *(*words, *job, "--steps", "9000", "--checkpoint", str(tmp_path / "b"), "--pause", "0.05"),
     )
     done = schedule(hurt, chance, SOAK, workers=(0, 1))
-    report = hurt.end()
+    report = hurt.end(SOAK)
     assert report["restarts"] == done > 10
     assert loss(hurt) == loss(well)
     assert all(r["repeated"] is not None and r["repeated"] <= 20 for r in report["rounds"][1:])
@@ -159,7 +159,7 @@ def test_a_long_schedule_of_kills_and_stops_of_servers_and_workers(
         *("--checkpoints", str(tmp_path / "checkpoints")),
     )
     done = schedule(run, chance, SOAK, workers=(1, 2, 3))
-    report = run.end()
+    report = run.end(SOAK)
     assert len(report["returns"]) == done > 5
     found = re.search(r"test accuracy ([0-9.]+)", run.text)
     assert found is not None and float(found[1]) > 0.9  # as a run that never failed

@@ -144,7 +144,11 @@ class Deeds:
     def _compare(self, command: Compare) -> None:
         for pid in command.pids:
             box = self._watch.boxes.get(pid)
-            traced = box.calls.trace(command.group, command.round) if box is not None else None
+            traced = (
+                box.calls.trace(command.group, command.round)
+                if box is not None and box.whole
+                else None
+            )
             if traced is not None:
                 self.events.append(Trace(pid=pid, traced=traced))
         self._wake()

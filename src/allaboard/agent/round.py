@@ -67,7 +67,11 @@ class Round:
         self.reading = reading
         self.wake = asyncio.Event()
         self.watch = Watch(launch.boxes)
-        self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
+        # Under a launcher of one process a rank, what is printed is that rank's.
+        joined = options.joined if not options.wrapped else None
+        rank = max(joined.rank, 0) if joined is not None else 0
+        logs = plan.run_dir / "logs"
+        self.streams = Streams(launch.workers, logs, voice.terminal, plan.tasks, rank)
         self.workers = Workers(
             launch.reaper,
             self.streams,
@@ -115,7 +119,7 @@ class Round:
                 self.events.append(Overslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over:
+            if self.workers.over and not self.council.stays(now):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.

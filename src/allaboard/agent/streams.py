@@ -16,7 +16,8 @@ READ = 1 << 16
 
 
 class Streams:
-    """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles."""
+    """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles;
+    ``rank``: that of the first where it is a member of a job on several hosts."""
 
     def __init__(
         self,
@@ -24,13 +25,14 @@ class Streams:
         folder: Path,
         terminal: Terminal,
         tasks: Sequence[tuple[str, int]] = (),
+        rank: int = 0,
     ) -> None:
         self._workers = workers
         self._terminal = terminal
         self._open: set[int] = set()
         self.logs = [
             WorkerLog(
-                " ".join(map(str, tasks[w.index])) if tasks else str(w.index),
+                " ".join(map(str, tasks[w.index])) if tasks else str(rank + w.index),
                 w.index,
                 folder
                 / f"{'-'.join(map(str, tasks[w.index])) if tasks else f'worker-{w.index}'}.log",

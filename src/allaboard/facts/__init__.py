@@ -27,6 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.live import HostLook, Present, Socket
 from allaboard.facts.load import Batch, Load, Loop, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
@@ -87,6 +88,7 @@ __all__ = [
     "GroupState",
     "Heard",
     "Holder",
+    "HostLook",
     "JobView",
     "Knock",
     "Link",
@@ -109,6 +111,7 @@ __all__ = [
     "Place",
     "Preflight",
     "PreflightMember",
+    "Present",
     "Problem",
     "Raised",
     "Recorded",
@@ -122,6 +125,7 @@ __all__ = [
     "ServicePort",
     "Severity",
     "Signature",
+    "Socket",
     "Speaker",
     "Stack",
     "Stage",

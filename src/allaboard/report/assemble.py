@@ -18,6 +18,7 @@ from allaboard.facts import (
     TaskReturn,
     WorkerReport,
 )
+from allaboard.report.unseen import unseen
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -88,6 +89,7 @@ def assemble(
         workers=tuple(worker_report(m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
+        unseen=unseen(view),
         restarts=max(0, len(rounds) - 1),
         rounds=rounds,
         returns=returns,

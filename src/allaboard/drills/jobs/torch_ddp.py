@@ -59,6 +59,14 @@ def wait_for_flag(flag):
         pass
 
 
+def start_from_a_dead_mount():
+    """The child cannot open its file; until it has, the kernel keeps its parent in state D."""
+    pipe = Path(tempfile.mkdtemp()) / "never-written"
+    os.mkfifo(pipe)
+    action = (os.POSIX_SPAWN_OPEN, 0, str(pipe), os.O_RDONLY, 0)
+    os.posix_spawn("/bin/true", ["true"], {}, file_actions=[action])
+
+
 def retry_later():
     time.sleep(3600)
 
@@ -92,6 +100,8 @@ def fail(name, rank):
         retry_later()
     elif name == "stuck-in-child":
         subprocess.run(["sleep", "3600"], check=True)
+    elif name == "uninterruptible":
+        start_from_a_dead_mount()
     elif name == "file-lock":
         path = Path(tempfile.gettempdir()) / f"cache-{os.getppid()}-{rank}.lock"
         hold_lock(path)
@@ -148,6 +158,7 @@ def main():
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--timeout", type=float, default=1800)
     parser.add_argument("--mark")
+    parser.add_argument("--init", help="where to meet, if not as the environment says")
     parser.add_argument("--loader-workers", type=int, default=0)
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
@@ -157,7 +168,13 @@ def main():
     if options.fault == "never-comes":
         os.environ["WORLD_SIZE"] = str(int(os.environ["WORLD_SIZE"]) + 1)
     before_init(options.fault, guilty)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=options.timeout))
+    backend = "nccl" if options.fault == "other-backend" and guilty else "gloo"
+    timeout = timedelta(seconds=options.timeout)
+    if options.init:
+        size = int(os.environ["WORLD_SIZE"])
+        dist.init_process_group(backend, options.init, timeout, size, rank)
+    else:
+        dist.init_process_group(backend, timeout=timeout)
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
