@@ -47,11 +47,20 @@ class Streams:
             log.mark(text)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        for worker, log in zip(self._workers, self.logs, strict=True):
-            for number, fd in ((1, worker.out), (2, worker.err)):
-                os.set_blocking(fd, False)
-                self._open.add(fd)
-                loop.add_reader(fd, self._read, loop, log, number, fd)
+        for worker in self._workers:
+            self._listen_to(loop, worker)
+
+    def again(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+        """Another process writes for this worker now."""
+        self._workers[worker.index] = worker
+        self.logs[worker.index].mark("--- allaboard: started again ---")
+        self._listen_to(loop, worker)
+
+    def _listen_to(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+        for number, fd in ((1, worker.out), (2, worker.err)):
+            os.set_blocking(fd, False)
+            self._open.add(fd)
+            loop.add_reader(fd, self._read, loop, self.logs[worker.index], number, fd)
 
     def last_line(self, worker: int) -> str:
         """The last line of a worker that has ended, what it left in its pipes included."""

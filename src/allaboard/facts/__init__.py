@@ -42,7 +42,7 @@ from allaboard.facts.member import (
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
-from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.testimony import (
@@ -129,6 +129,7 @@ __all__ = [
     "Speaker",
     "Stack",
     "Stage",
+    "TaskReturn",
     "Testimony",
     "Traced",
     "Value",

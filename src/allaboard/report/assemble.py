@@ -15,6 +15,7 @@ from allaboard.facts import (
     Outcome,
     Report,
     RoundReport,
+    TaskReturn,
     WorkerReport,
 )
 from allaboard.report.unseen import unseen
@@ -72,6 +73,7 @@ def assemble(
     findings: tuple[Finding, ...],
     notes: tuple[str, ...],
     rounds: tuple[RoundReport, ...] = (),
+    returns: tuple[TaskReturn, ...] = (),
 ) -> Report:
     """The report of a run that has ended."""
     return Report(
@@ -90,6 +92,7 @@ def assemble(
         unseen=unseen(view),
         restarts=max(0, len(rounds) - 1),
         rounds=rounds,
+        returns=returns,
     )
 
 

@@ -92,10 +92,16 @@ def summary_lines(report: Report) -> list[str]:
 
 
 def _round_lines(report: Report) -> list[str]:
-    """Where the workers were started again: how each round ended, and what was decided."""
+    """Where workers were started again: each task alone, how each round ended, what was decided."""
+    lines = [
+        f"  {t.task.replace('-', ' ')} came back: {clean(t.cause)}"
+        + (f"; there again after {t.seconds:.1f} s" if t.seconds is not None else "")
+        for t in report.returns[:8]
+    ]
+    if len(report.returns) > 8:
+        lines.append(f"  and {len(report.returns) - 8} more returns; the report has them")
     if not report.restarts:
-        return []
-    lines = []
+        return lines
     for ended in report.rounds:
         how = str(ended.cause) if ended.cause is not None else ended.reason
         again = f", {ended.repeated} of them done before" if ended.repeated else ""
