@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from allaboard.facts import (
     Claim,
@@ -15,7 +15,9 @@ from allaboard.facts import (
     Stage,
     Testimony,
 )
-from allaboard.testbed import Bed
+
+if TYPE_CHECKING:  # every command loads this file, and few of them make a test bed
+    from allaboard.testbed import Bed
 
 Facts = TypeVar("Facts")
 
