@@ -89,5 +89,6 @@ RULE = Rule(
         "ps-sync-stopped",
         "tf2-ps-stopped",
         "restart-stopped",
+        "restart-ps-stopped",
     ),
 )
