@@ -12,6 +12,7 @@ from allaboard.launching.refusal import usage
 if TYPE_CHECKING:
     from allaboard.meeting.tls import Tls
 
+TLS = ("cert", "key", "ca")
 MOST = 4096
 """Workers on one host; far beyond what one host can train, and within its file limits."""
 
@@ -47,11 +48,8 @@ def secret(file: Path | None) -> bytes:
 
 def add_tls(made: argparse.ArgumentParser) -> None:
     """The options of `tls`."""
-    for name, what in (
-        ("cert", "this host's certificate"),
-        ("key", "its key"),
-        ("ca", "the authority of all"),
-    ):
+    whats = ("this host's certificate", "its key", "the authority of all")
+    for name, what in zip(TLS, whats, strict=True):
         made.add_argument(
             f"--tls-{name}", metavar="FILE", type=Path, help=f"TLS between hosts: {what} (PEM)"
         )
@@ -59,20 +57,20 @@ def add_tls(made: argparse.ArgumentParser) -> None:
 
 def tls(given: argparse.Namespace) -> Tls | None:
     """From the three options, else from ALLABOARD_TLS_CERT, _KEY and _CA; None where none is given."""
-    names = ("cert", "key", "ca")
-    found = {n: getattr(given, f"tls_{n}", None) for n in names}
-    for name in names:
+    found: dict[str, Path] = {}
+    for name in TLS:
+        file = getattr(given, f"tls_{name}", None)
         text = os.environ.get(f"ALLABOARD_TLS_{name.upper()}", "")
-        if found[name] is None and text:
-            found[name] = Path(text)
-    if not any(found.values()):
+        if file is not None or text:
+            found[name] = file or Path(text)
+    if not found:
         return None
-    absent = ", ".join(f"--tls-{n}" for n in names if found[n] is None)
+    absent = ", ".join(f"--tls-{n}" for n in TLS if n not in found)
     if absent:
         usage(f"TLS between hosts wants three files; {absent} is not given")
     from allaboard.meeting.tls import Tls
 
-    made = Tls(*(found[n] for n in names))
+    made = Tls(**found)
     for server in (True, False):
         try:
             made.context(server)

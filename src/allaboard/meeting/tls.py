@@ -23,7 +23,7 @@ class Tls(NamedTuple):
     ca: Path
 
     def context(self, server: bool) -> ssl.SSLContext:
-        """Raises OSError, of which ssl.SSLError is one, where a file is missing or is not what it should be."""
+        """Raises OSError (ssl.SSLError is one) where a file is missing or is not what it should be."""
         side = ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT
         made = ssl.SSLContext(side)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
