@@ -62,9 +62,13 @@ class Run:
     def text(self) -> str:
         return self.output.read_text(errors="replace")
 
-    def end(self) -> dict[str, Any]:
+    def end(self, limit: float = LIMIT) -> dict[str, Any]:
         """Its report, once it has ended well and left nothing behind."""
-    XX
+        try:
+            self.process.wait(limit)
+        finally:
+            self.process.terminate()  # nothing where it has ended
+        assert self.process.wait(60) == 0, self.text[-6000:]
         report: dict[str, Any] = json.loads((self.folder / "run/report.json").read_text())
         assert left_behind(self.mark) == []
         assert not list(Path("/dev/shm").glob(f"allaboard-*-{report['job']}"))
