@@ -11,6 +11,7 @@ from allaboard.coordinator.events import (
     Called,
     Command,
     Event,
+    Exchanged,
     Exited,
     Looked,
     Seen,
@@ -146,7 +147,7 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Answered() | Trace():
+            case Exited() | Looked() | Exchanged() | Answered() | Trace():
                 return True
         return False
 

@@ -16,6 +16,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Knocked,
     LetThrough,
@@ -198,7 +199,7 @@ def _ours(event: Event, member: Connection) -> Event | None:
                     ),
                 )
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
-        case Exited() | Looked():
+        case Exited() | Looked() | Exchanged():
             changes = {}
         case Answered() | Trace():
             return msgspec.structs.replace(event, pid=key(member.number, event.pid))

@@ -13,6 +13,7 @@ from allaboard.agent.options import Options
 from allaboard.agent.party import Party
 from allaboard.agent.settings import settings
 from allaboard.agent.streams import Streams
+from allaboard.agent.traffic import Traffic
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -62,6 +63,7 @@ class Round:
         self.reading = reading
         self.wake = asyncio.Event()
         self.watch = Watch(launch.boxes)
+        self.traffic = Traffic(self.clock.monotonic)
         self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
         self.workers = Workers(
             launch.reaper,
@@ -117,6 +119,7 @@ class Round:
         self.ending.cancel()
         self.job.quiet = False
         self.deeds.cancel()
+        self.traffic.close()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
         if self.party is not None:
@@ -146,6 +149,7 @@ class Round:
             self.workers.count_ooms()
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        events += self.traffic.look(now, events)
         self.deeds.beat(now)
         commands = self._decided(now, events)
         for command in commands:

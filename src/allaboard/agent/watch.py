@@ -8,7 +8,10 @@ from pathlib import Path
 from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.events import Event, Exited, Seen
 from allaboard.hosts import proc
+from allaboard.hosts.quota import quota
 
+QUOTA = 10.0
+"""Seconds after which it is looked anew how much CPU a process may use; it changes rarely."""
 _TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 
@@ -27,6 +30,7 @@ class Watch:
         self.gone: set[int] = set()
         self._known: dict[int, int] = {}
         self._broken: set[str] = set()
+        self._quotas: dict[int, tuple[float, float | None]] = {}
 
     def launched(self, worker: int, pid: int) -> None:
         self.workers[pid] = worker
@@ -79,8 +83,16 @@ class Watch:
             box=box.read() if box is not None else None,
             candidate=box is None and pid not in self.workers,
             rank=rank,
-            allowed=proc.allowed_cores(pid),
+            allowed=self._allowed(pid, now),
         )
+
+    def _allowed(self, pid: int, now: float) -> float:
+        at, limit = self._quotas.get(pid, (-QUOTA, None))
+        if now - at >= QUOTA:
+            limit = quota(pid)
+            self._quotas[pid] = now, limit
+        cores = proc.allowed_cores(pid)
+        return min(cores, limit) if limit is not None else cores
 
     def _open_new(self) -> None:
         if not self.ready:

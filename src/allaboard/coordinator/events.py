@@ -12,6 +12,7 @@ from allaboard.facts import (
     Call,
     Declared,
     Finding,
+    Flows,
     Frame,
     GroupState,
     Holder,
@@ -36,7 +37,8 @@ def split_key(called: int) -> tuple[int, int]:
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
-    """One look into a black box. ``intervals`` are the last step times (s), oldest first."""
+    """One look into a black box. ``intervals`` are the last step times (s), oldest first; ``inside``
+    the time (s) that it has been inside operations in all."""
 
     phase: int
     phase_since: float
@@ -47,6 +49,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    inside: float = 0.0
     groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
@@ -63,7 +66,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may run on.
+    one; ``allowed`` the cores it may use.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -76,7 +79,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     candidate: bool = False
     rank: int = -1
     host: str = ""
-    allowed: int = 0
+    allowed: float = 0.0
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -101,6 +104,14 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cpu: float = 0.0
     io: int = 0
     children: tuple[tuple[int, str], ...] = ()
+
+
+class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One look at the connections of a process, those with other tasks of its job."""
+
+    pid: int
+    at: float
+    flows: tuple[Flows, ...]
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -191,6 +202,7 @@ Event = (
     | Seen
     | Exited
     | Looked
+    | Exchanged
     | Locks
     | Trace
     | Interrupted

@@ -38,7 +38,7 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
-from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, WorkerReport
+from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, Times, WorkerReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.testimony import (
@@ -51,6 +51,7 @@ from allaboard.facts.testimony import (
     Speaker,
     Testimony,
 )
+from allaboard.facts.traffic import Flow, Flows, Pair
 from allaboard.facts.tree import FormatError, Node
 
 __all__ = [
@@ -75,6 +76,8 @@ __all__ = [
     "Exit",
     "FilePlace",
     "Finding",
+    "Flow",
+    "Flows",
     "FormatError",
     "Frame",
     "Glimpse",
@@ -95,6 +98,7 @@ __all__ = [
     "Op",
     "Origin",
     "Outcome",
+    "Pair",
     "PartialSpec",
     "Pasted",
     "Phase",
@@ -114,6 +118,7 @@ __all__ = [
     "Stack",
     "Stage",
     "Testimony",
+    "Times",
     "Traced",
     "Value",
     "Who",

@@ -13,6 +13,7 @@ from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.load import Load
 from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.traffic import Pair
 
 
 class Phase(IntEnum):
@@ -107,7 +108,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last seconds.
+    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training (or
+    serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds.
     """
 
     who: Who
@@ -115,6 +117,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     task: str = ""
     load: Load = Load()
+    run: Load = Load()
+    pairs: tuple[Pair, ...] = ()
     notes: dict[str, str] = {}
     phase_since: float = 0.0
     moved_at: float = 0.0
