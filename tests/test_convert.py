@@ -32,10 +32,12 @@ GOOD = {
     "slurm": "step.env",
     "srun": "python_module.sbatch",
     "tf_config": "two_workers.json",
+    "tf_flags": "workers_only.sh",
     "torchrun": "c10d.sh",
     "vertex": "pools.env",
 }
-LISTED = ("hostfile", "kubernetes", "mpirun", "sagemaker", "slurm", "tf_config", "vertex")
+LISTED = ("hostfile", "kubernetes", "mpirun", "sagemaker", "slurm", "tf_config", "tf_flags",
+          "vertex")  # fmt: skip
 """Sources that name every host themselves; one member's view is enough for the same as env."""
 
 

@@ -17,7 +17,7 @@ ROWS: list[tuple[str, ...]] = [
     ("spec",),
     ("rules", "drills", "resolve", "witnesses"),
     ("catalogue",),
-    ("diagnose", "decide", "launch"),
+    ("diagnose", "decide", "launch", "recover"),
     ("config", "postmortem"),
     ("coordinator",),
     ("report",),

@@ -66,6 +66,7 @@ class Drill:
         options: further options of ``allaboard run``.
         command: the command before the script, where it is not plain Python; {python} stands for it.
         exit_codes: those that ``allaboard run`` may end with.
+        restarts: how often the workers must have been started again.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
         needs: what the machine must have: "cgroup-memory".
@@ -85,6 +86,7 @@ class Drill:
     options: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     exit_codes: tuple[int, ...] = (1,)
+    restarts: int = 0
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ class HostDrill:
         blames: the hosts that the finding must name.
         on: the hosts whose report must have the finding; all that live where it is left out.
         arrange: done to the bed before the start: firewall, names, cables, programs in the way.
+        roles: the task of each host in a job with parameter servers, those that train first.
         environment: what the workers of a host (its number) get instead of the usual environment.
         arguments: further arguments of the script.
         faults: host to the ``--fault`` that its script gets.
@@ -127,6 +130,7 @@ class HostDrill:
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
     arrange: Callable[[Bed], object] | None = None
+    roles: tuple[str, ...] = ()
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict)

@@ -23,14 +23,20 @@ BEFORE = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
     finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
-    launcher decides what becomes of the others; ``only_reports``: a roll call that fails is told, and
-    the framework's own timeout decides."""
+    launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
+    is done; ``only_reports``: a roll call that fails is told, and
+    the framework's own timeout decides. ``restarts``: what failed may be started again, so that a
+    failure that is certain ends the round at once, and a worker that is stopped for ``stopped_after`` s
+    while others wait does too."""
 
     observe: bool = False
     stop_on_hang: bool = False
     hang_after: float = 600.0
     ends_survivors: bool = True
+    ends_servers: bool = True
     only_reports: bool = False
+    restarts: bool = False
+    stopped_after: float = 30.0
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -54,6 +60,7 @@ def verdict(
         _roll_call(rolls, claims, policy)
         or _failure(view, policy)
         or _done(view, policy)
+        or _stopped(view, policy)
         or _hang(view, claims, policy)
     )  # the earliest stage decides
 
@@ -71,21 +78,50 @@ def _roll_call(
 
 
 def _failure(view: JobView, policy: Policy) -> Verdict | None:
-    """A member failed after the start; the others had their time to end by themselves."""
-    if not policy.ends_survivors or view.rolled_at is None:
+    """A member failed after the start; the others had their time to end by themselves. Where it is
+    to be started again, every second of theirs is lost."""
+    if not policy.ends_survivors or (view.rolled_at is None and not policy.restarts):
         return None
-    ended = [m for m in failures(view).began + failures(view).fell if m.exit is not None]
-    if not ended or view.now - min(_ended_at(m) for m in ended) < SETTLE:
+    found = failures(view)
+    ended = [m for m in found.began + found.fell if m.exit is not None]
+    if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
+        first = min(ended, key=_ended_at)
+    elif policy.restarts and found.began and _told(view, found.began[0]):
+        first = found.began[0]
+    else:
         return None
-    first = min(ended, key=_ended_at)
     return Verdict(Outcome.FAILED, f"{first.who.job} {first.who.index} failed; ending the others")
+
+
+def _told(view: JobView, member: Member) -> bool:
+    """Whether it has failed for certain: it has ended, or raised so long ago that its shutdown hangs."""
+    if member.exit is not None:
+        return True
+    return member.raised is not None and view.now - member.raised.at >= SETTLE
+
+
+def _stopped(view: JobView, policy: Policy) -> Verdict | None:
+    """Somebody is stopped by a signal, not dead, for longer than the user wants to wait for it. Who is
+    held by a debugger is left alone."""
+    if not policy.restarts or not policy.ends_survivors or not (view.stalled or standing(view)):
+        return None
+    for member in view.alive:
+        since = view.now - member.os_state_since
+        if member.os_state == "T" and since >= policy.stopped_after:
+            who = f"{member.who.job} {member.who.index}"
+            return Verdict(
+                Outcome.HANG,
+                f"{who} has been stopped for {since:.0f} s (--stopped-after "
+                f"{policy.stopped_after:g}); it is ended, to be replaced",
+            )
+    return None
 
 
 def _done(view: JobView, policy: Policy) -> Verdict | None:
     """Parameter servers, and TF2's workers, serve for ever: the end is ours to see. An evaluator
     gets its time for the last checkpoint."""
     rest = left_over(view)
-    if not rest or not policy.ends_survivors:
+    if not rest or not policy.ends_servers:
         return None
     done = trainers(view)
     quiet = view.now - max(_ended_at(m) for m in done)

@@ -105,6 +105,8 @@ class _Stage:
             elif group is not None:
                 _confine(group, self._trained(process, steps=1))
             self._found(process)
+            if self.began is None and self.mark.exists():
+                self.began = float(self.mark.read_text())
             if not self.drill.ends:
                 process.send_signal(signal.SIGTERM)
             code = process.wait(max(1.0, self.deadline - time.monotonic()))
@@ -165,6 +167,10 @@ class _Stage:
         whole = self.journal.read_bytes().rpartition(b"\n")[0].splitlines()
         return [msgspec.json.decode(line) for line in whole]
 
+    def _restarts(self) -> int:
+        rounds = [e["round"] for e in self._entries() if e.get("kind") == "round"]
+        return sum(1 for r in rounds if isinstance(r, dict) and r["again"])
+
     def _findings(self) -> list[Finding]:
         entries = [e["finding"] for e in self._entries() if e.get("kind") == "finding"]
         return [msgspec.convert(e, Finding) for e in entries]
@@ -187,7 +193,8 @@ class _Stage:
             right_rank=bool(named) and (blamed == wanted or drill.guilty < 0),
             seconds=seconds,
             exit_code=code,
-            right_exit=not drill.ends or code in drill.exit_codes,
+            right_exit=not drill.ends
+            or (code in drill.exit_codes and self._restarts() == drill.restarts),
             others=tuple(
                 f
                 for f in findings

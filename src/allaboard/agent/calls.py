@@ -47,7 +47,7 @@ class CallReader:
             first = max(1, state.number - SAFE)
             calls = tuple(
                 (digest, self._signature(signature))
-                for digest, signature in (
+                for digest, _, signature in (
                     self._entry(index, n) for n in range(first, state.number + 1)
                 )
             )
@@ -68,7 +68,7 @@ class CallReader:
             *known.key, known.number, known.unordered,
         ):  # fmt: skip
             return known
-        marks = [(n, self._entry(index, n)[0]) for n in _numbers(number)]
+        marks = [(n, *self._entry(index, n)[:2]) for n in _numbers(number)]
         newest = self._number(index)[0]
         raw = bytes(self._map[at + layout.RANKS_AT : at + layout.RANKS_AT + layout.RANKS_BYTES])
         state = GroupState(
@@ -78,9 +78,10 @@ class CallReader:
             since=since,
             size=size,
             ranks=known.ranks if known is not None and known.name == label else ranks(raw),
-            marks=tuple(m for m in marks if m[0] > newest - SAFE),
+            marks=tuple((n, d) for n, d, _ in marks if n > newest - SAFE),
+            paths=tuple((n, p) for n, _, p in marks if n > newest - SAFE),
             unordered=unordered,
-            last=self._signature(self._entry(index, number)[1]),
+            last=self._signature(self._entry(index, number)[2]),
         )
         self._states[index] = state
         return state
@@ -93,9 +94,9 @@ class CallReader:
                 break
         return min(begin, end), since
 
-    def _entry(self, index: int, number: int) -> tuple[int, int]:
+    def _entry(self, index: int, number: int) -> tuple[int, int, int]:
         ring = layout.GROUPS_AT + index * layout.GROUP_BYTES + layout.CALLS_AT
-        found: tuple[int, int] = layout.ENTRY.unpack_from(
+        found: tuple[int, int, int] = layout.ENTRY.unpack_from(
             self._map, ring + number % layout.CALLS * layout.ENTRY.size
         )
         return found

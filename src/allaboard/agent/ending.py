@@ -43,6 +43,9 @@ class Ending:
         """The user's signal is passed on; at the second one everything ends at once."""
         self._asked += 1
         name = signal.Signals(number).name
+        if self._workers.over:
+            self._say(f"{name}: ending")
+            return
         if self._asked > 1:
             self._say(f"{name} again: ending everything now")
             self._workers.end(0.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from allaboard import __version__
-from allaboard.facts import Finding, JobView, Report
+from allaboard.facts import Finding, JobView, Report, RoundReport
 
 
 class Journal:
@@ -69,6 +69,10 @@ class Journal:
 
     def worker(self, worker: int, pid: int, boxes: Path) -> None:
         self._write({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
+
+    def round(self, at: str, ended: RoundReport) -> None:
+        """How a round went, and what was decided after it."""
+        self._write({"kind": "round", "at": at, "round": ended})
 
     def report(self, report: Report, also: Path | None) -> None:
         """Writes ``report.json`` here, and to the file that the user named."""

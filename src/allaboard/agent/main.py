@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from allaboard.agent.course import Course
 from allaboard.agent.journal import Journal
 from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
@@ -11,7 +12,8 @@ from allaboard.agent.output import Terminal
 from allaboard.agent.round import Round
 from allaboard.agent.voice import Voice
 from allaboard.facts import Outcome, Report
-from allaboard.launch.local import Launch
+from allaboard.launch.local import CannotStart, Launch, again
+from allaboard.recover.policy import Stop
 from allaboard.report.assemble import assemble, exit_code
 from allaboard.report.text import summary_lines
 
@@ -20,7 +22,7 @@ READ = 2.0
 
 
 class Agent:
-    """Watches one launched job to its end."""
+    """Watches one launched job, round after round, to its end."""
 
     def __init__(self, launch: Launch, options: Options) -> None:
         self.launch = launch
@@ -29,6 +31,8 @@ class Agent:
         self.voice = Voice(Journal(launch.plan.run_dir), Terminal(), options.verbose, script)
         self.clock = self.voice.clock
         self.reading = Notes(options.subject, launch.at)
+        self.course = Course(options.restarts)
+        self.began = launch.at
 
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
@@ -38,10 +42,33 @@ class Agent:
         self.voice.journal.start(
             at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
         )
-        round_ = Round(self.launch, self.options, self.voice, self.reading)
-        await round_.run()
-        await round_.close()
-        return self._finish(round_)
+        while True:
+            round_ = Round(self.launch, self.options, self.voice, self.reading)
+            await round_.run()
+            await round_.close()
+            if not await self._again(round_):
+                return self._finish(round_)
+
+    async def _again(self, round_: Round) -> bool:
+        """Starts the next round where there is to be one."""
+        course, say = self.course, self.voice.say
+        ended = round_.result()
+        answer = course.ended(ended, round_.job.ledger.findings, round_.interrupted)
+        self.voice.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
+        if isinstance(answer, Stop):
+            return False
+        wait = f" in {answer.delay:g} s" if answer.delay else ""
+        say(f"round {ended.number + 1} starts{wait}: {answer.reason}")
+        await round_.clear()
+        if await round_.interrupted_within(answer.delay):
+            course.cut_short(Outcome.INTERRUPTED, "interrupted", round_.interrupted)
+            return False
+        try:
+            self.launch = again(self.launch, ended.number + 1)
+        except CannotStart as error:
+            course.cut_short(Outcome.FAILED, str(error))
+            return False
+        return True
 
     def _finish(self, round_: Round) -> int:
         """Writes the report, says the last words, and removes what was held in memory."""
@@ -62,22 +89,20 @@ class Agent:
         return report.exit_code
 
     def _report(self, now: float, round_: Round) -> Report:
-        plan = self.launch.plan
-        outcome, reason = round_.job.outcome()
-        if round_.workers.failed_to_start and outcome is Outcome.COMPLETED:
-            outcome, reason = Outcome.FAILED, "a worker could not be started"
+        plan, course = self.launch.plan, self.course
         return assemble(
             job=plan.job,
             command=tuple(plan.command),
-            outcome=outcome,
-            reason=reason,
-            code=exit_code(outcome, round_.job.interrupted),
-            started=self.clock.utc(self.launch.at),
-            seconds=now - self.launch.at,
+            outcome=course.outcome,
+            reason=course.reason,
+            code=exit_code(course.outcome, course.signal),
+            started=self.clock.utc(self.began),
+            seconds=now - self.began,
             run_dir=str(plan.run_dir),
             view=round_.job.view(now),
-            findings=round_.job.ledger.findings + self.voice.read,
+            findings=course.findings + self.voice.read,
             notes=tuple(self.voice.notes),
+            rounds=tuple(course.reports),
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from allaboard.agent.notes import Subject
 from allaboard.hosts.described import Described
+from allaboard.recover.policy import Restarts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,9 @@ class Options:
 
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
-    ``coordinator`` is where the agents meet, where the user wants another place than the job's own.
+    ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
+    may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
+    another place than the job's own.
     """
 
     timeout: float = 60.0
@@ -32,4 +35,6 @@ class Options:
     strict: bool = True
     secret: bytes = b""
     coordinator: str = ""
+    restarts: Restarts = field(default_factory=Restarts)
+    stopped_after: float = 30.0
     subject: Subject = field(default_factory=Subject)

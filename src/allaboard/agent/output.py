@@ -134,6 +134,10 @@ class WorkerLog:
             rest = rest[PIECE:]
         self._rest[fd] = rest
 
+    def mark(self, text: str) -> None:
+        """A line of allaboard's own in the file, between what two rounds wrote."""
+        self._keep(text.encode() + b"\n")
+
     @property
     def kept(self) -> bool:
         """Whether the file still takes what comes."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import contextlib
 import traceback
 
+from allaboard.agent.council import Council
 from allaboard.agent.deeds import Deeds
 from allaboard.agent.ending import Ending
 from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
-from allaboard.agent.party import Party
 from allaboard.agent.settings import settings
 from allaboard.agent.streams import Streams
 from allaboard.agent.traffic import Traffic
@@ -20,19 +20,17 @@ from allaboard.agent.workers import Workers
 from allaboard.catalogue import catalogue
 from allaboard.coordinator.events import (
     Announce,
-    Answered,
     Command,
     End,
     Event,
     Interrupted,
     Note,
     Overslept,
-    Seen,
 )
 from allaboard.coordinator.state import Job
-from allaboard.facts import Phase
-from allaboard.hosts.fingerprint import fingerprint
+from allaboard.facts import Outcome, RoundEnd
 from allaboard.launch.local import Launch
+from allaboard.recover.ended import round_end
 from allaboard.report.text import progress
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -77,28 +75,25 @@ class Round:
         state = settings(launch, options)
         self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
         self.deeds = Deeds(launch, options, self.job, self.watch, self.ending, voice, self.wake.set)
-        self.party: Party | None = None
-        if options.joined is not None and not options.observe:
-            variables = {**os.environ, **plan.extra}
-            self.party = Party(
-                options.joined, variables, options.secret, options.coordinator, self.wake.set
-            )
+        self.council = Council(launch, options, self.job, self.watch, self.wake.set)
         self.events: list[Event] = []
-        self.answered: set[int] = set()
+        self.interrupted = 0
         self.next_slow = 0.0
         self.next_pulse = 0.0
         self.broken = False
+        self.told_needed = False
 
     async def run(self) -> None:
         """Returns when every worker has ended."""
         loop = asyncio.get_running_loop()
         for log in self.streams.logs:
             log.trouble = self.voice.say
+        if self.launch.plan.round:
+            self.streams.mark(f"--- allaboard: round {self.launch.plan.round} ---")
         self.workers.listen(loop)
         self.streams.listen(loop)
         self.ending.listen(loop, self._interrupted)
-        if self.party is not None:
-            self.party.start()
+        self.council.start()
         last = self.clock.monotonic()
         while True:
             now = self.clock.monotonic()
@@ -106,13 +101,23 @@ class Round:
                 self.events.append(Overslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over:
+            if self.workers.over and not self._needed(now):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
             alarm = loop.call_later(self._pause(now), self.wake.set)
             await self.wake.wait()
             alarm.cancel()
+
+    def _needed(self, now: float) -> bool:
+        """Whether this host has to stay for others' sake, though its own workers have ended."""
+        if self.interrupted or self.job.ending is not None:
+            return False
+        rest = self.council.awaited(now)
+        if rest and not self.told_needed:
+            self.told_needed = True
+            self.voice.say(f"done here; ends what serves elsewhere when {rest} ended too")
+        return bool(rest)
 
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
@@ -122,13 +127,38 @@ class Round:
         self.traffic.close()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
-        if self.party is not None:
-            self.party.close()
+        self.council.close()
         now = self.clock.monotonic()
         for command in self.job.handle(now):
             if isinstance(command, Announce):
                 self.deeds.announce(now, command.finding)
         self.journal.view(self.clock.utc(now), self.job.view(now))
+
+    async def clear(self) -> None:
+        """Returns when nothing of this round is left: no process, no port. It was closed before."""
+        await self.workers.all_ended.wait()
+        self.workers.leave(asyncio.get_running_loop())
+        self.launch.release_ports()
+
+    async def interrupted_within(self, seconds: float) -> bool:
+        """Whether the user ended the job after its workers had ended, or does so in this time (s)."""
+        deadline = self.clock.monotonic() + seconds
+        while not self.interrupted and (left := deadline - self.clock.monotonic()) > 0:
+            self.wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), left)
+        return self.interrupted != 0
+
+    def result(self) -> RoundEnd:
+        """How it went, once it is closed."""
+        outcome, reason = self.job.outcome()
+        if self.interrupted:
+            outcome, reason = Outcome.INTERRUPTED, "interrupted"
+        elif self.workers.failed_to_start and outcome is not Outcome.INTERRUPTED:
+            outcome, reason = Outcome.FAILED, "a worker could not be started"
+        view = self.job.view(self.clock.monotonic())
+        codes = tuple(dict.fromkeys(f.rule for f in self.job.ledger.findings))
+        return round_end(self.launch.plan.round, view, outcome, reason, codes)
 
     def _careful_tick(self, now: float) -> None:
         """A fault of ours must not end somebody's training: it is told once, and watching goes on."""
@@ -151,7 +181,7 @@ class Round:
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         events += self.traffic.look(now, events)
         self.deeds.beat(now)
-        commands = self._decided(now, events)
+        commands = self.council.decided(now, events)
         for command in commands:
             self.deeds.do(now, command)
         self._keep(now, commands)
@@ -169,35 +199,12 @@ class Round:
             self.next_pulse = now + PULSE
             self.journal.pulse(self.clock.utc(now), self.job.view(now))
 
-    def _decided(self, now: float, events: list[Event]) -> list[Command]:
-        """What is to be done: by this host's coordinator, or by the one that it is linked to."""
-        party = self.party
-        if party is None:
-            return self.job.handle(now, *events)
-        events += self._answers(events)
-        elsewhere = party.observe(now, events)
-        self.job.quiet = party.linked
-        return party.route(now, self.job.handle(now, *events, *elsewhere))
-
-    def _answers(self, events: list[Event]) -> list[Event]:
-        """What a member runs with, once it stands at the door."""
-        found: list[Event] = []
-        for event in events:
-            if not isinstance(event, Seen) or event.box is None or event.pid in self.answered:
-                continue
-            box = self.watch.boxes.get(event.pid)
-            if event.box.phase >= Phase.ARRIVED and box is not None:
-                self.answered.add(event.pid)
-                facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
-                facts |= self.party.facts if self.party is not None else {}
-                found.append(Answered(pid=event.pid, facts=facts))
-        return found
-
     def _pause(self, now: float) -> float:
         if self.job.rolled_at is None or self.ending.begun:
             return QUICK
         return CALM / 2 if now - self.job.progress_at > 1.0 else CALM
 
     def _interrupted(self, number: int) -> None:
+        self.interrupted = self.interrupted or number
         self.events.append(Interrupted(signal=number))
         self.wake.set()

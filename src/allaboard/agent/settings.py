@@ -25,7 +25,10 @@ def settings(launch: Launch, options: Options) -> Settings:
             observe=options.observe,
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,
+            restarts=options.restarts.allowed,
+            stopped_after=options.stopped_after,
             ends_survivors=not options.wrapped and options.joined is None,
+            ends_servers=not options.wrapped,
             only_reports=options.joined is not None and not options.strict,
         ),
     )

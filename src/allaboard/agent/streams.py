@@ -39,6 +39,11 @@ class Streams:
             for w in workers
         ]
 
+    def mark(self, text: str) -> None:
+        """A line of allaboard's own in every log file."""
+        for log in self.logs:
+            log.mark(text)
+
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
         for worker, log in zip(self._workers, self.logs, strict=True):
             for number, fd in ((1, worker.out), (2, worker.err)):
@@ -69,6 +74,10 @@ class Streams:
         deadline = loop.time() + patience
         while self._open and loop.time() < deadline:
             await asyncio.sleep(0.02)
+        for fd in tuple(self._open):  # what holds it may write on, to nobody
+            loop.remove_reader(fd)
+            self._open.discard(fd)
+            os.close(fd)
         for log in self.logs:
             log.feed(1, b"")
             log.feed(2, b"")

@@ -22,6 +22,7 @@ Say = Callable[[str], None]
 class Workers:
     """The agent's end of the reaper's socket.
 
+    ``all_ended`` is set when nothing is left of them and below them, after `end`.
     ``events`` collects what happened since it was last taken; ``wake`` is called when there is
     something new; ``started`` is told every worker and its pid.
     """
@@ -46,6 +47,7 @@ class Workers:
         self._ooms: dict[int, tuple[Path | None, int]] = {}
         self.events: list[Event] = []
         self.failed_to_start = False
+        self.all_ended = asyncio.Event()
 
     @property
     def over(self) -> bool:
@@ -55,6 +57,10 @@ class Workers:
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
         self._reaper.setblocking(False)
         loop.add_reader(self._reaper, self._ready)
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Listens no more: the reaper's next words are of another round."""
+        loop.remove_reader(self._reaper)
 
     def signal(self, number: int, group: bool) -> None:
         """To every worker, or to its whole process group, as a terminal does."""
@@ -107,6 +113,8 @@ class Workers:
             self._say(f"worker {worker} could not be started: {message['why']}")
         elif "exited" in message:
             self._exited(message)
+        elif "ended" in message:
+            self.all_ended.set()
         self._watch.ready = len(self._pids) == len(self._streams.logs)
 
     def _exited(self, message: dict[str, Any]) -> None:
@@ -131,6 +139,7 @@ class Workers:
         """Somebody killed the reaper: the workers went with it, and what was below them is ours."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._reaper)
+        self.all_ended.set()
         if self.over:
             return
         self._say("the reaper was killed, and every worker with it")

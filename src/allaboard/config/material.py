@@ -148,6 +148,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
         file=source.name,
         variables=script.variables,
         opaque=frozenset(script.opaque),
+        partly=script.lasting.partly,
         commands=tuple(with_inner(script.commands, source.name)),
         text=source.text,
     )

@@ -5,24 +5,33 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
-from allaboard.facts import ClusterSpec, ConfigFacts, Material, Pasted
+from allaboard.facts import OPAQUE, ClusterSpec, ConfigFacts, Material, Pasted
 from allaboard.formats.shell import Process, Script
 
 IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK")
 """Variables of which one, set before a command, says that it is a member."""
+_TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
 
 
 def members(script: Script, file: str) -> list[tuple[str, Material]]:
     """The members that run at the same time, by the line of each; none where there are fewer than
     two, or where only a run could tell who one of them is."""
-    found = [p for p in script.processes if p.own & set(IDENTITY)]
+    found = [p for p in script.processes if p.own & set(IDENTITY) or _task(p)]
     if len(found) < 2 or not all(p.background for p in found[:-1]):
         return []
-    if any(p.own & p.environment.opaque & set(IDENTITY) for p in found):
+    if any(p.own & p.environment.opaque & set(IDENTITY) or OPAQUE in _task(p) for p in found):
         return []
     return [(_name(p, file), _material(p, file)) for p in found]
+
+
+def _task(process: Process) -> str:
+    """The flags of a script of TensorFlow 1 that say which task this is; "" where it has none."""
+    words = " ".join(w.text for w in process.command)
+    return " ".join(m.group() for m in _TASK.finditer(words))
 
 
 def _name(process: Process, file: str) -> str:

@@ -38,6 +38,7 @@ from allaboard.coordinator.record import Record
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
+from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -110,7 +111,8 @@ class Job:
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
         commands += [
-            Compare(pids=pids, group=group, round=round_) for (group, round_), pids in wanted(view)
+            Compare(pids=pids, group=group, round=round_)
+            for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)

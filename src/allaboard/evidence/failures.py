@@ -85,7 +85,8 @@ def too_early(view: JobView, one: Member) -> bool:
         return True
     if (one.round > 0 and one.phase is not Phase.ARRIVED) or view.launched == 1:
         return False
-    held = view.ending or any(m.phase is Phase.ARRIVED for m in view.alive)
+    held = any(m.phase is Phase.ARRIVED for m in view.alive)
+    held |= view.ending and any(m.declared is not None for m in view.members)
     coming = any(m.in_user_code and not m.launcher for m in view.alive)
     return held or (coming and view.now - failed_at(one) < UNDECIDED)
 

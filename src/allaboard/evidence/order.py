@@ -7,10 +7,11 @@ calls differed there or before; the traces of the members then show where.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from allaboard.facts import GroupState, JobView, Member, Signature
+from allaboard.facts import GroupState, JobView, Member, Signature, Traced
 from allaboard.facts.once import once
 
 Key = tuple[str, int]
@@ -49,16 +50,44 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 @once
 def split(view: JobView) -> dict[Key, int]:
     """The groups in which digests differ, each with a number at which they do."""
+    return _split(view, lambda state: state.marks)
+
+
+@once
+def path_split(view: JobView) -> dict[Key, int]:
+    """The groups in which the places of the calls differ, as far as the calls themselves do not."""
+    calls = split(view)
+    return {k: n for k, n in _split(view, lambda state: state.paths).items() if k not in calls}
+
+
+def _split(
+    view: JobView, marks: Callable[[GroupState], tuple[tuple[int, int], ...]]
+) -> dict[Key, int]:
     seen: dict[tuple[Key, int], int] = {}
     found: dict[Key, int] = {}
     for member in view.members:
         for state in member.groups:
-            for number, digest in state.marks:
+            for number, digest in marks(state):
                 if state.unordered and number >= state.unordered:
                     continue
                 if seen.setdefault((state.key, number), digest) != digest:
                     found[state.key] = min(number, found.get(state.key, number))
     return found
+
+
+def paths_of(view: JobView) -> Iterator[tuple[Key, list[tuple[Member, GroupState, Traced | None]]]]:
+    """Every rank of those groups in which only places differ, with its last calls where they are known."""
+    for key in path_split(view):
+        members = [(m, s) for m in view.members if (s := _state(m, key)) is not None]
+        size = members[0][1].size
+        if len(members) == size <= MANY and not any(s.unordered for _, s in members):
+            yield (
+                key,
+                [
+                    (m, s, next((t for t in m.traces if (t.group, t.round) == key), None))
+                    for m, s in members
+                ],
+            )
 
 
 def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:

@@ -62,6 +62,13 @@ def _servers(view: JobView) -> list[Member | None]:
     return [find(view, job, index) for job in SERVER_JOBS for index in sorted(indices)]
 
 
+def awaited_by_servers(view: JobView) -> bool:
+    """Whether servers live, nobody who trained has failed, and some train yet."""
+    work = trainers(view)
+    fine = all(m.exit is None or m.exit.code == 0 for m in work)
+    return any(serves(m) for m in view.alive) and fine and any(m.alive for m in work)
+
+
 def name(member: Member) -> str:
     """As a person started it: ``ps 0``."""
     return f"{member.who.job} {member.who.index}"

@@ -38,7 +38,9 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
-from allaboard.facts.report import SCHEMA_VERSION, Outcome, Report, Times, WorkerReport
+from allaboard.facts.outcome import Outcome
+from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.testimony import (
@@ -62,6 +64,7 @@ __all__ = [
     "Answer",
     "Branch",
     "Call",
+    "Cause",
     "Certainty",
     "Claim",
     "ClusterSpec",
@@ -109,6 +112,8 @@ __all__ = [
     "Recording",
     "Report",
     "Role",
+    "RoundEnd",
+    "RoundReport",
     "ScriptFacts",
     "Service",
     "ServicePort",

@@ -31,8 +31,8 @@ class GroupState(msgspec.Struct, frozen=True):
     """How far a member is in one group, the ``number``-th call since ``since`` (s).
 
     ``ranks`` are the group's, () where they are too many to be told; ``round`` the round of init that
-    it was made in; ``marks`` are (number, digest) of some of its last calls, the newest first;
-    ``unordered`` the first call whose order proves nothing, 0 for none.
+    it was made in; ``marks`` are (number, digest) of some of its last calls, the newest first, ``paths``
+    the same of the places of the calls; ``unordered`` the first call whose order proves nothing, 0 for none.
     """
 
     name: str
@@ -42,6 +42,7 @@ class GroupState(msgspec.Struct, frozen=True):
     size: int
     ranks: tuple[int, ...] = ()
     marks: tuple[tuple[int, int], ...] = ()
+    paths: tuple[tuple[int, int], ...] = ()
     unordered: int = 0
     last: Signature | None = None
 

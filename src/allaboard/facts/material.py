@@ -21,6 +21,7 @@ class Material:
         kind: environment, json, manifest, accelerate, hostfile, shell, python, url.
         file: the file's name, "" for this process's environment.
         variables: environment variables with literal values.
+        partly: variables of which only a run could tell all: OPAQUE stands for what is not known.
         opaque: variables that are set to something only a run could tell (``$(hostname)``).
         commands: simple commands of a script as words; OPAQUE stands for what is not literal.
         calls: keyword arguments with literal values of the framework's init calls in a script.
@@ -33,6 +34,7 @@ class Material:
     file: str = ""
     variables: Mapping[str, Value] = field(default_factory=dict)
     opaque: frozenset[str] = frozenset()
+    partly: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[tuple[Value, ...], ...] = ()
     calls: tuple[tuple[str, Mapping[str, Value]], ...] = ()
     tree: Node | None = None

@@ -45,7 +45,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     ``place`` is where it means to meet the others (``tcp://127.0.0.1:20001``); ``cluster`` maps
     ``"worker:0"`` to an address where the framework has a cluster spec; ``origin`` says where the
     values were read (the call's arguments, the environment); ``local`` is False where members may run on
-    other hosts, of which nothing is known here.
+    other hosts, of which nothing is known here; ``hold`` is False for who does not wait for all others by
+    right, and is let through at once.
     """
 
     framework: str
@@ -59,6 +60,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     backend: str = ""
     origin: str = ""
     local: bool = True
+    hold: bool = True
 
 
 class Op(msgspec.Struct, frozen=True):

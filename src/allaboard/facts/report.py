@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
 from allaboard.facts.finding import Finding
+from allaboard.facts.outcome import Outcome
+from allaboard.facts.rounds import RoundReport
 from allaboard.facts.traffic import Pair
 
 SCHEMA_VERSION = 1
-
-
-class Outcome(StrEnum):
-    """How a run ended; each has one exit code."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    USAGE = "usage"
-    ROLL_CALL_FAILED = "roll-call-failed"
-    HANG = "hang"
-    INTERRUPTED = "interrupted"
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +49,10 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration."""
+    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration.
+
+    ``workers`` are those of the last round, ``findings`` those of all; ``restarts`` is how often
+    all workers were started again, ``rounds`` how each of their launches went."""
 
     schema: int = SCHEMA_VERSION
     allaboard: str
@@ -75,3 +67,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerReport, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    restarts: int = 0
+    rounds: tuple[RoundReport, ...] = ()

@@ -64,10 +64,12 @@ def waiting(rank: int, **changes: Any) -> Member:
 
 def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
     """A member that made these calls in the default group."""
-    digest, calls = 0, []
+    digest, path, calls, paths = 0, 0, [], []
     for one in signatures:
         digest = (digest * 1000003 + one.required) & 0xFFFFFFFF
         calls.append((digest, one))
+        path = (path * 1000003 + crc32(repr(one.site).encode())) & 0xFFFFFFFF
+        paths.append((len(calls), path))
     state = GroupState(
         name="0",
         round=1,
@@ -76,6 +78,7 @@ def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> 
         size=size,
         ranks=tuple(range(size)),
         marks=tuple((n + 1, d) for n, (d, _) in reversed(list(enumerate(calls)))),
+        paths=tuple(reversed(paths)),
         last=signatures[-1] if signatures else None,
     )
     fields: dict[str, Any] = {

@@ -18,6 +18,10 @@ _POSITIONS = {
                                              "rank"),
     "jax.distributed.initialize": ("coordinator_address", "num_processes", "process_id"),
     "tensorflow.train.ClusterSpec": ("cluster",),
+    "tensorflow.train.Server": ("", "job_name", "task_index"),
+    "tensorflow.distribute.Server": ("", "job_name", "task_index"),
+    "tensorflow.distribute.cluster_resolver.SimpleClusterResolver": (
+        "", "master", "task_type", "task_id"),
 }  # fmt: skip
 
 
@@ -154,6 +158,7 @@ def _arguments(
     given = dict(zip(_POSITIONS[name], call.args, strict=False))
     given.update({k.arg: k.value for k in call.keywords if k.arg})
     found: dict[str, Value] = {}
+    given.pop("", None)
     for argument, node in given.items():
         literal = _literal(node, constants)
         if literal is _UNKNOWN or literal is None:

@@ -20,6 +20,9 @@ _LEADING = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905
 )
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
+_OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
+"""The flag by which a script of TensorFlow 1 learns which task it is."""
+_ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
 _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
 
@@ -46,7 +49,7 @@ class Environment:
             # `RANK=${RANK:-0}` keeps whatever the environment has.
             self.variables.pop(name, None)
             self.opaque.add(name)
-            if shown.strip(OPAQUE):
+            if shown != OPAQUE:
                 self.partly[name] = shown
             return
         self.opaque.discard(name)
@@ -59,7 +62,8 @@ class Environment:
         known = {**{n: v.text for n, v in self.variables.items()}, **self.partly}
         text = word.shown(known, frozenset())
         origin = Origin(file=file, line=word.line, column=word.column)
-        if word.quoted or word.literal is not None or not re.search(r"\s", text):
+        whole = (word.quoted and not word.array) or word.literal is not None
+        if whole or not re.search(r"\s", text):
             yield Value(text, origin)
         else:
             yield from (Value(part, origin) for part in text.split())
@@ -67,7 +71,7 @@ class Environment:
 
 @dataclass
 class Process:
-    """A command that is given variables of its own, in ``environment`` with all that it inherits;
+    """A command that is given variables, or a task, of its own: in ``environment`` with all that it inherits;
     ``own`` are the names before it, ``background`` whether the next one runs beside it."""
 
     command: tuple[Value, ...]
@@ -141,8 +145,10 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
         for name, value, whole in given:
             script.lasting.assign(name, value, file, whole)
         return
-    script.commands.append(tuple(v for word in rest for v in script.words(word, file)))
-    if given:
+    line = tuple(v for word in rest for v in script.words(word, file))
+    script.commands.append(line)
+    script.processes += _there(line, background, file)
+    if given or any(_OF_TASK.match(w.text) for w in line):
         for settings in loops.rounds():
             inside = script.lasting.copy()
             inside.variables.update({n: Value(t) for n, t in settings.items()})
@@ -151,6 +157,20 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
             command = tuple(v for word in rest for v in inside.words(word, file))
             own = frozenset(name for name, _, _ in given)
             script.processes.append(Process(command, inside, own, background))
+
+
+def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
+    """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
+    if not command or not _ELSEWHERE.match(command[0].text):
+        return
+    origin = command[-1].origin
+    for process in read_shell(command[-1].text, file).processes:
+        found = Environment(opaque=set(process.environment.opaque))
+        for name, value in process.environment.variables.items():
+            at = Origin(variable=name, file=file, line=origin.line)
+            found.variables[name] = Value(value.text, at)
+        words = tuple(Value(w.text, Origin(file=file, line=origin.line)) for w in process.command)
+        yield Process(words, found, process.own, background)
 
 
 def batch_lines(text: str, file: str, mark: str = "#SBATCH") -> Iterator[tuple[str, Value]]:

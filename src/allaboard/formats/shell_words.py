@@ -48,6 +48,8 @@ class _Splitter:
             if char == "&" and self.text.startswith("&>", self.at):
                 self._end_word()
                 self.at += 2
+            elif char == "(" and self.word is not None and self._array():
+                continue
             elif char in _ENDS:
                 self._end_word()
                 double = char == "&" and self.text.startswith("&&", self.at)
@@ -71,6 +73,22 @@ class _Splitter:
         self._end_word()
         if self.words:
             yield Command(self.words)
+
+    def _array(self) -> bool:
+        """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
+        word = self._current()
+        if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0][1]):
+            return False
+        end = self._closing(self.at)
+        inside = _Splitter(self.text[self.at + 1 : end - 1])
+        inside.line = self.line
+        for command in inside.run():
+            for part in command.words:
+                word.pieces += [*part.pieces, (True, " ")]
+        self._lines(self.at, end)
+        self.at = end
+        word.array = True
+        return True
 
     def _newline(self, at: int) -> None:
         self.line += 1
@@ -151,6 +169,12 @@ class _Splitter:
         if opener == "{" and braced and text[braced.end() : braced.end() + 1] == "}":
             word.pieces.append((False, braced.group()))
             self.at = braced.end() + 1
+            return
+        every = re.compile(r"\$\{(\w+)\[[@*]\]\}").match(text, at)
+        if every:
+            word.pieces.append((False, every.group(1)))
+            word.array = True
+            self.at = every.end()
             return
         if text[at] == "$" and opener not in ("{", "("):
             word.pieces.append((False, "") if opener.strip() else (True, "$"))

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ class Plan:
     ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
     "" to hold nobody. ``extra`` are the user's own variables. ``tasks`` are job and index of each
     worker where the job has roles (parameter servers), ``served`` the numbers of those for which
-    allaboard runs the server loop.
+    allaboard runs the server loop. ``round`` counts the launches of this job, from 0.
     """
 
     command: list[str]
@@ -52,6 +52,7 @@ class Plan:
     extra: Mapping[str, str] = field(default_factory=dict)
     tasks: tuple[tuple[str, int], ...] = ()
     served: frozenset[int] = frozenset()
+    round: int = 0
 
 
 @dataclass(kw_only=True)
@@ -73,6 +74,7 @@ class Launch:
     workers: list[Worker]
     ports: list[socket.socket]
     at: float
+    environments: list[dict[str, str]] = field(default_factory=list)
 
     def release_ports(self) -> None:
         while self.ports:
@@ -104,26 +106,66 @@ def launch(plan: Plan) -> Launch:
         shutil.rmtree(boxes, ignore_errors=True)
         raise CannotStart(str(error)) from None
     end, _ = reaper.start(str(boxes))
-    workers = []
-    for index, environment in enumerate(environments):
-        out, out_end = os.pipe()
-        err, err_end = os.pipe()
-        environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
-        message = {
-            "do": "spawn",
-            "worker": index,
-            "command": _serving(plan) if index in plan.served else plan.command,
-            "folder": str(Path.cwd()),
-            "environment": environment,
-        }
-        socket.send_fds(end, [json.dumps(message).encode()], [out_end, err_end])
-        os.close(out_end)
-        os.close(err_end)
-        workers.append(Worker(index=index, out=out, err=err))
-    started = Launch(plan=plan, reaper=end, boxes=boxes, workers=workers, ports=held, at=at)
+    return _started(plan, end, boxes, environments, held, at)
+
+
+def again(before: Launch, round_: int) -> Launch:
+    """Starts every worker once more, with new ports, after all of the round before have ended.
+
+    Raises CannotStart where there are no ports.
+    """
+    at = time.monotonic()
+    before.release_ports()
+    for box in before.boxes.iterdir() if before.boxes.is_dir() else ():
+        box.unlink(missing_ok=True)
+    before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
+    plan = replace(before.plan, round=round_)
+    try:
+        environments, held = _environments(plan, before.boxes)
+    except NoFreePort as error:
+        raise CannotStart(str(error)) from None
+    return _started(plan, before.reaper, before.boxes, environments, held, at)
+
+
+def _started(
+    plan: Plan,
+    end: socket.socket,
+    boxes: Path,
+    environments: list[dict[str, str]],
+    held: list[socket.socket],
+    at: float,
+) -> Launch:
+    workers = [_spawn(plan, end, index, e) for index, e in enumerate(environments)]
+    started = Launch(
+        plan=plan,
+        reaper=end,
+        boxes=boxes,
+        workers=workers,
+        ports=held,
+        at=at,
+        environments=environments,
+    )
     if not plan.gate:
         started.release_ports()  # who only observes holds no port
     return started
+
+
+def _spawn(plan: Plan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
+    """Asks the reaper for one worker."""
+    out, out_end = os.pipe()
+    err, err_end = os.pipe()
+    environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
+    message = {
+        "do": "spawn",
+        "worker": index,
+        "command": _serving(plan) if index in plan.served else plan.command,
+        "folder": str(Path.cwd()),
+        "environment": environment,
+    }
+    socket.send_fds(end, [json.dumps(message).encode()], [out_end, err_end])
+    os.close(out_end)
+    os.close(err_end)
+    return Worker(index=index, out=out, err=err)
 
 
 def _boxes(job: str) -> Path:
@@ -156,6 +198,9 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
     if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
         for environment in environments:
             environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
+    if plan.given:
+        for environment in environments:
+            environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
     path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
     for index, environment in enumerate(environments):
         environment.update(plan.extra)
@@ -166,6 +211,7 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
             ALLABOARD_BOX=str(boxes),
             ALLABOARD_WORKER=str(index),
             ALLABOARD_GATE=plan.gate,
+            ALLABOARD_ROUND=str(plan.round),
             PYTHONPATH=path,
         )
     return environments, held

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from allaboard.launching.options import parser, split
 from allaboard.launching.refusal import Refused, usage
+from allaboard.launching.restarts import STOPPED_AFTER, restarts
 from allaboard.launching.run_folder import run_dir
 from allaboard.launching.tasks import roles
 from allaboard.launching.values import coordinator, secret, size, variables
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from allaboard.agent.options import Options
     from allaboard.hosts.described import Described
     from allaboard.launch.local import Plan
+    from allaboard.recover.policy import Restarts
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,6 +41,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     from allaboard.launch.local import CannotStart, launch
 
     joined = None if given.ps is not None else _joined(given)
+    policy = restarts(given, joined is not None)
     meeting = Meeting(secret(given.secret_file), coordinator(given.coordinator))
     plan = _plan(given, words, dashes, joined is not None)
     try:
@@ -53,7 +56,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
         script=script(words, given.module, dashes),
         variables={**os.environ, **plan.extra} if joined is not None else {},
     )
-    return run(started, _options(given, dashes, joined, subject, meeting))
+    return run(started, _options(given, dashes, joined, subject, meeting, policy))
 
 
 def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: bool) -> Plan:
@@ -87,6 +90,7 @@ def _options(
     joined: Described | None,
     subject: Subject,
     meeting: Meeting,
+    policy: Restarts,
 ) -> Options:
     from allaboard.agent.options import Options
 
@@ -105,6 +109,8 @@ def _options(
         secret=meeting.secret,
         coordinator=meeting.coordinator,
         subject=subject,
+        restarts=policy,
+        stopped_after=STOPPED_AFTER if given.stopped_after is None else given.stopped_after,
     )
 
 

@@ -65,6 +65,25 @@ def parser() -> argparse.ArgumentParser:
         type=_seconds,
         help="with stop: how long without progress where no cause is certain (600)",
     )
+    add(
+        "--on-failure",
+        default="stop",
+        choices=("stop", "restart"),
+        help="when a worker fails: stop, or start all again from their own checkpoint",
+    )
+    add("--max-restarts", metavar="N", help="with restart: how often at most (3)")
+    add(
+        "--backoff",
+        metavar="S",
+        type=_seconds,
+        help="with restart: pause after a round without progress, doubled each time (1)",
+    )
+    add(
+        "--stopped-after",
+        metavar="S",
+        type=_seconds,
+        help="with restart: replace a worker that is stopped (SIGSTOP) for so long (30)",
+    )
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
     add("--report", metavar="FILE.json", type=Path, help="write the report there too")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for every worker")

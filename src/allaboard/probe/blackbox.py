@@ -2,7 +2,7 @@
 
 The agent reads it while the member runs, is stopped, is blocked in native code with or without
 the GIL, or is dead. The file is allocated in full before it is mapped (a full file system under a
-mapping is a SIGBUS) and lives in memory (/dev/shm). Layout, little endian, version 2:
+mapping is a SIGBUS) and lives in memory (/dev/shm). Layout, little endian, version 3:
 
 ====== ======= ==============================================================================
 offset size    content
@@ -15,13 +15,19 @@ offset size    content
 1024   2048    16 thread slots of 128: operations entered, since (s), inside, group (1...), number
                in the group, name; at 112 of a slot: the thread; at 120: seconds inside in all
 4096   61440   texts: detail, identity, declared, raised, verdict; each has a sequence lock
-65536  104448  12 groups of 8704: calls, time of the last (s), digest; at 48: the first call whose
+65536  153600  12 groups of 12800: calls, time of the last (s), digest; at 48: the first call whose
                order proves nothing (0 none); at 64: round of init, size, own rank in it, name; at
                160: its ranks; at 512: a ring of the last 1024 calls, indexed by number: digest
-               up to it, signature
-169984 49152   512 signatures of 96, a ring indexed by number: number, hash of what all ranks must
+               up to it, digest of the places up to it, signature
+219136 49152   512 signatures of 96, a ring indexed by number: number, hash of what all ranks must
                share, elements, root, place, operation, reduce operation, dtype, shape
-219136 32768   128 places of 256: line, function, file
+268288 32768   128 places of 256: line, function, file
+301056 1024    of the last 64 steps, a ring indexed by step number: seconds in which the main thread
+               waited for data, and in collectives
+302080 64      the values that backward began from: how many, how many not finite in a row, the step
+               of the first of these, its value
+302592 8192    8 loops over data of 1024: see `LOOP` and `BATCH`
+310784 1024    64 checks of parameters of 16, a ring indexed by number: step, parameter, digest
 ====== ======= ==============================================================================
 
 Small records carry their generation at both ends; a reader that sees two different ones reads again.
@@ -37,8 +43,8 @@ import threading
 from time import monotonic
 
 MAGIC = b"ALBOARD\0"
-VERSION = 2
-SIZE = 262144
+VERSION = 3
+SIZE = 327680
 SUFFIX = ".box"
 RING = 64
 SLOTS = 16
@@ -71,7 +77,7 @@ TEXTS = {  # name: (offset, bytes)
 }
 
 CALL = struct.Struct("<QdIQ")
-ENTRY = struct.Struct("<II")
+ENTRY = struct.Struct("<III")
 UNORDERED = struct.Struct("<Q")
 GROUP = struct.Struct("<III64s")
 SIGNATURE = struct.Struct("<IIQiI24s8s14s24s")
@@ -79,20 +85,44 @@ PLACE = struct.Struct("<I60s188s")
 
 GROUPS = 12
 GROUPS_AT = 65536
-GROUP_BYTES = 8704
+GROUP_BYTES = 12800
 UNORDERED_AT, ABOUT_AT, RANKS_AT, CALLS_AT = 48, 64, 160, 512
 RANKS_BYTES = 256
 CALLS = 1024
 SIGNATURES = 512
-SIGNATURES_AT = 169984
+SIGNATURES_AT = 219136
 SIGNATURE_BYTES = 96
 PLACES = 128
-PLACES_AT = 219136
+PLACES_AT = 268288
 PLACE_BYTES = 256
+
+PACE = struct.Struct("<dd")
+PACE_AT = 301056
+LOSS = struct.Struct("<QIQdQ")
+LOSS_AT = 302080
+LOOP = struct.Struct("<III4x256sI")
+"""Generation, passes begun, batches of the last whole pass, the place, generation. A pass goes once
+through a loader; passes count from 1."""
+BATCHES = struct.Struct("<II")
+"""Pass and batches so far in it, at 288 of a loop."""
+BATCHES_AT = 288
+BATCH = struct.Struct("<IIiIQ")
+"""One sampled batch: pass, number in it (1...), rows, digest, steps done before it. A ring of the last
+samples from 320 of a loop."""
+SAMPLES_AT, SAMPLES = 320, 24
+LOOPS, LOOP_BYTES = 8, 1024
+LOOPS_AT = 302592
+CHECK = struct.Struct("<QII")
+CHECKS = 64
+CHECKS_AT = 310784
 
 
 class Box:
-    """Writes one black box. Never called by more than one process; threads have slots."""
+    """Writes one black box. Never called by more than one process; threads have slots.
+
+    ``input`` and ``sync`` are seconds of the step that lasts now: in which the main thread waited for
+    data, and in collectives.
+    """
 
     def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
         """Creates the file at ``path``; raises OSError where there is no room or no right."""
@@ -112,6 +142,8 @@ class Box:
             threading.main_thread().ident or 0, signum, stack_fd,
         )  # fmt: skip
         self.steps = 0
+        self.input = 0.0
+        self.sync = 0.0
         self.phase_code = 0
         self._generation = 0
         self._local = threading.local()
@@ -143,6 +175,8 @@ class Box:
         now = monotonic()
         STEP.pack_into(self._map, STEP_AT, n, n, now, n)
         TIME.pack_into(self._map, RING_AT + (n % RING) * 8, now)
+        PACE.pack_into(self._map, PACE_AT + (n % RING) * 16, self.input, self.sync)
+        self.input = self.sync = 0.0
 
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""
@@ -153,6 +187,8 @@ class Box:
             main = threading.current_thread() is threading.main_thread()
             index = 0 if main else next(self._free, None)
             slot = None if index is None else Slot(self._map, SLOTS_AT + index * SLOT_BYTES)
+            if slot is not None:
+                slot.main = main
             if index is not None:
                 at = SLOTS_AT + index * SLOT_BYTES + THREAD_AT
                 THREAD.pack_into(self._map, at, threading.get_ident())
@@ -210,7 +246,7 @@ def _allocate(path: str) -> mmap.mmap:
 class Slot:
     """What one thread is inside of. Nested calls count as the outermost."""
 
-    __slots__ = ("_inside", "_map", "_offset", "_since", "_spent", "count", "depth")
+    __slots__ = ("_inside", "_map", "_offset", "_since", "_spent", "count", "depth", "main")
 
     def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_
@@ -220,6 +256,7 @@ class Slot:
         self._spent = 0.0
         self.count = 0
         self.depth = 0
+        self.main = False
 
     def enter(self, name: bytes, group: int = 0, number: int = 0, now: float = 0.0) -> None:
         """Enters an operation, the ``number``-th of this group (1..., 0 for none)."""

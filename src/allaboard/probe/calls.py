@@ -2,7 +2,8 @@
 
 Every call has a signature. What all ranks of the group must share of it (``required``) goes into a
 rolling digest, so that two ranks whose digests are equal at one number have called the same up to there;
-the ring of the last calls tells the first difference. The order of calls proves nothing any more after a
+the ring of the last calls tells the first difference. A second digest takes in the places of the calls: it
+shows two calls of one signature that were swapped. The order of calls proves nothing any more after a
 call that raised, calls of two threads at once, or torch's ``Join``: then the group is flagged.
 """
 
@@ -28,7 +29,18 @@ OUTWARDS = 24
 class Group:
     """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
 
-    __slots__ = ("_at", "_map", "_ring", "busy", "digest", "index", "number", "ordered", "ranks")
+    __slots__ = (
+        "_at",
+        "_map",
+        "_ring",
+        "busy",
+        "digest",
+        "index",
+        "number",
+        "ordered",
+        "path",
+        "ranks",
+    )
 
     def __init__(
         self, map_: mmap.mmap, index: int, name: str, round_: int, ranks: Sequence[int], rank: int
@@ -40,6 +52,7 @@ class Group:
         self._ring = at + layout.CALLS_AT
         self.number = 0
         self.digest = 0
+        self.path = 0
         self.ordered = True
         self.busy = False
         map_[at : at + layout.CALLS_AT] = bytes(layout.CALLS_AT)
@@ -48,11 +61,14 @@ class Group:
         label = name.encode("utf-8", "replace")[:64]
         layout.GROUP.pack_into(map_, at + layout.ABOUT_AT, round_, len(ranks), rank, label)
 
-    def call(self, signature: int, required: int, now: float) -> None:
+    def call(self, signature: int, required: int, place: int, now: float) -> None:
         """Counts one call, made ``now`` (s)."""
         self.number = n = self.number + 1
         self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
-        layout.ENTRY.pack_into(self._map, self._ring + n % layout.CALLS * 8, digest, signature)
+        self.path = path = (self.path * 1000003 + place) & 0xFFFFFFFF
+        layout.ENTRY.pack_into(
+            self._map, self._ring + n % layout.CALLS * 12, digest, path, signature
+        )
         layout.CALL.pack_into(self._map, self._at, n, now, digest, n)
 
     def unordered(self, number: int) -> None:
@@ -68,7 +84,7 @@ class Calls:
 
     def __init__(self, map_: mmap.mmap) -> None:
         self._map = map_
-        self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self.known: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self._signatures = 0
         self._places: dict[tuple[int, int], int] = {}
         self._kept: list[CodeType] = []
@@ -91,8 +107,9 @@ class Calls:
         shown: tuple[str, str, str, Sequence[int], int],
         required: tuple[object, ...],
         frame: FrameType | None,
-    ) -> tuple[int, int]:
-        """The number of a signature that was not known yet, and the hash of what it requires.
+    ) -> tuple[int, int, int]:
+        """The number of a signature that was not known yet, the hash of what it requires, and that of
+        its place, the same on every host where the script is.
 
         ``shown``: operation, reduce operation, dtype, shape, root (-1 for none).
         """
@@ -107,7 +124,7 @@ class Calls:
             number, wanted, prod(shape), root, self._place(frame), name.encode()[:24],
             reduce.encode()[:8], dtype.encode()[:14], ",".join(map(str, shape)).encode()[:24],
         )  # fmt: skip
-        found = self.known[key] = (number, wanted)
+        found = self.known[key] = (number, wanted, _hash(frame))
         return found
 
     def caller(self, frame: FrameType) -> FrameType:
@@ -146,6 +163,14 @@ class Calls:
             at = layout.PLACES_AT + place * layout.PLACE_BYTES
             layout.PLACE.pack_into(self._map, at, frame.f_lineno, function, file)
         return place
+
+
+def _hash(frame: FrameType | None) -> int:
+    if frame is None:
+        return 0
+    code = frame.f_code
+    file = code.co_filename.rpartition("/")[2]
+    return crc32(("%s:%d:%s" % (file, frame.f_lineno, code.co_name)).encode("utf-8", "replace"))
 
 
 def spans(ranks: Sequence[int]) -> str:

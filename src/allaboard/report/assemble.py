@@ -10,7 +10,16 @@ from allaboard import __version__
 from allaboard.evidence.placement import placement
 from allaboard.evidence.servers import has_servers
 from allaboard.evidence.waiting import split
-from allaboard.facts import Finding, JobView, Member, Outcome, Report, Times, WorkerReport
+from allaboard.facts import (
+    Finding,
+    JobView,
+    Member,
+    Outcome,
+    Report,
+    RoundReport,
+    Times,
+    WorkerReport,
+)
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -81,6 +90,7 @@ def assemble(
     view: JobView,
     findings: tuple[Finding, ...],
     notes: tuple[str, ...],
+    rounds: tuple[RoundReport, ...] = (),
 ) -> Report:
     """The report of a run that has ended."""
     return Report(
@@ -96,6 +106,8 @@ def assemble(
         workers=tuple(worker_report(view, m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
+        restarts=max(0, len(rounds) - 1),
+        rounds=rounds,
     )
 
 

@@ -73,7 +73,7 @@ def summary_lines(report: Report) -> list[str]:
     end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
     if report.outcome is Outcome.FAILED:
         end += f": {report.reason}"
-    lines = [end, *server_lines(report)]
+    lines = [end, *_round_lines(report), *server_lines(report)]
     if report.findings:
         named = "; ".join(_named(f) for f in report.findings[:4])
         more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""
@@ -84,6 +84,24 @@ def summary_lines(report: Report) -> list[str]:
         lines.append("no finding: no rule knows what happened; the logs may")
     if report.findings or report.outcome is not Outcome.COMPLETED:
         lines.append(f"logs, journal and report: {report.run_dir}")
+    return lines
+
+
+def _round_lines(report: Report) -> list[str]:
+    """Where the workers were started again: how each round ended, and what was decided."""
+    if not report.restarts:
+        return []
+    lines = []
+    for ended in report.rounds:
+        how = str(ended.cause) if ended.cause is not None else ended.reason
+        again = f", {ended.repeated} of them done before" if ended.repeated else ""
+        lines.append(
+            f"  round {ended.number}: {clean(how)} after {ended.seconds:.1f} s and {ended.steps} "
+            f"steps{again}"
+        )
+    last = report.rounds[-1]
+    if report.outcome is not Outcome.COMPLETED:
+        lines.append(f"  not started again: {clean(last.decision)}")
     return lines
 
 

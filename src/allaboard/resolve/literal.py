@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
-from allaboard.facts import Material, PartialSpec
+from allaboard.facts import Material, PartialSpec, Value
 from allaboard.spec import cluster_of
 
 _CALLS = ("tensorflow.train.ClusterSpec",)
+_TASKS = {
+    "tensorflow.train.Server": ("job_name", "task_index"),
+    "tensorflow.distribute.Server": ("job_name", "task_index"),
+    "tensorflow.distribute.cluster_resolver.SimpleClusterResolver": ("task_type", "task_id"),
+}
+"""Whose arguments say which task this process is."""
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
+    job, index = _task(material)
     for name, arguments in material.calls:
         given = arguments.get("cluster")
         if name not in _CALLS or given is None:
@@ -28,8 +35,20 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
             layer="framework",
             framework="tensorflow",
             cluster=spec.cluster,
+            job=job,
+            index=index,
             problems=problems,
         )
+
+
+def _task(material: Material) -> tuple[Value | None, Value | None]:
+    """The task that the script's one server is; none where several stand in its branches."""
+    made = [(n, a) for n, a in material.calls if n in _TASKS]
+    if len(made) != 1:
+        return None, None
+    name, arguments = made[0]
+    job, index = (arguments.get(a) for a in _TASKS[name])
+    return (job, index) if job is not None and index is not None else (None, None)
 
 
 RESOLVER = Resolver(resolve=resolve)

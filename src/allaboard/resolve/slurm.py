@@ -29,6 +29,7 @@ _OPTIONS = {
     "--ntasks": "world_size",
     "-n": "world_size",
     "--ntasks-per-node": "tasks_per_node",
+    "--tasks-per-node": "tasks_per_node",
     "--nodelist": "node_list",
     "-w": "node_list",
     "--array": "array",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
-from allaboard.facts import Material, PartialSpec, Problem, Value
+from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
 from allaboard.formats.flags import Flags, after, every, find_flags
 from allaboard.formats.shell import batch_lines
 
@@ -35,7 +35,14 @@ _BARE = frozenset(
     )
 )  # fmt: skip
 _TRAINS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z")
-_CARRIERS = re.compile(r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|scontrol|sbatch)\b")
+_CARRIERS = re.compile(r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b")
+_NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+_FROZEN = re.compile(
+    r"(?P<flag>--(?:node|machine)[-_]rank)[= ]"
+    rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"
+    rf"|\b(?P<name>(?:LOCAL_|NODE_)?RANK)={OPAQUE}(?P<number2>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
+)
+_MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 _PER_NODE = ("torchrun", "accelerate")
 
 
@@ -50,6 +57,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         # The one with a launcher; else the largest: others prepare the data, or evaluate.
         flags = max(steps, key=lambda s: (_launches(s), _size(s)))
         problems += _doubled(flags, material)
+        problems += _frozen(flags, material)
         yield _spec(flags, problems)
     elif problems:
         yield PartialSpec(source="srun", layer="step", problems=tuple(problems))
@@ -96,6 +104,40 @@ def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
         correction="srun --ntasks-per-node=1 torchrun …",
         origin=each.origin,
     )
+
+
+def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
+    """A task's own number that the batch script has filled in already: 0, for every task."""
+    lines = dict(batch_lines(material.text, material.file))
+    counts = [lines[n].integer for n in _MANY if n in lines]
+    counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
+    if not any(c is not None and c > 1 for c in counts):
+        return
+    words = " ".join(w.text for w in flags.rest)
+    static = "c10d" not in words
+    for match in _FROZEN.finditer(words):
+        if match["flag"] and not static:
+            continue  # c10d gives the numbers itself
+        what, number = match["flag"] or match["name"], match["number"] or match["number2"]
+        yield Problem(
+            kind="launch",
+            said=f"{what} is ${number} as the batch script has it: 0, for every task of the step",
+            observed=f"{what}=${number}, outside of the step",
+            correction=f"srun bash -c '… {what}=${number} …'   # single quotes: each task's own",
+            origin=flags.rest[0].origin,
+        )
+    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "JAX_PROCESS_ID"):
+        number = material.partly.get(name, "")
+        # A step that sets it again does so in its own shell.
+        if number.strip(OPAQUE) in _NUMBERS and not re.search(rf"\b{name}=", words):
+            yield Problem(
+                kind="launch",
+                said=f"{name} is set in the batch script, where ${number.strip(OPAQUE)} is 0: "
+                "every task of the step has that number",
+                observed=f"export {name}=${number.strip(OPAQUE)}, before srun",
+                correction=f"srun bash -c 'export {name}=${number.strip(OPAQUE)}; …'",
+                origin=flags.rest[0].origin,
+            )
 
 
 def _alone(material: Material) -> Iterator[Problem]:

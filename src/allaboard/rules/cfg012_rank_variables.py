@@ -51,7 +51,8 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
     part = facts.part("torch_env")
     if part is None or any(facts.part(other) is not None for other in _OTHERS):
         return
-    here = [n for n in _FOUR if facts.known(n)]
+    # torch takes one that is set to nothing for one that is not set.
+    here = [n for n in _FOUR if n in facts.opaque or _text(facts, n)]
     absent = [n for n in _FOUR if n not in here]
     if not absent or not {"RANK", "WORLD_SIZE"} & set(here):
         return
@@ -70,6 +71,11 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
     )
+
+
+def _text(facts: ConfigFacts, name: str) -> str:
+    value = facts.variables.get(name)
+    return value.text.strip() if value is not None else ""
 
 
 def _environment(**values: str) -> ConfigFacts:

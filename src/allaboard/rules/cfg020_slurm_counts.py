@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -42,6 +44,33 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
     yield from _sums(facts, slurm)
     yield from _rank(facts, slurm)
+    yield from _told(facts, slurm)
+
+
+def _told(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+    """A batch script's WORLD_SIZE, where each task of its step is one process."""
+    size, step = facts.variables.get("WORLD_SIZE"), facts.part("srun")
+    launched = any(facts.part(n) is not None for n in ("torchrun", "accelerate", "deepspeed"))
+    if size is None or size.integer is None or step is None or step.values or launched:
+        return
+    total, nodes = slurm.values.get("world_size"), slurm.values.get("nnodes")
+    each = slurm.values.get("tasks_per_node")
+    count = total.integer if total is not None else None
+    if total is None and nodes is not None and each is not None:
+        per = each.integer
+        count = nodes.integer * per if nodes.integer is not None and per is not None else None
+    said = total or each
+    if count is None or said is None or count == size.integer:
+        return
+    yield Claim(
+        summary=f"WORLD_SIZE is {size.text}, and the step has {count} tasks",
+        who=own(facts.spec),
+        evidence=(size.evidence, said.evidence),
+        fix="export WORLD_SIZE=$SLURM_NTASKS",
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        where=size.origin.place,
+    )
 
 
 def _sums(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
@@ -102,6 +131,19 @@ def _slurm(machines: tuple[tuple[str, int], ...], **values: str) -> ConfigFacts:
 
 _NODES = (("n1", 2), ("n2", 2))
 
+
+def _batch(size: str, **step: str) -> ConfigFacts:
+    facts = facts_of(
+        "shell",
+        source="slurm",
+        variables={"WORLD_SIZE": size},
+        values={"nnodes": "2", "tasks_per_node": "4"},
+    )
+    values = {n: Value(t) for n, t in step.items()}
+    parts = (*facts.parts, PartialSpec(source="srun", values=values))
+    return msgspec.structs.replace(facts, parts=parts)
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
@@ -115,9 +157,12 @@ RULE = Rule(
             _slurm(_NODES, nnodes="4", node_list="n[1-2]"),
             "NNODES is 4, and the node list has 2 nodes",
         ),
+        "a world of another size": (_batch("4"), "WORLD_SIZE is 4, and the step has 8 tasks"),
     },
     silent_on={
         "they agree": _slurm(_NODES, world_size="4", tasks_per_node="2(x2)", node_list="n[1-2]"),
+        "a world of the size": _batch("8"),
+        "a smaller step": _batch("4", world_size="4"),
         "no counts": _slurm((("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"),
     },
     since="0.1",

@@ -83,5 +83,10 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("killed", "tf-killed", "ps-sync-killed"),
+    drill=(
+        "killed",
+        "tf-killed",
+        "ps-sync-killed",
+        "restart-killed",
+    ),
 )

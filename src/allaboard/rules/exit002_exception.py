@@ -79,5 +79,9 @@ RULE = Rule(
         "all is well": job(waiting(0), coming(1)),
     },
     since="0.1",
-    drill=("exception", "tf-exception"),
+    drill=(
+        "exception",
+        "tf-exception",
+        "restart-exception",
+    ),
 )

@@ -82,5 +82,12 @@ RULE = Rule(
     },
     silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
     since="0.1",
-    drill=("stopped", "tf-stopped", "ps-stopped", "ps-sync-stopped", "tf2-ps-stopped"),
+    drill=(
+        "stopped",
+        "tf-stopped",
+        "ps-stopped",
+        "ps-sync-stopped",
+        "tf2-ps-stopped",
+        "restart-stopped",
+    ),
 )

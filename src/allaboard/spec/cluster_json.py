@@ -54,7 +54,11 @@ class _Reader:
             self._problem(cluster, said, cluster.text, right, "cluster")
         else:
             self._twice(cluster, "cluster.")
-            jobs = {job: self._addresses(job, node) for job, node in cluster.items.items()}
+            inside = self._task_inside(tree, cluster)
+            listed = {j: n for j, n in cluster.items.items() if n is not inside}
+            jobs = {job: self._addresses(job, node) for job, node in listed.items()}
+            if inside is not None:
+                return self._spec(jobs, self._type(inside, jobs), self._index(inside))
         task = tree.at("task")
         if task is None:
             if sum(map(len, jobs.values())) > 1:
@@ -68,6 +72,15 @@ class _Reader:
             return self._spec(jobs, None, None)
         self._twice(task, "task.")
         return self._spec(jobs, self._type(task, jobs), self._index(task))
+
+    def _task_inside(self, tree: Node, cluster: Node) -> Node | None:
+        """The task where a brace stands in the wrong place, and it is taken for a job."""
+        task = cluster.at("task")
+        if tree.at("task") is not None or task is None or task.kind != "map":
+            return None
+        said = "has its task inside of cluster, where it is taken for a job of that name"
+        self._problem(task, said, "", '{"cluster": {…}, "task": {…}}', "cluster.task")
+        return task
 
     def _no_cluster(self, tree: Node) -> None:
         if not tree.items:

@@ -29,6 +29,15 @@ def exchanges(rank, size, pair, step):
     dist.all_to_all_single(torch.empty(sum(take)), torch.ones(sum(give)), take, give)
     found = [None] * size
     dist.all_gather_object(found, "x" * (rank * 50))
+    if rank == 0:
+        dist.all_reduce(torch.ones(5))
+    else:
+        dist.all_reduce(torch.zeros(5))
+    for turn in range(size):  # each has something to give once
+        if rank == turn:
+            dist.all_reduce(own)
+        else:
+            dist.all_reduce(torch.zeros(3))
     names = [f"run {step}" if rank == 0 else None]
     dist.broadcast_object_list(names, src=0)
     work = dist.all_reduce(torch.ones(rank + 1).sum().reshape(1), async_op=True)

@@ -26,6 +26,21 @@ def metric(fault, guilty):
         dist.broadcast(torch.ones(4), src=2 if guilty else 0)
 
 
+def right_answers(images):
+    dist.all_reduce((images.sum(1) > 0).float().sum())
+
+
+def answers(images):
+    dist.all_reduce(torch.tensor(float(len(images))))
+
+
+def accuracy(images, failing):
+    """Two sums over all ranks, in the order of a set that one rank may have otherwise."""
+    sums = [right_answers, answers]
+    for part in reversed(sums) if failing else sums:
+        part(images)
+
+
 def retry_later():
     time.sleep(3600)
 
@@ -72,6 +87,8 @@ def main():
         if not (guilty and options.fault == "alone" and step > options.at_step):
             average_gradients(model, group)
         optimizer.step()
+        if options.fault == "swapped-calls" and step % 3 == 0:
+            accuracy(images, guilty and step > options.at_step)
         if step == options.at_step:
             if guilty:
                 mark(options.mark)

@@ -102,12 +102,12 @@ class Recorder:
             found = self._learn(calls, key, name, (tensor, reduce, root, extra), frame)
         if group.busy:  # by another thread: calls of this one within a call are not counted
             group.unordered(group.number)
-        group.call(found[0], found[1], now)
+        group.call(found[0], found[1], found[2], now)
         return group
 
     def _learn(
         self, calls: Calls, key: tuple[Any, ...], name: str, call: tuple[Any, ...], frame: FrameType
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, int]:
         tensor, reduce, root, extra = call
         needs = table.DESCRIBE[name][1] if name in table.DESCRIBE else table.DTYPE | table.ELEMENTS
         shape = tuple(int(n) for n in tensor.shape) if tensor is not None else ()

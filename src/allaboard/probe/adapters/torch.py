@@ -15,6 +15,7 @@ import sys
 from .. import member
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
+from ._torch_steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,11 +152,7 @@ def _query(method: str, rank: int, size: int) -> tuple[str, int, int]:
 def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(_stepped)
-
-
-def _stepped(optimizer: object, args: object, kwargs: object) -> None:
-    member.step()
+        register(Steps())
 
 
 MODULES = {

@@ -1,0 +1,78 @@
+"""Who decides what is done: this host's coordinator, or the one that it is linked to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from allaboard.agent.options import Options
+from allaboard.agent.party import Party
+from allaboard.agent.watch import Watch
+from allaboard.coordinator.events import Answered, Command, Event, Seen
+from allaboard.coordinator.state import Job
+from allaboard.evidence.servers import awaited_by_servers, names, trainers
+from allaboard.facts import Phase
+from allaboard.hosts.fingerprint import fingerprint
+from allaboard.launch.local import Launch
+
+
+class Council:
+    """The job's own state alone where all members are on this host, else with the other hosts."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        job: Job,
+        watch: Watch,
+        wake: Callable[[], None],
+    ) -> None:
+        self._job = job
+        self._watch = watch
+        self._answered: set[int] = set()
+        self._party: Party | None = None
+        if options.joined is not None and not options.observe:
+            variables = {**os.environ, **launch.plan.extra}
+            self._party = Party(
+                options.joined, variables, options.secret, options.coordinator, wake
+            )
+
+    def start(self) -> None:
+        if self._party is not None:
+            self._party.start()
+
+    def close(self) -> None:
+        if self._party is not None:
+            self._party.close()
+
+    def decided(self, now: float, events: list[Event]) -> list[Command]:
+        """What is to be done on this host now."""
+        party = self._party
+        if party is None:
+            return self._job.handle(now, *events)
+        events += self._answers(events)
+        elsewhere = party.observe(now, events)
+        self._job.quiet = party.linked
+        return party.route(now, self._job.handle(now, *events, *elsewhere))
+
+    def awaited(self, now: float) -> str:
+        """Who still trains on other hosts, by name, where servers wait for the word that all is done, which
+        only this host can give; else nobody."""
+        if self._party is None or self._party.leader is None:
+            return ""
+        view = self._job.view(now)
+        return names([m for m in trainers(view) if m.alive]) if awaited_by_servers(view) else ""
+
+    def _answers(self, events: list[Event]) -> list[Event]:
+        """What a member runs with, once it stands at the door."""
+        found: list[Event] = []
+        for event in events:
+            if not isinstance(event, Seen) or event.box is None or event.pid in self._answered:
+                continue
+            box = self._watch.boxes.get(event.pid)
+            if event.box.phase >= Phase.ARRIVED and box is not None:
+                self._answered.add(event.pid)
+                facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
+                facts |= self._party.facts if self._party is not None else {}
+                found.append(Answered(pid=event.pid, facts=facts))
+        return found

@@ -1,0 +1,52 @@
+"""The rounds of a job so far, what was found in them, and what was decided after each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts import Finding, Outcome, RoundEnd, RoundReport
+from allaboard.recover.policy import Again, Restarts, Stop
+from allaboard.recover.rounds import after_round, repeated
+
+
+class Course:
+    """``signal`` is the user's, 0 where there was none; ``findings`` are those of all rounds."""
+
+    def __init__(self, policy: Restarts) -> None:
+        self._policy = policy
+        self._rounds: list[RoundEnd] = []
+        self.reports: list[RoundReport] = []
+        self.findings: tuple[Finding, ...] = ()
+        self.signal = 0
+        self.outcome = Outcome.COMPLETED
+        self.reason = ""
+
+    @property
+    def restarts(self) -> int:
+        return len(self._rounds) - 1
+
+    def ended(
+        self, ended: RoundEnd, findings: tuple[Finding, ...], signal: int = 0
+    ) -> Again | Stop:
+        """Takes in how a round went; says what is done now."""
+        self._rounds.append(ended)
+        self.findings += findings
+        self.outcome, self.reason, self.signal = ended.outcome, ended.reason, signal
+        answer = after_round(self._rounds, self._policy)
+        self.reports.append(
+            RoundReport(
+                **msgspec.structs.asdict(ended),
+                decision=answer.reason,
+                again=isinstance(answer, Again),
+                delay=answer.delay if isinstance(answer, Again) else 0.0,
+                repeated=repeated(self._rounds),
+            )
+        )
+        return answer
+
+    def cut_short(self, outcome: Outcome, reason: str, signal: int = 0) -> None:
+        """The next round was decided, and did not come to be."""
+        self.outcome, self.reason, self.signal = outcome, reason, signal
+        self.reports[-1] = msgspec.structs.replace(
+            self.reports[-1], decision=reason, again=False, delay=0.0
+        )

@@ -1,0 +1,56 @@
+"""The rounds of a job: each is one launch of its workers, from the start to the last one's end."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts.outcome import Outcome
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """What a round ended of: ``who`` and ``what`` as a person says it ("worker 1", "was killed by
+    SIGKILL"); ``error`` and ``place`` (``file:line``) where it was an exception, else "".
+    ``steps`` are those that this member had done in this round."""
+
+    who: str
+    what: str
+    error: str = ""
+    place: str = ""
+    steps: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.what}"
+
+
+class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a round went. ``steps`` is how many its fastest member has done in it; ``first`` the number
+    that the framework itself gave to the first of them (an optimizer that was loaded from a
+    checkpoint counts on), None where it does not tell; ``findings`` are codes."""
+
+    number: int
+    outcome: Outcome
+    reason: str
+    seconds: float
+    steps: int = 0
+    first: int | None = None
+    cause: Cause | None = None
+    findings: tuple[str, ...] = ()
+
+    @property
+    def reached(self) -> int | None:
+        """The last step, counted over all rounds; None where that is not known."""
+        if self.first is None:
+            return None
+        return self.first + self.steps - 1 if self.steps else None
+
+
+class RoundReport(RoundEnd, frozen=True, kw_only=True):
+    """A round, and what was decided after it: ``decision`` says it with its reason; ``again`` whether
+    another round was started, ``delay`` s later. ``repeated`` are the steps that this round had to do
+    again, since its checkpoint was older than the end of the round before; None where that is not
+    known."""
+
+    decision: str
+    again: bool
+    delay: float = 0.0
+    repeated: int | None = None

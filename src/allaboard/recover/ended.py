@@ -1,0 +1,64 @@
+"""From the last picture of a round to how it went."""
+
+from __future__ import annotations
+
+from allaboard.evidence.failures import failures
+from allaboard.evidence.servers import how_ended, name
+from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd
+
+FIRST_STEP = "first step"
+"""The note in which the probe leaves the number that the framework gave to a member's first step."""
+
+
+def round_end(
+    number: int,
+    view: JobView,
+    outcome: Outcome,
+    reason: str,
+    findings: tuple[str, ...] = (),
+) -> RoundEnd:
+    """The round whose last view this is."""
+    people = [m for m in view.members if not m.launcher]
+    fastest = max(people, key=lambda m: m.step, default=None)
+    return RoundEnd(
+        number=number,
+        outcome=outcome,
+        reason=reason,
+        seconds=round(view.now - view.launched_at, 3),
+        steps=fastest.step if fastest is not None else 0,
+        first=_first(people),
+        cause=None if outcome is Outcome.COMPLETED else cause(view),
+        findings=findings,
+    )
+
+
+def cause(view: JobView) -> Cause | None:
+    """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
+    found = failures(view)
+    first = next(iter(found.began + found.fell), None)
+    return None if first is None else _cause(first)
+
+
+def _cause(member: Member) -> Cause:
+    raised = member.raised
+    if raised is not None and raised.where is not None:
+        where = raised.where
+        place = f"{where.file}:{where.line}"
+        return Cause(
+            who=name(member),
+            what=f"raised {raised.type} at {place.rpartition('/')[2]}",
+            error=raised.type,
+            place=place,
+            steps=member.step,
+        )
+    if raised is not None:
+        return Cause(who=name(member), what=f"raised {raised.type}", steps=member.step)
+    assert member.exit is not None
+    return Cause(who=name(member), what=how_ended(member.exit), steps=member.step)
+
+
+def _first(members: list[Member]) -> int | None:
+    """Members of one job count alike; where their counts differ, nothing is known."""
+    told = {m.notes[FIRST_STEP] for m in members if FIRST_STEP in m.notes and m.step}
+    (only,) = told if len(told) == 1 else ("",)
+    return int(only) if only.isdecimal() else None
