@@ -11,6 +11,7 @@ import tensorflow as tf
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--rounds", type=int, default=100_000)
+parser.add_argument("--pause", type=float, default=0.05)
 parser.add_argument("--width", type=int, default=64)
 options = parser.parse_args()
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -37,4 +38,4 @@ for _ in range(options.rounds):
     for _ in range(20):
         coordinator.schedule(train_step)
     coordinator.join()
-    time.sleep(0.05)
+    time.sleep(options.pause)
