@@ -24,7 +24,7 @@ ROWS: list[tuple[str, ...]] = [
     ("meeting",),
     ("agent", "lint"),
     ("rehearse", "launching"),
-    ("rehearse_hosts",),
+    ("rehearse_hosts", "preflight"),
     ("cli",),
     ("__main__",),
 ]

@@ -24,8 +24,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
     finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
     launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
-    is done; ``only_reports``: a roll call that fails is told, and
-    the framework's own timeout decides. ``restarts``: what failed may be started again, so that a
+    is done; ``only_reports``: a roll call that fails is told, and the framework's own timeout decides;
+    ``stop_on_error``: a rehearsal, which ends once it is known what is wrong. ``restarts``: what failed may
+    be started again, so that a
     failure that is certain ends the round at once, and a worker that is stopped for ``stopped_after`` s
     while others wait does too."""
 
@@ -35,6 +36,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     ends_survivors: bool = True
     ends_servers: bool = True
     only_reports: bool = False
+    stop_on_error: bool = False
     restarts: bool = False
     stopped_after: float = 30.0
 
@@ -58,6 +60,7 @@ def verdict(
     claims = list(claims)
     return (
         _roll_call(rolls, claims, policy)
+        or _known(view, claims, policy)
         or _failure(view, policy)
         or _done(view, policy)
         or _stopped(view, policy)
@@ -75,6 +78,21 @@ def _roll_call(
     if not wrong:
         return None
     return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")
+
+
+def _known(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+    """A rehearsal has begun and does not come to its end; others had their time to find the same."""
+    if not policy.stop_on_error or view.rolled_at is None:
+        return None
+    for stage, claim in claims:
+        lasting = claim.since is not None and view.now - claim.since >= KNOWN
+        if stage in BEFORE and claim.severity is Severity.ERROR and lasting:
+            return Verdict(Outcome.HANG, f"ended, the cause is known: {claim.summary}")
+    return None
+
+
+KNOWN = 8.0
+"""Seconds that a fault lasted before a rehearsal is ended for it."""
 
 
 def _failure(view: JobView, policy: Policy) -> Verdict | None:

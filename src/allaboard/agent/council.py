@@ -66,6 +66,8 @@ class Council:
     def _answers(self, events: list[Event]) -> list[Event]:
         """What a member runs with, once it stands at the door."""
         found: list[Event] = []
+        if self._party is not None and not self._party.facts:
+            return found  # what is known of this host belongs to it
         for event in events:
             if not isinstance(event, Seen) or event.box is None or event.pid in self._answered:
                 continue

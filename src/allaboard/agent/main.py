@@ -14,7 +14,7 @@ from allaboard.agent.voice import Voice
 from allaboard.facts import Outcome, Report
 from allaboard.launch.local import CannotStart, Launch, again
 from allaboard.recover.policy import Stop
-from allaboard.report.assemble import assemble, exit_code
+from allaboard.report.assemble import assemble
 from allaboard.report.text import summary_lines
 
 READ = 2.0
@@ -90,17 +90,18 @@ class Agent:
 
     def _report(self, now: float, round_: Round) -> Report:
         plan, course = self.launch.plan, self.course
+        findings = course.findings + self.voice.read
         return assemble(
             job=plan.job,
             command=tuple(plan.command),
             outcome=course.outcome,
             reason=course.reason,
-            code=exit_code(course.outcome, course.signal),
+            code=self.options.code(course.outcome, findings, course.signal),
             started=self.clock.utc(self.began),
             seconds=now - self.began,
             run_dir=str(plan.run_dir),
             view=round_.job.view(now),
-            findings=course.findings + self.voice.read,
+            findings=findings,
             notes=tuple(self.voice.notes),
             rounds=tuple(course.reports),
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from allaboard.agent.notes import Subject
+from allaboard.facts import Finding, Outcome
 from allaboard.hosts.described import Described
 from allaboard.recover.policy import Restarts
+from allaboard.report.assemble import exit_code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +23,8 @@ class Options:
     ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
     may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
     another place than the job's own.
+    ``stop_on_error``: it is a rehearsal; ``code``: the exit code for an outcome, the findings, and the
+    signal that interrupted (0: none).
     """
 
     timeout: float = 60.0
@@ -28,6 +33,7 @@ class Options:
     observe: bool = False
     stop_on_hang: bool = False
     hang_after: float = 600.0
+    stop_on_error: bool = False
     report: Path | None = None
     wrapped: bool = False
     verbose: bool = False
@@ -35,6 +41,9 @@ class Options:
     strict: bool = True
     secret: bytes = b""
     coordinator: str = ""
+    code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
+        exit_code(outcome, signal)
+    )
     restarts: Restarts = field(default_factory=Restarts)
     stopped_after: float = 30.0
     subject: Subject = field(default_factory=Subject)

@@ -15,6 +15,7 @@ from allaboard.agent.follower import Follower
 from allaboard.agent.leader import Leader
 from allaboard.coordinator.events import (
     AgentHere,
+    Answered,
     Called,
     Command,
     Event,
@@ -72,6 +73,7 @@ class Party:
         self._echo: Listener | None = None
         self._own: Listener | None = None
         self._door: Door | None = None
+        self._answers: list[Event] = []
 
     def start(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
@@ -91,8 +93,11 @@ class Party:
                 ):
                     self.declared = declared
                     self._do(self._take_role(declared))
+        # What a member runs with is told once, maybe before it is known whom to tell.
+        self._answers += [e for e in events if isinstance(e, Answered)]
         if self.follower is not None:
-            self.follower.tell(now, events)
+            self.follower.tell(now, [*events, *self._answers])
+            self._answers.clear()
             self._events += self.follower.events
             self.follower.events.clear()
         if self.leader is not None:

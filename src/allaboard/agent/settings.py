@@ -25,6 +25,7 @@ def settings(launch: Launch, options: Options) -> Settings:
             observe=options.observe,
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,
+            stop_on_error=options.stop_on_error,
             restarts=options.restarts.allowed,
             stopped_after=options.stopped_after,
             ends_survivors=not options.wrapped and options.joined is None,

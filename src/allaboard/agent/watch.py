@@ -6,12 +6,17 @@ import os
 from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
-from allaboard.coordinator.events import Event, Exited, Seen
+from allaboard.coordinator.events import BoxReading, Event, Exited, Seen
+from allaboard.facts import Phase
 from allaboard.hosts import proc
 from allaboard.hosts.quota import quota
+from allaboard.hosts.unanswered import unanswered
 
 QUOTA = 10.0
 """Seconds after which it is looked anew how much CPU a process may use; it changes rarely."""
+LONG = 2.0
+"""Seconds in init or in one operation after which the kernel is asked for connections without answer,
+and between two such questions."""
 _TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 
@@ -31,6 +36,7 @@ class Watch:
         self._known: dict[int, int] = {}
         self._broken: set[str] = set()
         self._quotas: dict[int, tuple[float, float | None]] = {}
+        self._asked: dict[int, tuple[float, tuple[str, ...]]] = {}
 
     def launched(self, worker: int, pid: int) -> None:
         self.workers[pid] = worker
@@ -74,17 +80,33 @@ class Watch:
         if box is None and pid not in self.workers:
             text = proc.variable(pid, "RANK")
             rank = int(text) if text is not None and text.isdigit() else -1
+        reading = box.read() if box is not None else None
         return Seen(
             pid=pid,
             worker=worker,
             at=now,
             state=state,
             cpu=cpu,
-            box=box.read() if box is not None else None,
+            box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
             allowed=self._allowed(pid, now),
+            unanswered=self._unanswered(pid, reading, now),
         )
+
+    def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[str, ...]:
+        """Asked only while the member has been inside init or one operation for a while."""
+        since = now if box is None else box.op.since if box.op is not None else now
+        if box is not None and box.phase == Phase.JOINING:
+            since = box.phase_since
+        if now - since < LONG:
+            self._asked.pop(pid, None)
+            return ()
+        at, told = self._asked.get(pid, (0.0, ()))
+        if now - at >= LONG:
+            told = unanswered(pid)
+            self._asked[pid] = now, told
+        return told
 
     def _allowed(self, pid: int, now: float) -> float:
         at, limit = self._quotas.get(pid, (-QUOTA, None))

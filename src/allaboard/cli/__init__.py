@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 
-COMMANDS = ("run", "check", "spec", "explain", "rules", "drill", "diagnose")
+COMMANDS = ("run", "preflight", "check", "spec", "explain", "rules", "drill", "diagnose")
 """One module each in this folder, with a function ``command``."""
 
 
 def main() -> None:
     """Entry point of the ``allaboard`` script; exits with the command's exit code."""
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    # These two are done in less time than it takes to build the application for the others.
+    # These are done in less time than it takes to build the application for the others.
     if asked == "run":
         from allaboard.launching.main import main as run
 
         sys.exit(run(sys.argv[2:]))
+    if asked == "preflight":
+        from allaboard.preflight.face import main as preflight
+
+        sys.exit(preflight(sys.argv[2:]))
     if asked == "check":
         from allaboard.lint import main as check
 

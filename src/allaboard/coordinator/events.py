@@ -66,7 +66,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may use.
+    one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -80,6 +80,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rank: int = -1
     host: str = ""
     allowed: float = 0.0
+    unanswered: tuple[str, ...] = ()
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -45,6 +45,7 @@ class Record:
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
+        self.unanswered: tuple[str, ...] = ()
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
@@ -64,6 +65,7 @@ class Record:
             self.moved_at = seen.at
             self.looks.clear()
         self.candidate = seen.candidate
+        self.unanswered = seen.unanswered
         if seen.rank >= 0:
             self.rank = seen.rank
         return moved
@@ -151,6 +153,7 @@ class Record:
             exit=self.exit,
             key=self.pid,
             facts=self.facts,
+            unanswered=self.unanswered,
         )
 
     def _cpu(self) -> float:
@@ -172,8 +175,10 @@ class Record:
         if not self.looks:
             return None
         last = self.looks[-1]
-        lines = {_leaf(k.frames) for k in self.looks}
-        moving = len(lines) > 3 or any(not same_place(last.frames, k.frames) for k in self.looks)
+        lines = len({_leaf(k.frames) for k in self.looks})
+        # A loop that waits has a line or two; among few looks three lines may be three of many.
+        wanders = lines > 3 or (lines > 2 and lines * 3 > len(self.looks))
+        moving = wanders or any(not same_place(last.frames, k.frames) for k in self.looks)
         return Stack(
             frames=last.frames,
             taken_at=last.at,

@@ -19,6 +19,8 @@ BUSY = 0.6
 """Share of the time in which something is under way, from which a way is full."""
 FREE = 0.3
 """... and below which it has room."""
+FASTER = 4.0
+"""... or so many times as fast as the full ones."""
 IDLE = 0.5
 """Share of the CPU that it may use below which a server is not what is waited for."""
 WAITS = 0.4
@@ -37,6 +39,11 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     least: float
 
     @property
+    def speed(self) -> float:
+        """Bytes per second while something is under way."""
+        return self.rate / self.busy if self.busy > 0 else 0.0
+
+    @property
     def task(self) -> str:
         return f"{self.server.who.job}:{self.server.who.index}"
 
@@ -44,7 +51,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     """The ways that hold somebody up, and those that have room."""
     held: list[Way] = []
-    free: list[Way] = []
+    others: list[Way] = []
     for worker in view.alive:
         shares = split(view, worker)
         if shares is None or shares.span < SPAN:
@@ -53,11 +60,10 @@ def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
             if server.who.job not in SERVER_JOBS or server.who.host == worker.who.host:
                 continue
             way = _way(view, worker, server)
-            if way.busy < FREE:
-                free.append(way)
-            elif way.busy >= BUSY and shares.waiting >= WAITS and used(server.load) < IDLE:
-                held.append(way)
-    return tuple(held), tuple(free)
+            stands = way.busy >= BUSY and shares.waiting >= WAITS and used(server.load) < IDLE
+            (held if stands else others).append(way)
+    fast = FASTER * max((w.speed for w in held), default=0.0)
+    return tuple(held), tuple(w for w in others if w.busy < FREE or w.speed >= fast)
 
 
 def _way(view: JobView, worker: Member, server: Member) -> Way:

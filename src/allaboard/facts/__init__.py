@@ -39,6 +39,7 @@ from allaboard.facts.member import (
     Raised,
 )
 from allaboard.facts.outcome import Outcome
+from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
@@ -60,6 +61,7 @@ __all__ = [
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
+    "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
     "Branch",
@@ -106,6 +108,8 @@ __all__ = [
     "Pasted",
     "Phase",
     "Place",
+    "Preflight",
+    "PreflightMember",
     "Problem",
     "Raised",
     "Recorded",

@@ -111,7 +111,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training (or
-    serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds.
+    serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds; ``unanswered`` are its
+    connections to other hosts that nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
     who: Who
@@ -146,6 +147,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     exit: Exit | None = None
     key: int = 0
     facts: dict[str, str] = {}
+    unanswered: tuple[str, ...] = ()
 
     @property
     def called(self) -> int:

@@ -41,19 +41,17 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--timeout",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         help="how long a member that was never heard of is waited for (60); given where others "
         "start the members, it ends the job instead of only telling",
     )
     add(
         "--timeout-hard",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         help="the same for one that is alive and does not come (no bound)",
     )
-    add(
-        "--grace", metavar="S", default=30.0, type=_seconds, help="between SIGTERM and SIGKILL (30)"
-    )
+    add("--grace", metavar="S", default=30.0, type=seconds, help="between SIGTERM and SIGKILL (30)")
     add(
         "--observe", action="store_true", help="only watch: hold nobody, signal nobody, end nothing"
     )
@@ -62,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
         "--hang-after",
         metavar="S",
         default=600.0,
-        type=_seconds,
+        type=seconds,
         help="with stop: how long without progress where no cause is certain (600)",
     )
     add(
@@ -75,13 +73,13 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--backoff",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         help="with restart: pause after a round without progress, doubled each time (1)",
     )
     add(
         "--stopped-after",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         help="with restart: replace a worker that is stopped (SIGSTOP) for so long (30)",
     )
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
@@ -115,7 +113,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
     return list(arguments[:at]), list(arguments[at:]), False
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from allaboard.report.assemble import schema
 from allaboard.report.diagnosis import schema as diagnosis_schema
+from allaboard.report.preflight import schema as preflight_schema
 
-SCHEMAS = {"report.schema.json": schema, "diagnosis.schema.json": diagnosis_schema}
+SCHEMAS = {"report.schema.json": schema, "diagnosis.schema.json": diagnosis_schema,
+           "preflight.schema.json": preflight_schema}  # fmt: skip
 """File name to what makes it."""
 
 

@@ -35,6 +35,8 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, waiting
 
+BUSY_LOOKS = 6
+"""Looks at one place before a member that uses its CPU is said to stay there."""
 _PLACES = (Spot.USER, Spot.CHILD)
 
 
@@ -48,9 +50,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _own(one: Member) -> bool:
-    """A member that computes inside a library is at work; one that spins in user code is not."""
+    """A member that computes inside a library is at work; one that spins in user code is not. That
+    takes more looks: an evaluation in plain Python is at a few lines for a moment, too."""
     assert one.stack is not None
-    return (spot(one.stack) is Spot.USER and one.stack.frames[0].is_user) or one.cpu < IDLE
+    if one.cpu < IDLE:
+        return True
+    own = spot(one.stack) is Spot.USER and one.stack.frames[0].is_user
+    return own and one.stack.samples >= BUSY_LOOKS
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
@@ -142,6 +148,9 @@ RULE = Rule(
     },
     silent_on={
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
+        "a few looks at a loop": stalled(
+            waiting(0), member(1, stack=stack(_SPIN, USER, samples=5), cpu=1.0), waiting(2)
+        ),
         "moving stacks": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, moving=True), cpu=1.0), waiting(2)
         ),

@@ -41,19 +41,24 @@ FAR = 0.005
 """Seconds: a round trip at its best beyond which hosts are far from each other; within a data centre it
 is a tenth of it."""
 
+MODERN = 125e6
+"""Bytes per second, a gigabit: who exchanges more than that has no slow way, unless others are faster."""
+
 
 def check(view: JobView) -> Iterator[Claim]:
     held, free = full(view)
-    if not held:
-        return
+    if not held or (not free and not any(w.least >= FAR or w.speed < MODERN for w in held)):
+        return  # a fast network that is made use of
     workers = list({w.worker.called: w.worker for w in held}.values())
     servers = list({w.server.called: w.server for w in held}.values())
-    blamed = _blamed(workers, servers, free)
-    yield _claim(view, held, free, workers, servers, blamed)
+    yield _claim(held, free, workers, servers, _blamed(workers, servers, free))
 
 
 def _blamed(workers: list[Member], servers: list[Member], free: tuple[Way, ...]) -> list[Member]:
-    """Whose link it is: the one server's where others have room, the one worker's, or both ends."""
+    """Whose link it is: the workers' where others reach the same servers easily, the one server's where they
+    reach other servers easily; else both ends."""
+    if all(any(w.server.called == s.called for w in free) for s in servers):
+        return workers
     roomy = {w.worker.called for w in free}
     if len(servers) == 1 and (len(workers) > 1 or workers[0].called in roomy):
         return servers
@@ -63,7 +68,7 @@ def _blamed(workers: list[Member], servers: list[Member], free: tuple[Way, ...])
 
 
 def _claim(
-    view: JobView, held: tuple[Way, ...], free: tuple[Way, ...],
+    held: tuple[Way, ...], free: tuple[Way, ...],
     workers: list[Member], servers: list[Member], blamed: list[Member],
 ) -> Claim:  # fmt: skip
     worst = max(held, key=lambda w: w.busy)
@@ -105,9 +110,19 @@ def _who(name_: str, index: int, number: int) -> Who:
     return Who(job=name_, index=index, rank=number, host=f"h{number}", pid=100 + number)
 
 
-def _worker(index: int, *busy: float, inside: float = 0.9, least: float = 0.0002) -> Member:
+def _worker(
+    index: int, *busy: float, inside: float = 0.9, least: float = 0.0002, rate: float = 8e5
+) -> Member:
     pairs = tuple(
-        Pair(task=f"ps:{i}", connections=1, received=4e5, sent=4e5, busy=b, rtt=0.3, least=least)
+        Pair(
+            task=f"ps:{i}",
+            connections=1,
+            received=rate / 2,
+            sent=rate / 2,
+            busy=b,
+            rtt=0.3,
+            least=least,
+        )
         for i, b in enumerate(busy)
     )
     load = Load(span=10.0, cpu=0.1, allowed=8, inside=inside)
@@ -134,6 +149,10 @@ RULE = Rule(
             job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
             "worker 1 waits for the way to ps 0, ps 1: it is full 90% of the time at 0.8 MB/s",
         ),
+        "one worker's link, of which only the way to the large variables is full": (
+            job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
+            "worker 1 waits for the way to ps 1: it is full 90% of the time at 0.8 MB/s",
+        ),
         "far from each other": (
             job(_worker(0, 0.9, least=0.05), _server(0)),
             "worker 0 waits for the way to ps 0: each round trip takes 50 ms at its best",
@@ -143,6 +162,9 @@ RULE = Rule(
         "asynchronous, and room on every way": job(_worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH),
         "the server computes all the time": job(_worker(0, 0.9), _server(0, cpu=0.95)),
         "the worker is busy with its own code": job(_worker(0, 0.9, inside=0.2), _server(0)),
+        "a fast network that is made use of": job(
+            _worker(0, 0.8, rate=3e8), _worker(1, 0.8, rate=3e8), _server(0)
+        ),
         "all on one host": job(_worker(0, 0.9), _NEAR),
     },
     since="0.1",

@@ -1,0 +1,18 @@
+"""A firewall that passes the first connections and drops later ones: the roll call's own trials find
+nothing, and the framework's start hangs."""
+
+from allaboard.contracts import MEETING_PORT, HostDrill
+from allaboard.testbed.firewall import Block
+
+DRILL = HostDrill(
+    framework="torch",
+    expects="NET012",
+    blames=(0, 2),
+    # h2 tries two hosts, with 60 bytes each; what gloo opens comes after those.
+    arrange=lambda bed: bed.block("h2", Block(way="out", new=True, but=(MEETING_PORT,), after=150)),
+    hosts=3,
+    options=(),
+    ends=False,
+    within=12.0,
+    allowed=("JOIN004",),
+)

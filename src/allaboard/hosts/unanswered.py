@@ -1,0 +1,72 @@
+"""Connections of a process that the other side does not answer: what the kernel itself counts."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+SYN_SENT, ESTABLISHED = "02", "01"
+"""States in /proc/net/tcp; include/net/tcp_states.h."""
+FIRST, LATER = 2, 4
+"""Retransmissions without an answer: two of a SYN are three seconds of silence (RFC 6298: 1 s and 2 s);
+data of a live connection is sent again after fractions of a second."""
+
+
+def unanswered(pid: int) -> tuple[str, ...]:
+    """``connect HOST:PORT`` or ``send HOST:PORT`` for each connection of ``pid`` to another host that
+    has been retransmitting in vain; sorted. Empty where nothing is, or where it may not be seen."""
+    found = dict(_retransmitting(pid))
+    if not found:
+        return ()
+    own = set(_sockets(pid))
+    return tuple(sorted({text for inode, text in found.items() if inode in own}))
+
+
+def _sockets(pid: int) -> Iterator[str]:
+    """The inodes of the sockets of a process."""
+    try:
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            try:
+                name = os.readlink(entry.path)  # noqa: PTH115 - many
+            except OSError:
+                continue
+            if name.startswith("socket:["):
+                yield name[8:-1]
+    except OSError:
+        return
+
+
+def _retransmitting(pid: int) -> Iterator[tuple[str, str]]:
+    """Inode and words of every such connection in the process's network; format of proc(5)."""
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.split()
+            state, again = words[3], int(words[6], 16)
+            sending = state == ESTABLISHED and int(words[4].partition(":")[0], 16) > 0
+            if not ((state == SYN_SENT and again >= FIRST) or (sending and again >= LATER)):
+                continue
+            host, _, port = words[2].partition(":")
+            where = address(host)
+            if not where.is_loopback:
+                kind = "connect" if state == SYN_SENT else "send"
+                shown = f"[{where}]" if where.version == 6 else str(where)
+                yield words[9], f"{kind} {shown}:{int(port, 16)}"
+
+
+def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An address as /proc/net/tcp writes it: words of 32 bits in the byte order of the machine."""
+    words = struct.pack(
+        f"={len(text) // 8}I", *(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
+    )
+    if len(words) == 4:
+        return ipaddress.IPv4Address(socket.inet_ntoa(words))
+    found = ipaddress.IPv6Address(words)
+    return found.ipv4_mapped or found

@@ -1,0 +1,1 @@
+"""`allaboard preflight`: the roll call of a job, without the job."""

@@ -1,0 +1,178 @@
+"""The face of `allaboard preflight`: arguments in, the roll call, tables out, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from allaboard.launching.options import seconds
+from allaboard.launching.refusal import Refused
+from allaboard.launching.run_folder import run_dir
+from allaboard.launching.values import coordinator, secret
+
+FORMATS = ("text", "json", "html")
+BOUND = 30.0
+"""Seconds without progress after which the collective counts as stuck."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of `preflight`."""
+    made = argparse.ArgumentParser(
+        prog="allaboard preflight",
+        description="Started on every host as training would be: the roll call on the job's own "
+        "meeting place, the hosts compared, every link tried both ways, one collective of the "
+        "framework itself. No training script is run.",
+        epilog="Exit code: 0 the job would start, 3 it would not, 2 wrong use, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    depth = made.add_mutually_exclusive_group()
+    depth.add_argument(
+        "--full", action="store_true", help="one real collective too (default); needs the framework"
+    )
+    depth.add_argument("--quick", action="store_true", help="leave the collective out")
+    add("--hosts", metavar="H1,H2", default="", help="start it there over ssh, one task a host")
+    add(
+        "--ssh",
+        metavar="COMMAND",
+        default="ssh",
+        help="with --hosts: ssh and its own options (ssh)",
+    )
+    add("--format", default="text", choices=FORMATS, help="text (default), json or html")
+    add(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write it there instead of standard output; rank R > 0 to FILE.rankR",
+    )
+    add("--framework", default="", choices=("torch", "tensorflow", "jax"),
+        help="whose collective (the one that the environment is for, else torch)")  # fmt: skip
+    add(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=60.0,
+        help="how long others are waited for (60)",
+    )
+    add(
+        "--bound",
+        metavar="S",
+        type=seconds,
+        default=BOUND,
+        help="how long the collective may stand still (30)",
+    )
+    add(
+        "--coordinator",
+        metavar="HOST:PORT",
+        default="",
+        help="where all meet (the job's own address)",
+    )
+    add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
+    add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
+    add("-v", "--verbose", action="store_true", help="all evidence of a finding")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Calls the roll, prints, and returns the exit code."""
+    given = parser().parse_args(list(arguments))
+    try:
+        if given.hosts:
+            from allaboard.preflight.over_ssh import over_ssh
+
+            return over_ssh(given)
+        return _run(given)
+    except Refused as error:
+        sys.stderr.write(f"allaboard preflight: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(given: argparse.Namespace) -> int:
+    from allaboard.hosts.described import described
+    from allaboard.launch.local import CannotStart, Plan, launch, new_job_id, python
+    from allaboard.preflight import member
+    from allaboard.preflight.task import Unsaid, task, variables_of, words
+
+    try:
+        one = task(os.environ, given.framework, coordinator(given.coordinator))
+    except Unsaid as error:
+        raise Refused(str(error)) from None
+    if one.size == 1:
+        raise Refused("the environment describes a job of one task: nobody to meet")
+    if given.output is not None and not given.output.absolute().parent.is_dir():
+        raise Refused(f"--output {given.output}: there is no folder {given.output.parent}")
+    mode = "quick" if given.quick or any(t.startswith("ps:") for t in one.cluster) else "full"
+    job = new_job_id()
+    variables = {
+        **{k: v for k, v in variables_of(one).items() if k not in os.environ},
+        "ALLABOARD_PREFLIGHT": words(one, mode, given.bound),
+    }
+    joined = described({**os.environ, **variables})
+    assert joined is not None
+    joined = joined._replace(rank=one.rank, address=joined.address or one.place)
+    plan = Plan(
+        command=[python(), str(Path(member.__file__))],
+        size=1,
+        given=False,
+        gate="cluster",
+        run_dir=run_dir(given.run_dir, job),
+        job=job,
+        extra=variables,
+    )
+    try:
+        started = launch(plan)
+    except CannotStart as error:
+        raise Refused(str(error)) from None
+    from allaboard.agent.main import run
+    from allaboard.agent.notes import Subject
+    from allaboard.agent.options import Options
+    from allaboard.preflight.summary import exit_code
+
+    code = run(
+        started,
+        Options(
+            timeout=given.timeout,
+            timeout_hard=given.timeout,
+            grace=2.0,
+            stop_on_hang=True,
+            hang_after=given.bound,
+            stop_on_error=True,
+            verbose=given.verbose,
+            joined=joined,
+            secret=secret(given.secret_file),
+            coordinator=given.coordinator,
+            subject=Subject(variables={**os.environ, **variables}),
+            code=exit_code,
+        ),
+    )
+    _show(given, plan.run_dir, one, mode)
+    return code
+
+
+def of_rank(file: Path, rank: int) -> Path:
+    """Rank 0, where all meet, writes to the file itself, the others beside it: found.rank2.json."""
+    return file if rank <= 0 else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
+
+
+def _show(given: argparse.Namespace, folder: Path, one: object, mode: str) -> None:
+    from allaboard.postmortem.run_folder import read
+    from allaboard.preflight.summary import summary
+    from allaboard.preflight.task import Task
+    from allaboard.report.preflight import as_json, text
+    from allaboard.report.preflight_page import page
+
+    assert isinstance(one, Task)
+    faces = {"text": text, "json": as_json, "html": page}
+    shown = faces[given.format](summary(read(folder), one, mode, os.uname().nodename))
+    if given.output is not None:
+        of_rank(given.output, one.rank).write_text(shown)
+        return
+    if one.rank > 0 and given.format != "text":
+        return  # under srun all would write one document into the other
+    sys.stdout.write(shown)
+    sys.stdout.flush()

@@ -1,0 +1,93 @@
+"""From what a preflight left in its run folder to the one value that every face renders. Pure."""
+
+from __future__ import annotations
+
+from allaboard import __version__
+from allaboard.facts import (
+    Finding,
+    JobView,
+    Member,
+    Outcome,
+    Phase,
+    Preflight,
+    PreflightMember,
+    Severity,
+)
+from allaboard.postmortem.run_folder import Run
+from allaboard.preflight.task import Task
+from allaboard.rollcall.roll import roll_calls
+
+OK, FAILED, INTERRUPTED = "ok", "failed", "interrupted"
+
+
+def exit_code(outcome: Outcome, findings: tuple[Finding, ...], interrupted_by: int) -> int:
+    """0 when all is well, 3 when an error was found or the collective failed, 128 + signal else."""
+    if outcome is Outcome.INTERRUPTED:
+        return 128 + (interrupted_by or 2)
+    wrong = any(f.severity is Severity.ERROR for f in findings)
+    return 3 if wrong or outcome is not Outcome.COMPLETED else 0
+
+
+def summary(run: Run, one: Task, mode: str, host: str) -> Preflight:
+    """What this host knows of it."""
+    report, view = run.report, run.view
+    code = report.exit_code if report is not None else 3
+    outcome = OK if code == 0 else INTERRUPTED if code > 128 else FAILED
+    return Preflight(
+        allaboard=__version__,
+        job=run.job,
+        host=host,
+        leads=view.leads if view is not None else False,
+        outcome=outcome,
+        exit_code=code,
+        started=report.started if report is not None else "",
+        seconds=report.seconds if report is not None else 0.0,
+        framework=one.framework,
+        mode=mode,
+        place=one.place or next(iter(one.cluster.values()), ""),
+        size=one.size,
+        members=_members(view) if view is not None else (),
+        links=view.links if view is not None else (),
+        collective=_collective(view) if view is not None else "",
+        findings=run.findings,
+    )
+
+
+def _members(view: JobView) -> tuple[PreflightMember, ...]:
+    rolls = roll_calls(view)
+    found = [_member(view, m) for m in view.members if not m.launcher and not m.candidate]
+    # What is absent is known where all meet, and nowhere else.
+    missing = rolls[0].missing if rolls and view.leads else ()
+    known = {m.rank for m in found}
+    found += [
+        PreflightMember(rank=r, job="worker", index=r, host="", pid=0, state="missing")
+        for r in missing
+        if r not in known
+    ]
+    return tuple(sorted(found, key=lambda m: (m.rank, m.host, m.pid)))
+
+
+def _member(view: JobView, member: Member) -> PreflightMember:
+    return PreflightMember(
+        rank=member.who.rank,
+        job=member.who.job,
+        index=member.who.index,
+        host=member.who.host,
+        pid=member.who.pid,
+        state=_state(member, view.rolled_at is not None),
+        ahead=round(view.clocks.get(member.who.host, 0.0), 3),
+        facts=dict(sorted(member.facts.items())),
+    )
+
+
+def _state(member: Member, rolled: bool) -> str:
+    """``rolled``: all were let through; the last look at one may be older than that."""
+    if member.phase > Phase.ARRIVED or (rolled and member.phase is Phase.ARRIVED):
+        return "aboard"
+    if member.phase is Phase.ARRIVED:
+        return "waits" if member.alive else "gone"
+    return "late" if member.alive else "gone"
+
+
+def _collective(view: JobView) -> str:
+    return next((m.notes["collective"] for m in view.members if "collective" in m.notes), "")

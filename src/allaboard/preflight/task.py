@@ -1,0 +1,126 @@
+"""What the environment says of the task that this preflight stands in for. Pure but for the resolvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from allaboard.config.gather import config_of, resolvers
+from allaboard.config.material import environment
+from allaboard.facts import ClusterSpec
+
+PORT = 29500
+"""Where the job meets when only its first host is known; torchrun's default."""
+ORDER = ("chief", "master", "worker", "ps")
+FRAMEWORKS = ("torch", "tensorflow", "jax")
+_NAMES = {"pytorch": "torch"}
+EXAMPLE = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=29500 allaboard preflight"
+
+
+class Unsaid(Exception):
+    """The environment does not say enough; the message says what is missing and what to type."""
+
+
+class Task(NamedTuple):
+    """``rank`` of ``size``; ``place`` is host:port of the meeting, empty with a ``cluster`` ("worker:0"
+    to address); ``job`` and ``number`` as TensorFlow counts; ``origin`` where it was read."""
+
+    framework: str
+    rank: int
+    size: int
+    place: str
+    job: str
+    number: int
+    cluster: dict[str, str]
+    origin: str
+
+
+def task(variables: Mapping[str, str], framework: str = "", coordinator: str = "") -> Task:
+    """The task that these variables describe; ``framework`` and ``coordinator`` (host:port) are the
+    user's own words and win. Raises Unsaid."""
+    spec = config_of("environment", environment(dict(variables)), resolvers()).spec
+    kind = framework or _NAMES.get(spec.framework, spec.framework)
+    origin = ", ".join(spec.sources)
+    if spec.cluster and kind in ("", "tensorflow"):
+        return _of_cluster(spec, origin)
+    rank, size = spec.number("rank"), spec.number("world_size")
+    if rank is None or size is None:
+        raise Unsaid(
+            "nothing here says which task of how many this is: no TF_CONFIG, no RANK and WORLD_SIZE, "
+            f"no Slurm, Open MPI or JAX variables; start it as the job is started, or: {EXAMPLE}"
+        )
+    if not 0 <= rank < size:
+        raise Unsaid(f"rank {rank} of {size} [{origin}]: ranks count from 0 to {size - 1}")
+    place = coordinator or _place(spec)
+    if not place:
+        raise Unsaid(
+            f"rank {rank} of {size} [{origin}], and nothing says where all meet; "
+            "add --coordinator HOST:PORT, the same on every host, or set MASTER_ADDR and MASTER_PORT"
+        )
+    return Task(
+        kind if kind in FRAMEWORKS else "torch", rank, size, place, "worker", rank, {}, origin
+    )
+
+
+def _of_cluster(spec: ClusterSpec, origin: str) -> Task:
+    jobs = sorted(
+        (j for j in spec.cluster if j != "evaluator"),
+        key=lambda j: ORDER.index(j) if j in ORDER else len(ORDER),
+    )
+    tasks = [(j, i, a.text) for j in jobs for i, a in enumerate(spec.cluster[j])]
+    index = spec.index.integer if spec.index is not None else None
+    mine = (spec.job.text if spec.job is not None else "", index)
+    rank = next((n for n, (j, i, _) in enumerate(tasks) if (j, i) == mine), -1)
+    if rank < 0 or index is None:
+        raise Unsaid(f"{mine[0]} {mine[1]} is no task of the cluster in {origin}; allaboard check")
+    cluster = {f"{j}:{i}": address for j, i, address in tasks}
+    return Task("tensorflow", rank, len(tasks), "", mine[0], index, cluster, origin)
+
+
+def _place(spec: ClusterSpec) -> str:
+    """host:port of the meeting, as far as the sources say; the first host of an allocation else."""
+    coordinator, master = spec.values.get("coordinator"), spec.values.get("master_addr")
+    if coordinator is not None:
+        return coordinator.text
+    host = master.text if master is not None else ""
+    if not host and spec.machines:
+        host = spec.machines[0].name.text
+    port = spec.number("master_port") or PORT
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}" if host else ""
+
+
+def declared(one: Task) -> dict[str, object]:
+    """What the stand-in tells at the door, as a framework's hook would."""
+    return {
+        "framework": one.framework,
+        "call": "preflight",
+        "rank": one.rank,
+        "world_size": one.size,
+        "job": one.job,
+        "index": one.number,
+        "place": f"tcp://{one.place}" if one.place else "",
+        "cluster": one.cluster,
+        "origin": one.origin,
+        "local": False,
+    }
+
+
+def words(one: Task, mode: str, bound: float) -> str:
+    """The same as JSON, for the stand-in's environment. ``bound``: seconds for its collective."""
+    text = msgspec.json.encode({"declared": declared(one), "mode": mode, "bound": bound})
+    return text.decode()
+
+
+def variables_of(one: Task) -> dict[str, str]:
+    """What a launcher would have set, where it set less: torch's own variables."""
+    if one.cluster or not one.place:
+        return {}
+    host, _, port = one.place.rpartition(":")
+    return {
+        "RANK": str(one.rank),
+        "WORLD_SIZE": str(one.size),
+        "MASTER_ADDR": host.strip("[]"),
+        "MASTER_PORT": port,
+    }

@@ -1,0 +1,146 @@
+"""`allaboard preflight` on hosts of a test bed, as a launcher would start it on each."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from allaboard.contracts import MEETING_PORT
+from allaboard.rehearse_hosts import CLUSTER, described
+from allaboard.testbed import Bed, Process, open_mpi, slurm, ssh
+from allaboard.testbed.firewall import Block
+from bedded import need
+
+pytestmark = pytest.mark.zoo
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "preflight.schema.json"
+PREFLIGHT = (sys.executable, "-m", "allaboard", "preflight")
+
+
+def start(bed: Bed, *options: str, framework: str = "torch") -> list[Process]:
+    """A preflight on every host; each in a folder of its own, where found.json will be."""
+    running = []
+    for index, host in enumerate(bed.hosts):
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
+        variables |= described(framework, index, len(bed.hosts)) | {"OMP_NUM_THREADS": "1"}
+        folder = bed.folder / host
+        folder.mkdir()
+        words = [*PREFLIGHT, "--run-dir", str(folder / "run"), *options]
+        running.append(bed.start(host, words, variables, folder=folder))
+    return running
+
+
+def ended(running: list[Process]) -> list[int]:
+    return [p.wait(90) for p in running]
+
+
+def found(bed: Bed) -> dict[str, object]:
+    """What the first host found, checked against the published schema."""
+    document = json.loads((bed.folder / "h0" / "found.json").read_text())
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    return document
+
+
+def rules(document: dict[str, object]) -> set[str]:
+    return {f["rule"] for f in document["findings"]}  # type: ignore[attr-defined]
+
+
+def links(document: dict[str, object]) -> dict[tuple[str, str], str]:
+    return {(k["source"], k["target"]): k["answer"] for k in document["links"]}  # type: ignore[attr-defined]
+
+
+def test_healthy_hosts_are_a_table_and_a_matrix() -> None:
+    need()
+    with Bed(4) as bed:
+        running = start(bed, "--quick")
+        assert ended(running) == [0, 0, 0, 0], "\n".join(p.text() for p in running)
+        said = running[0].text()
+        assert "4 of 4 here, meeting at h0:29500" in said
+        assert said.count("  aboard  ") == 4 and said.count(" MB/s") == 12, said
+        assert "ready to start" in said
+        assert "h2: ready to start" in running[2].text()
+
+
+def test_a_dropped_link_is_a_cell_of_the_matrix() -> None:
+    need()
+    with Bed(4) as bed:
+        block = Block(way="both", peer="h1", but=(29500,))
+        bed.block("h3", block)
+        running = start(bed, "--quick", "--format", "json", "--output", "found.json")
+        assert ended(running) == [3, 3, 3, 3], "\n".join(p.text() for p in running)
+        told = found(bed)
+        wrong = {pair for pair, answer in links(told).items() if answer != "aboard"}
+        assert wrong == {("h1", "h3"), ("h3", "h1")}
+        assert rules(told) == {"NET006"} and told["outcome"] == "failed"
+        others = json.loads((bed.folder / "h2" / "found.rank2.json").read_text())
+        assert rules(others) == {"NET006"}
+
+
+def test_dropped_data_ports_are_found_by_a_real_collective() -> None:
+    need()
+    with Bed(3) as bed:
+        bed.block("h2", Block(way="out", new=True, but=(MEETING_PORT,), after=150))
+        running = start(bed, "--bound", "8", "--format", "json", "--output", "found.json")
+        assert ended(running) == [3, 3, 3], "\n".join(p.text() for p in running)
+        told = found(bed)
+        assert set(links(told).values()) == {"aboard"}  # the trials alone see nothing
+        assert "NET012" in rules(told) and told["collective"] == ""
+
+
+def test_a_host_that_never_comes_is_missing_in_the_table() -> None:
+    need()
+    with Bed(3) as bed:
+        running = start(bed, "--quick", "--timeout", "5")
+        running.pop(1).kill()
+        assert ended(running) == [3, 3]
+        said = running[0].text()
+        assert "2 of 3 here" in said and "missing" in said and "JOIN001" in said, said
+
+
+def test_over_ssh() -> None:
+    need(*ssh.NEEDS)
+    with Bed(3) as bed:
+        service = ssh.Ssh(bed)
+        words = [*PREFLIGHT, "--quick", "--ssh", " ".join(service.command), "--hosts"]
+        process = bed.start("h0", [*words, "h0,h1,h2"])
+        assert process.wait(60) == 0, process.text()
+        assert "3 of 3 here, meeting at h0:29500" in process.text()
+        process = bed.start("h0", [*words, "h0,h1,h9", "--timeout", "4"])
+        assert process.wait(60) == 3, process.text()
+        assert "no login on h9" in process.text() and "JOIN001" in process.text()
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
+def test_the_collective_is_the_frameworks_own(framework: str) -> None:
+    need()
+    with Bed(2) as bed:
+        running = start(bed, "--output", "found.txt", framework=framework)
+        assert ended(running) == [0, 0], "\n".join(p.text() for p in running)
+        said = (bed.folder / "h0" / "found.txt").read_text()
+        assert f"{framework}: " in said and "16 MiB" in said and "ready to start" in said
+
+
+def test_under_slurm_nothing_need_be_said() -> None:
+    need(*slurm.NEEDS)
+    with Bed(3) as bed:
+        service = slurm.Slurm(bed)
+        words = ["srun", "-N3", "-n3", "--mpi=none", *PREFLIGHT, "--quick"]
+        process = bed.start("h0", words, service.environment)
+        assert process.wait(60) == 0, process.text()
+        assert "3 of 3 here, meeting at h0:29500" in process.text()
+        assert "h2: ready to start" in process.text()
+
+
+@pytest.mark.long
+def test_under_open_mpi() -> None:
+    need(*open_mpi.NEEDS)
+    with Bed(3) as bed:
+        service = open_mpi.OpenMpi(bed)
+        words = [*service.command, "-n", "3", *PREFLIGHT, "--quick", "--coordinator", "h0:29500"]
+        process = bed.start("h0", words)
+        assert process.wait(60) == 0, process.text()
+        assert "3 of 3 here" in process.text()
