@@ -7,6 +7,7 @@ import signal
 from allaboard.facts import Exit, JobView, Member, Phase
 
 SERVER_JOBS = ("ps",)
+COLLECTIVE = "MultiWorkerMirroredStrategy"
 CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
 """Operations in which TF1's chief makes its session, and waits for every server."""
 AWAITS_CHIEF = "SessionManager.wait_for_session"
@@ -42,6 +43,16 @@ def left_over(view: JobView) -> tuple[Member, ...]:
     if not work or any(m.exit is None or m.exit.code != 0 for m in work):
         return ()
     return view.alive
+
+
+def collective_with_servers(member: Member) -> bool:
+    """Whether it makes a collective strategy in a cluster that lists servers, which take no part."""
+    told = member.declared
+    return (
+        told is not None
+        and told.call == COLLECTIVE
+        and any(t.startswith("ps:") for t in told.cluster)
+    )
 
 
 def lost(view: JobView) -> bool:

@@ -48,6 +48,9 @@ def main():
     if guilty:
         mark(options.mark)
         before_server(options.fault)
+    if guilty and options.fault == "other-port":
+        host, _, port = jobs["ps"][0].partition(":")
+        jobs["ps"][0] = f"{host}:{int(port) + 100}"
     import tensorflow.compat.v1 as tf
 
     tf.disable_eager_execution()

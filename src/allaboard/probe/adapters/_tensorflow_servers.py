@@ -182,6 +182,20 @@ def _variables(module: Any) -> None:
     cls._create_variable_round_robin = create
 
 
+def _device_setter(module: Any) -> None:
+    """It returns nothing, and places nothing, where there is no ps."""
+    call = module.replica_device_setter
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        if result is None:
+            member.here.note("replica_device_setter", "no ps in its cluster")
+        return result
+
+    module.replica_device_setter = inside
+
+
 def _synchronous(module: Any) -> None:
     cls = module.SyncReplicasOptimizer
     call = cls.__init__
@@ -220,6 +234,7 @@ MODULES = {
     "tensorflow.python.client.session": _session,
     "tensorflow.python.training.session_manager": _session_manager,
     "tensorflow.python.training.coordinator": _threads,
+    "tensorflow.python.training.device_setter": _device_setter,
     "tensorflow.python.training.sync_replicas_optimizer": _synchronous,
     "tensorflow.python.distribute.coordinator.cluster_coordinator": _coordinator,
 }
