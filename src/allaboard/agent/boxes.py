@@ -8,16 +8,22 @@ import struct
 import time
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 import msgspec
 
 from allaboard.agent.calls import CallReader
+from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Declared, Frame, Op, Raised
+from allaboard.facts import Declared, Frame, Op, Pace, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
+PACED = 1.0
+"""Seconds between two medians of a member's steps."""
+WARM = 2
+"""Steps in which compilers run and caches fill; their times mean nothing."""
 _RING = struct.Struct(f"<{layout.RING}d")
 
 
@@ -60,6 +66,8 @@ class OpenBox:
         self._raised: Raised | None = None
         self.identity = _Identity()
         self.calls = CallReader(self.map)
+        self.passes = PassReader(self.map)
+        self._paced = Pace(), 0.0
 
     def read(self) -> BoxReading:
         """One look."""
@@ -90,6 +98,8 @@ class OpenBox:
             declared=self._declared,
             raised=self._raised,
             notes=self.identity.notes,
+            pace=self._pace(step, step_at),
+            loops=self.passes.loops(),
         )
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
@@ -131,6 +141,30 @@ class OpenBox:
         first = (step - known + 1) % layout.RING
         times = (ring[first:] + ring[:first])[:known]
         return tuple(b - a for a, b in pairwise(times) if b >= a)
+
+    def _pace(self, step: int, at: float) -> Pace | None:
+        """Medians over the ring, worked out once a second."""
+        known, when = self._paced
+        if at - when < PACED or step <= WARM:
+            return known if known.steps else None
+        steps = min(step - WARM, layout.RING - 1)
+        ring = _RING.unpack_from(self.map, layout.RING_AT)
+        waits = [
+            layout.PACE.unpack_from(self.map, layout.PACE_AT + n % layout.RING * layout.PACE.size)
+            for n in range(step - steps + 1, step + 1)
+        ]
+        times = [
+            ring[n % layout.RING] - ring[(n - 1) % layout.RING]
+            for n in range(step - steps + 1, step + 1)
+        ]
+        found = Pace(
+            steps=steps,
+            step=median(times),
+            input=median(w[0] for w in waits),
+            sync=median(w[1] for w in waits),
+        )
+        self._paced = found, at
+        return found
 
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""

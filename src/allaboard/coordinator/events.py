@@ -19,8 +19,10 @@ from allaboard.facts import (
     Knock,
     Link,
     LockWait,
+    Loop,
     Op,
     Outcome,
+    Pace,
     Raised,
     Traced,
 )
@@ -54,6 +56,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
+    pace: Pace | None = None
+    loops: tuple[Loop, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):

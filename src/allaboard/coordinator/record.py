@@ -6,6 +6,7 @@ from collections.abc import Callable
 from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
+from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
@@ -42,6 +43,7 @@ class Record:
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
         self.pairs = Pairs()
+        self.paces = Paces()
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
@@ -61,6 +63,8 @@ class Record:
         if seen.state != "X" and self.box is not None:
             works = self.box.phase >= (Phase.TRAINING if self.box.step else Phase.JOINED)
             self.shares.add(seen.at, seen.cpu, self.box.inside, seen.allowed, works)
+        if seen.box is not None and seen.box.pace is not None:
+            self.paces.add(seen.at, seen.box.pace)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
@@ -85,6 +89,7 @@ class Record:
         self.cpu_marks.clear()
         self.shares.clear()
         self.pairs.clear()
+        self.paces.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
         self.moved_at = at
@@ -147,6 +152,8 @@ class Record:
             load=self.shares.load,
             run=self.shares.run,
             pairs=self.pairs.pairs,
+            pace=self.paces.pace,
+            loops=box.loops if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,

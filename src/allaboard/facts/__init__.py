@@ -27,7 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
-from allaboard.facts.load import Load
+from allaboard.facts.load import Batch, Load, Loop, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -64,6 +64,7 @@ __all__ = [
     "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
     "Answer",
+    "Batch",
     "Branch",
     "Call",
     "Cause",
@@ -95,6 +96,7 @@ __all__ = [
     "Load",
     "LocalHost",
     "LockWait",
+    "Loop",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -103,6 +105,7 @@ __all__ = [
     "Op",
     "Origin",
     "Outcome",
+    "Pace",
     "Pair",
     "PartialSpec",
     "Pasted",

@@ -1,8 +1,10 @@
-"""How a process spent its time, measured from outside while the job moves."""
+"""How a process spent its time, measured while the job moves, and how it went through its data."""
 
 from __future__ import annotations
 
 import msgspec
+
+from allaboard.facts.stack import Frame
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,3 +16,44 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     cpu: float = 0.0
     allowed: float = 0.0
     inside: float = 0.0
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """Medians of its last ``steps`` steps (s): the whole ``step``, and of it the time in which the main
+    thread waited for data (``input``) and for other members (``sync``). ``span``: seconds over which such
+    looks were taken, of which these are the medians again."""
+
+    steps: int = 0
+    step: float = 0.0
+    input: float = 0.0
+    sync: float = 0.0
+    span: float = 0.0
+
+    @property
+    def own(self) -> float:
+        """Of a step, what it did not wait for others (s)."""
+        return max(0.0, self.step - self.sync)
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """One batch that was looked at: the ``number``-th of this pass through a loader; ``rows`` its first
+    dimension, -1 where not known; ``digest`` of some of its elements, 0 for none; ``steps`` that were done
+    before it."""
+
+    pass_: int
+    number: int
+    rows: int = -1
+    digest: int = 0
+    steps: int = 0
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A place that takes batches. Now in pass ``pass_``, ``batches`` so far; pass ``ended`` was the last
+    that is over, with ``whole`` batches (0: broken off). ``samples`` are the last that were looked at."""
+
+    place: Frame
+    pass_: int
+    batches: int
+    ended: int = 0
+    whole: int = 0
+    samples: tuple[Batch, ...] = ()

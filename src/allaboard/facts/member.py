@@ -11,7 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
-from allaboard.facts.load import Load
+from allaboard.facts.load import Load, Loop, Pace
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -111,8 +111,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training (or
-    serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds; ``unanswered`` are its
-    connections to other hosts that nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
+    serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
+    seconds; ``loops`` how it went through its data; ``unanswered`` are its connections to other hosts that
+    nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
     who: Who
@@ -122,6 +123,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     load: Load = Load()
     run: Load = Load()
     pairs: tuple[Pair, ...] = ()
+    pace: Pace = Pace()
+    loops: tuple[Loop, ...] = ()
     notes: dict[str, str] = {}
     phase_since: float = 0.0
     moved_at: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from allaboard.launching.refusal import usage
@@ -18,6 +19,8 @@ def roles(
                 usage(
                     f"{option} goes with --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
                 )
+        if given.n is not None and not dashes and given.module is None:
+            _without_servers(given.n, words)
         return (), frozenset()
     from allaboard.roles.script import read
     from allaboard.roles.tasks import WrongRoles, served, tasks
@@ -31,3 +34,13 @@ def roles(
     except WrongRoles as error:
         usage(str(error))
     return found, served(found, given.ps_server, reading)
+
+
+def _without_servers(n: str, words: list[str]) -> None:
+    """A note, since a script may choose by an option what it builds on."""
+    from allaboard.roles.script import read
+    from allaboard.roles.tasks import without
+
+    said = without(n, read(Path(words[0])), words[0]) if words else ""
+    if said:
+        sys.stderr.write(f"allaboard: {said}\n")

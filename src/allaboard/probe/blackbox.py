@@ -100,16 +100,16 @@ PACE = struct.Struct("<dd")
 PACE_AT = 301056
 LOSS = struct.Struct("<QIQdQ")
 LOSS_AT = 302080
-LOOP = struct.Struct("<III4x256sI")
-"""Generation, passes begun, batches of the last whole pass, the place, generation. A pass goes once
-through a loader; passes count from 1."""
+LOOP = struct.Struct("<IIII256sI")
+"""Generation, passes begun, the last that is over, its batches, the place (file, line and function in
+lines), generation. A pass goes once through a loader; passes count from 1."""
 BATCHES = struct.Struct("<II")
 """Pass and batches so far in it, at 288 of a loop."""
 BATCHES_AT = 288
 BATCH = struct.Struct("<IIiIQ")
 """One sampled batch: pass, number in it (1...), rows, digest, steps done before it. A ring of the last
 samples from 320 of a loop."""
-SAMPLES_AT, SAMPLES = 320, 24
+SAMPLES_AT, SAMPLES = 320, 8
 LOOPS, LOOP_BYTES = 8, 1024
 LOOPS_AT = 302592
 CHECK = struct.Struct("<QII")

@@ -183,6 +183,28 @@ def raised(
     here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
 
 
+def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """As `operation`; the time in it is one of waiting for other members."""
+    label = name.encode()[:60]
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        box = here.box
+        slot = box.slot() if box is not None else None
+        if box is None or slot is None or slot.depth:
+            return call(*args, **kwargs)
+        began = time.monotonic()
+        slot.enter(label, 0, 0, began)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            slot.leave(label)
+            if slot.main:
+                box.sync += time.monotonic() - began
+
+    return inside
+
+
 def operation(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """``call`` wrapped so that the box shows the thread inside of it; same signature, same result."""
     label = name.encode()[:60]

@@ -11,6 +11,7 @@ from allaboard.evidence.placement import placement
 from allaboard.evidence.servers import has_servers
 from allaboard.evidence.waiting import split
 from allaboard.facts import (
+    Exit,
     Finding,
     JobView,
     Member,
@@ -37,6 +38,11 @@ def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
     if outcome is Outcome.INTERRUPTED and interrupted_by:
         return 128 + interrupted_by
     return EXIT_CODES[outcome]
+
+
+def code_of(end: Exit) -> int:
+    """A process's own exit code, as a shell gives it for one that a signal killed."""
+    return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
 def worker_report(view: JobView, member: Member) -> WorkerReport:

@@ -28,7 +28,7 @@ class Digits(Dataset):
 
     def __init__(self, size, silent_at=-1, marked=None):
         self.marked = marked
-        generator = torch.Generator().manual_seed(7)
+        generator = torch.Generator().manual_seed(7 + int(os.environ["RANK"]))
         self.images = torch.randn(size, 64, generator=generator)
         self.labels = (self.images.sum(1) > 0).long()
         self.silent_at = silent_at

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from time import monotonic
+from time import monotonic, thread_time
 
 from .. import member
 from ..calls import Calls, Group
@@ -189,6 +189,8 @@ def recorded(recorder: Recorder, name: str, call: Callable[..., Any]) -> Callabl
             if group is not None:
                 group.busy = False
             slot.leave(label)
+            if slot.main:
+                box.sync += monotonic() - now
 
     return inside
 
@@ -252,6 +254,7 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
         if group is None:
             return call(*args, **kwargs)
         slot.enter(_LABEL, group.index, group.number, now)
+        worked = thread_time()
         try:
             return call(*args, **kwargs)
         except BaseException:
@@ -259,6 +262,8 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
             raise
         finally:
             slot.leave(_LABEL)
+            if slot.main:  # it computes in there too; who waits for gradients uses no CPU
+                box.sync += max(0.0, monotonic() - now - (thread_time() - worked))
 
     return _engine_run_backward
 

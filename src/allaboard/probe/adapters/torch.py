@@ -1,4 +1,4 @@
-"""PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps.
+"""PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps, DataLoader.
 
 Hooked and tried on torch 2.13. Functions are replaced in ``distributed_c10d`` right after it has
 executed, before anything can take a reference to them. DDP's own all-reduces run in C++ inside
@@ -15,6 +15,7 @@ import sys
 from .. import member
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
+from ._torch_data import loader
 from ._torch_steps import Steps
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ def _distributed(module: Any) -> None:
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
             wrapped = (
-                member.operation(name, call)
+                member.waiting(name, call)
                 if name in BETWEEN_TWO
                 else record.recorded(recorder, name, call)
             )
@@ -63,6 +64,9 @@ def _distributed(module: Any) -> None:
     native = sys.modules.get("torch._C._distributed_c10d")
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
+    work = getattr(native, "Work", None)
+    if hasattr(work, "wait"):
+        work.wait = member.waiting("Work.wait", work.wait)  # type: ignore[union-attr]
 
 
 _recorders: list[record.Recorder] = []
@@ -160,4 +164,5 @@ MODULES = {
     "torch.autograd.graph": _graph,
     "torch.distributed.algorithms.join": _join,
     "torch.optim.optimizer": _optimizer,
+    "torch.utils.data.dataloader": loader,
 }

@@ -1,0 +1,68 @@
+"""A DDP job whose ranks each read their own part of the data, or fail to, as --fault names it.
+
+The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+
+ROWS = 8
+
+
+def part(fault, guilty, batches):
+    """This rank's rows; what is wrong with them is wrong from the start."""
+    images = torch.randn(batches * ROWS * 3, 64, generator=torch.Generator().manual_seed(7))
+    if fault != "same-batches":
+        images = images[dist.get_rank() :: dist.get_world_size()]
+    if fault == "uneven-batches" and guilty:
+        images = images[: -2 * ROWS]
+    return TensorDataset(images, (images.sum(1) > 0).long())
+
+
+def mark(path):
+    """When the fault began, for those who measure how long it takes to be found."""
+    if path:
+        Path(path).write_text(str(time.time()))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--guilty", type=int, default=-1)
+    parser.add_argument("--at-step", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--mark")
+    options = parser.parse_args()
+    dist.init_process_group("gloo")
+    guilty = dist.get_rank() == options.guilty
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    rows = ROWS // 2 if options.fault == "batch-sizes-differ" and guilty else ROWS
+    loader = DataLoader(part(options.fault, guilty, options.at_step), batch_size=rows)
+    step = 0
+    while step < options.steps:
+        for images, labels in loader:
+            step += 1
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+            if guilty and step == (options.at_step - 2 if options.fault == "uneven-batches" else 1):
+                mark(options.mark)
+            time.sleep(0.005)
+        mean = loss.detach().clone()
+        dist.all_reduce(mean)
+    time.sleep(0.3)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""A DDP job whose steps take 20 ms, in which one rank or all are slow, as --fault names it.
+
+The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Pictures(Dataset):
+    """Random images with a rule to learn; each takes ``seconds`` to read."""
+
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+        self.images = torch.randn(4096, 64, generator=torch.Generator().manual_seed(7))
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return self.images[index], int(self.images[index].sum() > 0)
+
+
+def render_debug_picture():
+    time.sleep(0.04)
+
+
+def mark(path):
+    """When the fault began, for those who measure how long it takes to be found."""
+    if path:
+        Path(path).write_text(str(time.time()))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--guilty", type=int, default=-1)
+    parser.add_argument("--at-step", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--mark")
+    options = parser.parse_args()
+    dist.init_process_group("gloo")
+    guilty = dist.get_rank() == options.guilty
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    slow = options.fault == "slow-data-everywhere" or (options.fault == "slow-data" and guilty)
+    data = Pictures(0.005 if slow else 0.0)
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, sampler=sampler)
+    step = epoch = 0
+    while step < options.steps:
+        epoch += 1
+        sampler.set_epoch(epoch)
+        for images, labels in loader:
+            step += 1
+            if guilty and step == options.at_step:
+                mark(options.mark)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+            if options.fault == "slow-code" and guilty and step >= options.at_step:
+                render_debug_picture()
+            if dist.get_rank() == 0 and step % 50 == 0:
+                time.sleep(0.5)  # a checkpoint: no fault
+            time.sleep(0.01)
+            if step >= options.steps:
+                break
+    dist.barrier()
+    time.sleep(0.3)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

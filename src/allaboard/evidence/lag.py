@@ -1,0 +1,113 @@
+"""Who is slow, among members that step together: the culprit is who waits least for the others.
+
+In a synchronous job all steps last equally long. Whoever is slow has done its part last, and does not
+wait; the others wait for it, each as long as it is behind. What it did in that time is named only where
+one phase explains `COVERED` of it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+
+import msgspec
+
+from allaboard.evidence.servers import has_servers
+from allaboard.facts import JobView, Member, Phase
+from allaboard.facts.once import once
+
+SPAN = 10.0
+"""Seconds that must have been looked at, ..."""
+STEPS = 16
+"""... and steps."""
+TOGETHER = 1.15
+"""Members step together whose median steps differ by no more than this factor."""
+GAP = 0.25
+"""Share of a step that the others must wait for the slow ones, ..."""
+LEAST = 0.003
+"""... and seconds."""
+COVERED = 0.8
+
+
+class Part(StrEnum):
+    """Parts of a step."""
+
+    INPUT = "loading data"
+    OWN = "its own code outside data loading and collectives"
+
+
+class Lag(msgspec.Struct, frozen=True, kw_only=True):
+    """``slow`` members, for whom ``waiting`` wait ``seconds`` of each ``step`` (s); ``part`` is where the
+    slow ones lose it, None where no one part explains it; ``took`` seconds a step of the slow there,
+    ``usual`` of the others."""
+
+    slow: tuple[Member, ...]
+    waiting: tuple[Member, ...]
+    seconds: float
+    step: float
+    part: Part | None
+    took: float
+    usual: float
+
+    @property
+    def factor(self) -> float:
+        """How many times as long as the others the slow ones take for their own part of a step."""
+        return median(m.pace.own for m in self.slow) / max(1e-6, _own(self.waiting))
+
+
+def stepping(view: JobView) -> tuple[Member, ...]:
+    """The members that train, where all have been looked at long enough; () where not."""
+    members = tuple(m for m in view.alive if not m.launcher)
+    if view.stalled or view.ending or has_servers(view):
+        return ()
+    if any(m.phase is not Phase.TRAINING or m.stopped for m in members):
+        return ()
+    if any(m.pace.span < SPAN or m.pace.steps < STEPS for m in members):
+        return ()
+    return members
+
+
+@once
+def lag(view: JobView) -> Lag | None:
+    """Who is slow; None where nobody is, or the members do not step together."""
+    members = sorted(stepping(view), key=lambda m: m.pace.sync)
+    if len(members) < 2:
+        return None
+    steps = [m.pace.step for m in members]
+    if max(steps) > TOGETHER * min(steps):
+        return None
+    step = median(steps)
+    jumps = [b.pace.sync - a.pace.sync for a, b in pairwise(members)]
+    widest = max(range(len(jumps)), key=jumps.__getitem__)
+    slow, waiting = tuple(members[: widest + 1]), tuple(members[widest + 1 :])
+    seconds = median(m.pace.sync for m in waiting) - median(m.pace.sync for m in slow)
+    if len(slow) > len(waiting) or jumps[widest] < max(LEAST, GAP * step):
+        return None
+    shares = ((Part.INPUT, _input), (Part.OWN, _rest), (None, _own))
+    part, took, usual = next(
+        (part, takes(slow), takes(waiting))
+        for part, takes in shares
+        if part is None or takes(slow) - takes(waiting) >= COVERED * seconds
+    )
+    return Lag(
+        slow=slow,
+        waiting=waiting,
+        seconds=seconds,
+        step=step,
+        part=part,
+        took=took,
+        usual=usual,
+    )
+
+
+def _own(members: tuple[Member, ...]) -> float:
+    return median(m.pace.own for m in members)
+
+
+def _input(members: tuple[Member, ...]) -> float:
+    return median(m.pace.input for m in members)
+
+
+def _rest(members: tuple[Member, ...]) -> float:
+    return median(max(0.0, m.pace.own - m.pace.input) for m in members)

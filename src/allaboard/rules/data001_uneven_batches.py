@@ -1,0 +1,101 @@
+"""A member came to the end of its data earlier than the others, which now miss it.
+
+The batches of each pass through a loader are counted, and compared where somebody waits for a member or has
+lost it. Uneven data that does no harm (an evaluation, torch's `Join`) is not told.
+
+## Why it matters
+Every step needs every rank. One that has a batch less goes on to whatever comes after its loop: the others
+wait in a step that it never takes, or fall with a closed connection, and nobody says that it was the data.
+
+## What to do
+Give every rank the same number of batches: `DistributedSampler` (it pads), `drop_last=True`, shards of equal
+length, an explicit number of steps an epoch. Where the data is uneven by nature, torch's `Join` lets those
+that are done shadow the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import names
+from allaboard.evidence.failures import failed
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.order import differences
+from allaboard.evidence.shards import PLACE, Uneven, reading, uneven
+from allaboard.evidence.stall import stall
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member, Stage
+from allaboard.facts.samples import REDUCE, USER, job, stack, stalled
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = uneven(view)
+    if found is not None and _harms(view, found):
+        yield _claim(found)
+
+
+def _harms(view: JobView, found: Uneven) -> bool:
+    """Somebody who had more waits in vain, lost its peer, or calls what the others do not."""
+    more = {m.called for m, _ in found.more}
+    if any(m.called in more and failed(m) and lost_peer(m) for m in view.members):
+        return True
+    still = stall(view)
+    if still is not None and any(m.called in more for m in still.waiting):
+        return True
+    fewer = {m.called for m in found.fewer}
+    return any(m.called in fewer for d in differences(view) for m, _ in d.calls)
+
+
+def _claim(found: Uneven) -> Claim:
+    counts = ", ".join(f"rank {m.who.rank} {n}" for m, n in found.more[:8])
+    most = max(n for _, n in found.more)
+    pass_ = f"pass {found.pass_} at {found.place}"
+    return Claim(
+        summary=f"{names(found.fewer)} had {found.least} batches in {pass_}, "
+        f"others {most} and perhaps more: they miss it in the next step",
+        who=tuple(m.who for m in found.fewer),
+        evidence=(
+            Evidence(
+                f"rank {', '.join(str(m.who.rank) for m in found.fewer)} {found.least} and no more; "
+                f"until now {counts}",
+                f"DataLoader at {found.place.file}:{found.place.line}",
+            ),
+        ),
+        fix="give every rank the same number of batches (DistributedSampler, drop_last=True, "
+        "an equal number of steps), or use torch's Join",
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _at(rank: int, batches: int, whole: int = 0) -> Member:
+    loop = Loop(PLACE, 1, batches, 1 if whole else 0, whole)
+    return reading(rank, loops=(loop,))
+
+
+def _waits(rank: int, batches: int) -> Member:
+    return msgspec.structs.replace(_at(rank, batches), stack=stack(REDUCE, USER))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "the others wait": (
+            stalled(_waits(0, 13), _at(1, 12, 12), _waits(2, 13)),
+            "worker 1 had 12 batches in pass 1 at train.py:30 in train, others 13 and perhaps more: "
+            "they miss it in the next step",
+        ),
+    },
+    silent_on={
+        "nobody waits": job(_at(0, 13), _at(1, 12, 12), _at(2, 13)),
+        "all had the same": stalled(_waits(0, 12), _at(1, 12, 12), _waits(2, 12)),
+        "one evaluates alone": stalled(
+            _waits(0, 13), reading(1, loops=(Loop(USER, 1, 12, 1, 12),)), _waits(2, 13)
+        ),
+    },
+    since="0.1",
+    drill=("uneven-batches",),
+)

@@ -1,0 +1,83 @@
+"""Every rank reads the same batches.
+
+Of the first four batches of each pass, and of one in 64 after that, some elements are hashed and compared
+between ranks. It is told only where DDP averages the gradients over all ranks, in a loop that takes steps.
+
+## Why it matters
+All ranks compute the same gradients, and their mean is that of one rank: the job costs as many devices as it
+has and learns as fast as one. Nothing fails.
+
+## What to do
+`sampler=DistributedSampler(dataset)` and `sampler.set_epoch(epoch)` in PyTorch, `dataset.shard(size, rank)`
+or `data[rank::size]` where the data is read by hand. Ranks that split one model between them read the same
+data by right; they do not wrap it in DDP over all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.shards import SEEN, Side, reading, side_by_side
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts.samples import job
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for sides in side_by_side(view).values():
+        digests = [{b.digest for b in side.batches} for side in sides]
+        known = [d for d in digests if 0 not in d]
+        # Batches that are all alike (a benchmark on zeros) are no copy of each other's.
+        same = len(known) >= SEEN and all(len(d) == 1 for d in known)
+        if same and len(set.union(*known)) >= SEEN:
+            yield _claim(view, sides)
+
+
+def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
+    members = [m for m in view.alive if not m.launcher]
+    first, place = sides[0].batches[0], sides[0].place
+    return Claim(
+        summary=f"all {len(members)} ranks read the same batches at {place}",
+        who=tuple(m.who for m in members[:8]),
+        evidence=(
+            Evidence(
+                f"{len(sides)} batches compared, the first is {first.digest:08x} on every rank",
+                f"DataLoader at {place.file}:{place.line}",
+            ),
+            Evidence("gradients are averaged over all of them", "DDP"),
+        ),
+        fix=f"give the DataLoader at {place.file}:{place.line} sampler=DistributedSampler(dataset)",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+_SAME = tuple(reading(r, 11, 12, 13, 14) for r in range(3))
+
+
+def _by_hand(one: int) -> JobView:
+    """The same data by right: a model that is shared out calls other collectives."""
+    members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME[:one])
+    return job(*members)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "no sampler": (job(*_SAME), "all 3 ranks read the same batches at train.py:30 in train"),
+    },
+    silent_on={
+        "each its own": job(*(reading(r, 11 + r, 21 + r, 31 + r) for r in range(3))),
+        "one of three differs": job(*_SAME[:2], reading(2, 21, 22, 23, 24)),
+        "a benchmark on zeros": job(*(reading(r, 7, 7, 7, 7) for r in range(3))),
+        "ranks share one model": _by_hand(3),
+        "on a device": job(*(reading(r, 0, 0, 0, 0) for r in range(3))),
+        "two batches only": job(*(reading(r, 11, 12) for r in range(3))),
+    },
+    since="0.1",
+    drill=("same-batches",),
+)

@@ -1,0 +1,83 @@
+"""Ranks train with batches of different sizes.
+
+The sizes of the first four batches of each pass, and of one in 64 after that, are compared where DDP averages
+gradients over all ranks. The last batch of a pass may be smaller, and is not looked at.
+
+## Why it matters
+DDP averages the ranks' gradients with equal weight: a sample in the smaller batch counts for more than one in
+the larger, the learning rate fits neither, and every step waits for the larger.
+
+## What to do
+One `batch_size` for all ranks. If hosts differ in speed and the sizes are meant to, weigh each rank's loss by
+its share: `loss * rows * world_size / total_rows`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import mode
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import names
+from allaboard.evidence.shards import SEEN, Side, reading, side_by_side
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts.samples import job
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for sides in side_by_side(view).values():
+        whole = [s for s in sides if not s.last and all(b.rows > 0 for b in s.batches)]
+        rows = {tuple(b.rows for b in s.batches) for s in whole}
+        # One that changes from batch to batch (as many as fit a number of tokens) is made so.
+        if len(whole) >= SEEN and len(rows) == 1:
+            sizes = next(iter(rows))
+            if len(set(sizes)) > 1:
+                yield _claim([m for m, p in _members(view, whole[0])], sizes, whole)
+
+
+def _members(view: JobView, side: Side) -> list[tuple[Member, object]]:
+    return [(m, p) for m in view.members for p in m.loops if p.place == side.place]
+
+
+def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[Side]) -> Claim:
+    usual = mode(sizes)
+    place = sides[0].place
+    odd = tuple(m for m, n in zip(members, sizes, strict=True) if n != usual)
+    each: dict[int, list[str]] = defaultdict(list)
+    for one, rows in zip(members, sizes, strict=True):
+        each[rows].append(str(one.who.rank))
+    return Claim(
+        summary=f"{names(odd)} trains with batches of "
+        f"{', '.join(str(n) for n in sorted(each) if n != usual)}, the others of {usual}",
+        who=tuple(m.who for m in odd),
+        evidence=(
+            Evidence(
+                "; ".join(f"rank {', '.join(r[:8])}: {n} rows" for n, r in sorted(each.items())),
+                f"{len(sides)} batches of the DataLoader at {place.file}:{place.line}",
+            ),
+        ),
+        fix="one batch_size for all ranks, or weigh each rank's loss by its share of the rows",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one is half": (
+            job(*(reading(r, 1 + r, 4 + r, 7 + r, rows=4 if r == 1 else 8) for r in range(3))),
+            "worker 1 trains with batches of 4, the others of 8",
+        ),
+    },
+    silent_on={
+        "all alike": job(*(reading(r, 1, 2, 3) for r in range(3))),
+        "not known": job(*(reading(r, 1, 2, 3, rows=-r) for r in range(3))),
+        "one batch": job(reading(0, 1), reading(1, 1, rows=4), reading(2, 1)),
+    },
+    since="0.1",
+    drill=("batch-sizes-differ",),
+)

@@ -1,0 +1,137 @@
+"""One member is slow, and all others wait for it in every step.
+
+In a synchronous job every step lasts as long as that of the slowest. Who waits least in collectives is the
+one for whom the others wait. Where it loses the time is told if one part of its step explains four fifths of
+it: loading data, or its own code between data and collectives. Medians of steps are compared, over ten
+seconds and more: a first step that compiles, a checkpoint or an evaluation now and then does not count.
+
+## Why it matters
+The job runs at the pace of one worker; the others' devices stand idle for the share that is given.
+
+## What to do
+Data: its disk or mount, its shard (larger files, more decoding), `num_workers`. Own code: what this rank
+alone does in every step (logging, metrics, a debug option), a busy or throttled core, a slower device.
+Compare its host with another's: `allaboard run` tells of threads, throttling and memory where it sees them.
+
+What is not seen: waiting on a GPU, where collectives return at once; it shows on gloo and wherever the
+script waits for the collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import names
+from allaboard.evidence.lag import Lag, Part, lag
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Load,
+    Member,
+    Pace,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import job, member, stalled
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = lag(view)
+    if found is not None:
+        yield _claim(found)
+
+
+def _claim(found: Lag) -> Claim:
+    where = f" in {found.part}" if found.part is not None else ""
+    took = f"{_ms(found.took)} a step{where}, the others {_ms(found.usual)}"
+    return Claim(
+        summary=f"{names(found.slow)} holds up every step: the others wait "
+        f"{_ms(found.seconds)} of {_ms(found.step)} for it; it takes {took}",
+        who=tuple(m.who for m in found.slow),
+        evidence=(
+            Evidence(
+                "in collectives a step: "
+                + ", ".join(
+                    f"rank {m.who.rank} {_ms(m.pace.sync)}"
+                    for m in (*found.slow[:4], *found.waiting[:4])
+                ),
+                f"black box, medians of {found.slow[0].pace.steps} steps "
+                f"over {found.slow[0].pace.span:.0f} s",
+            ),
+            Evidence(
+                f"apart from waiting for others it takes {found.factor:.1f} times as long as they do",
+                "black box",
+            ),
+            Evidence(
+                ", ".join(
+                    f"rank {m.who.rank} uses {m.load.cpu:.1f} cores"
+                    for m in (*found.slow[:2], *found.waiting[:2])
+                ),
+                "/proc",
+            ),
+        ),
+        fix=_fix(found),
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _fix(found: Lag) -> str:
+    pid = found.slow[0].who.pid
+    if found.part is Part.INPUT:
+        return (
+            "see what its data costs: its disk or mount, its shard, num_workers of its DataLoader"
+        )
+    return f"see what it does in a step: py-spy record -d 10 -o slow.svg --pid {pid}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _stepping(
+    rank: int, sync: float, data: float = 0.001, step: float = 0.1, **more: float
+) -> Member:
+    pace = Pace(steps=63, step=step, input=data, sync=sync, span=more.get("span", 15.0))
+    return member(rank, pace=pace, load=Load(span=10.0, cpu=1.0, allowed=8))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "slow code": (
+            job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
+            "worker 1 holds up every step: the others wait 60 ms of 100 ms for it; it takes 89 ms "
+            "a step in its own code outside data loading and collectives, the others 29 ms",
+        ),
+        "slow data": (
+            job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.061), _stepping(2, 0.07)),
+            "worker 1 holds up every step: the others wait 60 ms of 100 ms for it; it takes 61 ms "
+            "a step in loading data, the others 1 ms",
+        ),
+        "no one part explains it": (
+            job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.031), _stepping(2, 0.07)),
+            "worker 1 holds up every step: the others wait 60 ms of 100 ms for it; it takes 90 ms "
+            "a step, the others 30 ms",
+        ),
+    },
+    silent_on={
+        "all alike": job(_stepping(0, 0.07), _stepping(1, 0.06), _stepping(2, 0.07)),
+        "more slow than not": job(_stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)),
+        "not seen for long": job(
+            _stepping(0, 0.07), _stepping(1, 0.01, span=4.0), _stepping(2, 0.07)
+        ),
+        "each at its own pace": job(_stepping(0, 0.0, step=0.2), _stepping(1, 0.07)),
+        "steps of a few ms": job(
+            _stepping(0, 0.003, step=0.005), _stepping(1, 0.001, step=0.005), launched=2
+        ),
+        "it stands still": stalled(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
+    },
+    since="0.1",
+    drill=("slow-code", "slow-data"),
+)

@@ -1,0 +1,86 @@
+"""All members spend most of every step waiting for data.
+
+Not one slow worker: the input pipeline does not keep up anywhere. Medians over ten seconds and more are
+compared, so that the first batch and the change of an epoch do not count.
+
+## Why it matters
+The devices stand idle for the share that is given; a faster model or more workers would change nothing.
+
+## What to do
+`num_workers` of the DataLoader above 0 (data is then prepared while the step runs), decoding and
+augmentation done once beforehand, larger files instead of many small ones, a local copy instead of a mount;
+`persistent_workers=True` where passes are short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from allaboard.contracts import Rule
+from allaboard.evidence.lag import lag, stepping
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
+from allaboard.facts.samples import job, member
+
+SHARE = 0.6
+"""Of a step, so much must be waiting for data on every member, ..."""
+LEAST = 0.01
+"""... and so many seconds."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    members = stepping(view)
+    waits = [m.pace.input for m in members]
+    if not members or lag(view) is not None:
+        return
+    if min(waits) >= LEAST and all(m.pace.input >= SHARE * m.pace.step for m in members):
+        yield _claim(members)
+
+
+def _claim(members: tuple[Member, ...]) -> Claim:
+    share = median(m.pace.input / m.pace.step for m in members)
+    step = median(m.pace.step for m in members)
+    every = "every member waits" if len(members) > 1 else "it waits"
+    return Claim(
+        summary=f"the job is input-bound: {every} for data in {share:.0%} of its time",
+        who=tuple(m.who for m in members[:4]),
+        evidence=(
+            Evidence(
+                ", ".join(f"rank {m.who.rank} {1000 * m.pace.input:.0f} ms" for m in members[:8])
+                + f" of {1000 * step:.0f} ms a step",
+                f"DataLoader, medians of {members[0].pace.steps} steps "
+                f"over {members[0].pace.span:.0f} s",
+            ),
+        ),
+        fix="raise num_workers of the DataLoader, with persistent_workers=True; prepare data beforehand",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _stepping(rank: int, data: float, step: float = 0.1, sync: float = 0.01) -> Member:
+    return member(rank, pace=Pace(steps=63, step=step, input=data, sync=sync, span=15.0))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "all wait": (
+            job(*(_stepping(r, 0.08) for r in range(3))),
+            "the job is input-bound: every member waits for data in 80% of its time",
+        ),
+        "a job of one": (
+            job(_stepping(0, 0.07), launched=1),
+            "the job is input-bound: it waits for data in 70% of its time",
+        ),
+    },
+    silent_on={
+        "one alone": job(_stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)),
+        "half of it": job(*(_stepping(r, 0.05) for r in range(3))),
+        "steps of a few ms": job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
+    },
+    since="0.1",
+    drill=("slow-data-everywhere",),
+)

@@ -1,0 +1,59 @@
+"""Who is slow among members that step together."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.coordinator.paces import Paces
+from allaboard.evidence.lag import Part, lag
+from allaboard.facts import JobView, Pace, Phase
+from allaboard.facts.samples import job, member
+
+
+def view(*waits: tuple[float, float], step: float = 0.1) -> JobView:
+    """Members by what they wait a step for others and for data (s)."""
+    paces = [Pace(steps=63, step=step, input=i, sync=s, span=12.0) for s, i in waits]
+    return job(*(member(r, pace=p) for r, p in enumerate(paces)), launched=len(paces))
+
+
+def slow(of: JobView) -> list[int]:
+    found = lag(of)
+    return [] if found is None else sorted(m.who.rank for m in found.slow)
+
+
+def test_who_waits_least_is_slow() -> None:
+    assert slow(view((0.06, 0), (0.01, 0), (0.07, 0), (0.06, 0))) == [1]
+    assert slow(view((0.06, 0), (0.01, 0), (0.012, 0), (0.06, 0))) == [1, 2]
+    assert slow(view((0.06, 0), (0.01, 0))) == [1]
+
+
+def test_a_majority_is_not_slow_nor_is_a_little() -> None:
+    assert slow(view((0.01, 0), (0.01, 0), (0.07, 0))) == []
+    assert slow(view((0.05, 0), (0.03, 0), (0.05, 0))) == []
+    assert slow(view((0.003, 0), (0.001, 0), step=0.004)) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "part"), [(0.051, Part.INPUT), (0.03, None), (0.001, Part.OWN), (0.011, Part.OWN)]
+)
+def test_a_part_is_named_that_explains_four_fifths(data: float, part: Part | None) -> None:
+    found = lag(view((0.06, 0.001), (0.01, data), (0.06, 0.001)))
+    assert found is not None and found.part is part
+    assert found.factor == pytest.approx(0.09 / 0.04)
+
+
+def test_nobody_is_slow_before_all_train() -> None:
+    late = member(2, phase=Phase.JOINED)
+    of = view((0.06, 0), (0.01, 0))
+    assert slow(job(*of.members, late)) == []
+
+
+def test_paces_are_medians_of_looks_and_forget() -> None:
+    paces = Paces()
+    for second in range(40):  # a checkpoint of three looks among them
+        step = 3.0 if second in (30, 31, 32) else 0.1
+        paces.add(float(second), Pace(63, step + second * 1e-9, 0.01, 0.02))
+    assert paces.pace.step == pytest.approx(0.1)
+    assert paces.pace.span == 20.0
+    paces.clear()
+    assert paces.pace == Pace()
