@@ -70,6 +70,7 @@ class Drill:
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
         needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
+        long: staged in the long run alone: another drill shows nearly the same.
     """
 
     script: str
@@ -90,6 +91,7 @@ class Drill:
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    long: bool = False
 
 
 MEETING_PORT = 29500
@@ -122,6 +124,7 @@ class HostDrill:
         within: seconds from the last arrival of a worker to the finding, at the most.
         allowed: further rules that may speak too.
         needs: what the machine must have; see ``testbed.missing``.
+        long: staged in the long run alone.
     """
 
     framework: Literal["torch", "tensorflow", "jax"]
@@ -144,6 +147,7 @@ class HostDrill:
     within: float = 5.0
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    long: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

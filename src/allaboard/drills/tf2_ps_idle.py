@@ -9,4 +9,5 @@ DRILL = Drill(
     guilty=4,
     options=("--ps", "3", "--chief"),
     ends=False,
+    long=True,
 )

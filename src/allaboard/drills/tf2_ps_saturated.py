@@ -20,4 +20,5 @@ DRILL = Drill(
     heal=cpu_limit.release,
     ends=False,
     needs=("cgroup-cpu",),
+    long=True,
 )

@@ -10,4 +10,5 @@ DRILL = Drill(
     options=("--ps", "2", "--chief"),
     arguments=("--width", "60000"),
     ends=False,
+    long=True,
 )

@@ -9,4 +9,5 @@ DRILL = Drill(
     guilty=0,
     blames=(0, 1),
     allowed=("EXIT002",),
+    long=True,
 )

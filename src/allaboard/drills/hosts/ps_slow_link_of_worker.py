@@ -13,4 +13,5 @@ DRILL = HostDrill(
     ends=False,
     within=60.0,
     allowed=("NET008",),
+    long=True,
 )

@@ -114,8 +114,23 @@ def _session(module: Any) -> None:
         return result
 
     module.BaseSession.run = run
+    module.BaseSession.__init__ = _with_filters(module.BaseSession.__init__)
     # An answer of every server is waited for, of a dead one for ever.
     module.BaseSession.close = member.operation("Session.close", module.BaseSession.close)
+
+
+def _with_filters(init: Callable[..., None]) -> Callable[..., None]:
+    """Notes which devices a session is told to see."""
+
+    @functools.wraps(init)
+    def inside(self: Any, *args: Any, **kwargs: Any) -> None:
+        config = kwargs.get("config") or (args[2] if len(args) > 2 else None)
+        filters = " ".join(getattr(config, "device_filters", ()))
+        if filters and member.here.notes.get("device_filters") != filters:
+            member.here.note("device_filters", filters)
+        init(self, *args, **kwargs)
+
+    return inside
 
 
 def _threads(module: Any) -> None:
