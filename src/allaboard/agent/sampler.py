@@ -16,6 +16,7 @@ from allaboard.evidence.parse import parse_faulthandler, parse_pyspy
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Frame, Stack
 from allaboard.hosts import proc
+from allaboard.hosts.blocked import blocked
 
 ANSWER = 0.5
 """Seconds that a process gets to write its stacks."""
@@ -45,6 +46,7 @@ async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
         cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
         children=_awaited(pid, frames, below),
+        blocked=blocked(pid) if own is not None and own.state == "D" else "",
     )
 
 

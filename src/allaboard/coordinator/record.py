@@ -194,6 +194,7 @@ class Record:
             moving=moving,
             by=last.by,
             children=last.children,
+            blocked=last.blocked,
         )
 
 

@@ -29,7 +29,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function; ``by`` names how it was taken (faulthandler, py-spy).
+    within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
+    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file.
     """
 
     frames: tuple[Frame, ...]
@@ -39,6 +40,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     moving: bool = False
     by: str = "faulthandler"
     children: tuple[tuple[int, str], ...] = ()
+    blocked: str = ""
 
     @property
     def user(self) -> Frame | None:
