@@ -25,6 +25,8 @@ class Shares:
     def add(self, at: float, cpu: float, inside: float, allowed: float, works: bool) -> None:
         """Takes in one look. ``works``: it trains or serves, and does not start up any more."""
         self._last = at, cpu, inside
+        if allowed != self._allowed:
+            self._looks.clear()  # what was used before says nothing of what may be used now
         self._allowed = allowed
         if works and self._begin is None:
             self._begin = self._last
