@@ -70,7 +70,7 @@ class Drill:
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
         needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
-        long: staged in the long run alone: another drill shows nearly the same.
+        long: why the tests stage it in their long run only; "" where they always do.
     """
 
     script: str
@@ -91,7 +91,7 @@ class Drill:
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    long: bool = False
+    long: str = ""
 
 
 MEETING_PORT = 29500
@@ -124,7 +124,7 @@ class HostDrill:
         within: seconds from the last arrival of a worker to the finding, at the most.
         allowed: further rules that may speak too.
         needs: what the machine must have; see ``testbed.missing``.
-        long: staged in the long run alone.
+        long: why the tests stage it in their long run only; "" where they always do.
     """
 
     framework: Literal["torch", "tensorflow", "jax"]
@@ -147,7 +147,7 @@ class HostDrill:
     within: float = 5.0
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    long: bool = False
+    long: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,14 @@ from allaboard.rehearse_hosts import all_host_drills, lacks, rehearse
 from bedded import excuse
 
 DRILLS = all_host_drills()
-NAMES = [pytest.param(n, marks=pytest.mark.long) if d.long else n for n, d in DRILLS.items()]
+
+
+def _marked(name: str) -> object:
+    return pytest.param(name, marks=pytest.mark.long) if DRILLS[name].long else name
 
 
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", map(_marked, DRILLS))
 def test_the_fault_is_named(name: str) -> None:
     if why := lacks(DRILLS[name]):
         pytest.skip(excuse(why))

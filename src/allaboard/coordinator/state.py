@@ -132,7 +132,8 @@ class Job:
             case Seen():
                 record = self.records.get(event.pid)
                 if record is None:
-                    record = self._record(event.pid, event.worker, event.at, event.rank)
+                    rank = self._rank(event)
+                    record = self._record(event.pid, event.worker, event.at, rank)
                     record.host = event.host or record.host
                     self.records[event.pid] = record
                 if record.see(event):
@@ -165,6 +166,11 @@ class Job:
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
+
+    def _rank(self, seen: Seen) -> int:
+        """What its environment says, or what its agent was started as."""
+        agent = self.crossing.agents.get(split_key(seen.pid)[0])
+        return agent.rank if seen.rank < 0 and agent is not None and agent.agent else seen.rank
 
     def _miss(self, now: float) -> None:
         """An agent whose stream broke usually comes again at once; after a while what became of its

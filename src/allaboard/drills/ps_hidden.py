@@ -13,5 +13,5 @@ DRILL = Drill(
     exit_codes=(0, 1, 143),
     ends=False,
     allowed=("EXIT002",),
-    long=True,
+    long="it fails at once in any case",
 )

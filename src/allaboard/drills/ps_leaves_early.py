@@ -11,5 +11,5 @@ DRILL = Drill(
     inside=True,
     fault="leaves",
     ends=False,
-    long=True,
+    long="the others have to train on for a while",
 )

@@ -9,5 +9,5 @@ DRILL = Drill(
     guilty=4,
     options=("--ps", "3", "--chief"),
     ends=False,
-    long=True,
+    long="five processes for a note",
 )

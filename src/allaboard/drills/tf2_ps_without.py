@@ -9,5 +9,5 @@ DRILL = Drill(
     guilty=0,
     blames=(0, 1),
     allowed=("EXIT002",),
-    long=True,
+    long="ps-without shows the silent form",
 )

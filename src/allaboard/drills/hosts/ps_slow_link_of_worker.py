@@ -13,5 +13,5 @@ DRILL = HostDrill(
     ends=False,
     within=60.0,
     allowed=("NET008",),
-    long=True,
+    long="ps-slow-link shows the same at the other end",
 )
