@@ -69,7 +69,7 @@ class Drill:
         restarts: how often the workers must have been started again.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
-        needs: what the machine must have: "cgroup-memory".
+        needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
     """
 
     script: str

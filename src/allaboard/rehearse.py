@@ -65,6 +65,10 @@ def lacks(drill: Drill) -> str:
     """Why this machine cannot stage it; "" where it can."""
     if "cgroup-memory" in drill.needs and _memory_group() is None:
         return "needs root and a memory control group to make a child of"
+    if "cgroup-cpu" in drill.needs and not os.access(
+        "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", os.W_OK
+    ):
+        return "needs root and a cpu control group (version 1) to make a child of"
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
+from pathlib import Path
 
 from allaboard.agent.council import Council
 from allaboard.agent.deeds import Deeds
@@ -59,7 +60,7 @@ class Round:
         self.journal = voice.journal
         self.reading = reading
         self.wake = asyncio.Event()
-        self.watch = Watch(launch.boxes)
+        self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
         self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
         self.workers = Workers(
             launch.reaper,
@@ -165,6 +166,8 @@ class Round:
             self.workers.count_ooms()
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        if self.job.rolled_at is not None:
+            events += self.watch.measure(now)
         self.deeds.beat(now)
         commands = self.council.decided(now, events)
         for command in commands:

@@ -10,6 +10,7 @@ import msgspec
 
 from allaboard.facts import (
     Call,
+    Check,
     Declared,
     Finding,
     Frame,
@@ -19,10 +20,12 @@ from allaboard.facts import (
     Link,
     LockWait,
     Loop,
+    Loss,
     Op,
     Outcome,
     Pace,
     Raised,
+    Reading,
     Traced,
 )
 
@@ -55,6 +58,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     notes: dict[str, str] = {}
     pace: Pace | None = None
     loops: tuple[Loop, ...] = ()
+    loss: Loss | None = None
+    checks: tuple[Check, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -119,6 +124,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     pid: int
     traced: Traced
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the processes of one host, and that host, use of what is limited."""
+
+    at: float
+    readings: tuple[Reading, ...]
+    host: str = ""
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -198,6 +211,7 @@ Event = (
     | Looked
     | Locks
     | Trace
+    | Measured
     | Interrupted
     | Overslept
     | Answered

@@ -27,7 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
-from allaboard.facts.load import Batch, Load, Loop, Pace
+from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -55,6 +55,7 @@ from allaboard.facts.testimony import (
     Testimony,
 )
 from allaboard.facts.tree import FormatError, Node
+from allaboard.facts.usage import Reading, Use
 
 __all__ = [
     "FIELDS",
@@ -68,6 +69,7 @@ __all__ = [
     "Call",
     "Cause",
     "Certainty",
+    "Check",
     "Claim",
     "ClusterSpec",
     "ConfigFacts",
@@ -94,6 +96,7 @@ __all__ = [
     "LocalHost",
     "LockWait",
     "Loop",
+    "Loss",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -111,6 +114,7 @@ __all__ = [
     "PreflightMember",
     "Problem",
     "Raised",
+    "Reading",
     "Recorded",
     "Recording",
     "Report",
@@ -127,6 +131,7 @@ __all__ = [
     "Stage",
     "Testimony",
     "Traced",
+    "Use",
     "Value",
     "Who",
     "WorkerReport",
