@@ -12,9 +12,10 @@ from allaboard.agent.output import Terminal
 from allaboard.agent.round import Round
 from allaboard.agent.voice import Voice
 from allaboard.facts import Outcome, Report
+from allaboard.hosts.signals import die_of
 from allaboard.launch.local import CannotStart, Launch, again
 from allaboard.recover.policy import Stop
-from allaboard.report.assemble import assemble
+from allaboard.report.assemble import assemble, code_of
 from allaboard.report.text import summary_lines
 
 READ = 2.0
@@ -33,6 +34,7 @@ class Agent:
         self.reading = Notes(options.subject, launch.at)
         self.course = Course(options.restarts)
         self.began = launch.at
+        self.died_of: int | None = None
 
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
@@ -91,12 +93,16 @@ class Agent:
     def _report(self, now: float, round_: Round) -> Report:
         plan, course = self.launch.plan, self.course
         findings = course.findings + self.voice.read
+        code = self.options.code(course.outcome, findings, course.signal)
+        alone = round_.job.exit_of(0) if self.options.passes_through else None
+        if alone is not None and course.outcome is Outcome.FAILED:
+            code, self.died_of = code_of(alone), alone.signal
         return assemble(
             job=plan.job,
             command=tuple(plan.command),
             outcome=course.outcome,
             reason=course.reason,
-            code=self.options.code(course.outcome, findings, course.signal),
+            code=code,
             started=self.clock.utc(self.began),
             seconds=now - self.began,
             run_dir=str(plan.run_dir),
@@ -108,9 +114,14 @@ class Agent:
 
 
 def run(launch: Launch, options: Options) -> int:
-    """Watches what was launched until it has ended; returns the exit code of allaboard."""
+    """Watches what was launched until it has ended; returns the exit code of allaboard. Where one
+    process was started as it is and a signal killed it, allaboard dies of that signal too."""
 
-    async def main() -> int:
-        return await Agent(launch, options).run()
+    async def main() -> tuple[int, int | None]:
+        agent = Agent(launch, options)
+        return await agent.run(), agent.died_of
 
-    return asyncio.run(main())
+    code, signal = asyncio.run(main())
+    if signal is not None:
+        die_of(signal)
+    return code

@@ -23,6 +23,7 @@ class Options:
     ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
     may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
     another place than the job's own.
+    ``passes_through``: one process was started as it is, and how it ends is how allaboard ends.
     ``stop_on_error``: it is a rehearsal; ``code``: the exit code for an outcome, the findings, and the
     signal that interrupted (0: none).
     """
@@ -44,6 +45,7 @@ class Options:
     code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
         exit_code(outcome, signal)
     )
+    passes_through: bool = False
     restarts: Restarts = field(default_factory=Restarts)
     stopped_after: float = 30.0
     subject: Subject = field(default_factory=Subject)

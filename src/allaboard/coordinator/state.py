@@ -279,6 +279,14 @@ class Job:
         if self.rolled_at is None:
             self.rolled_at = now
 
+    def exit_of(self, worker: int) -> Exit | None:
+        """How this worker ended, if it has; None too where allaboard ended it."""
+        ends = [
+            r.exit for r in self.records.values() if r.worker == worker and r.pid in self.workers
+        ]
+        found = next((e for e in reversed(ends) if e is not None), None)
+        return None if found is None or found.ours else found
+
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""
         if self.interrupted:

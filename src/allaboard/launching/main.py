@@ -109,6 +109,7 @@ def _options(
         secret=meeting.secret,
         coordinator=meeting.coordinator,
         subject=subject,
+        passes_through=given.n is None and given.ps is None,
         restarts=policy,
         stopped_after=STOPPED_AFTER if given.stopped_after is None else given.stopped_after,
     )

@@ -7,7 +7,16 @@ import signal
 import msgspec
 
 from allaboard import __version__
-from allaboard.facts import Finding, JobView, Member, Outcome, Report, RoundReport, WorkerReport
+from allaboard.facts import (
+    Exit,
+    Finding,
+    JobView,
+    Member,
+    Outcome,
+    Report,
+    RoundReport,
+    WorkerReport,
+)
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -25,6 +34,11 @@ def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
     if outcome is Outcome.INTERRUPTED and interrupted_by:
         return 128 + interrupted_by
     return EXIT_CODES[outcome]
+
+
+def code_of(end: Exit) -> int:
+    """A process's own exit code, as a shell gives it for one that a signal killed."""
+    return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
 def worker_report(member: Member) -> WorkerReport:
