@@ -161,9 +161,14 @@ class _Stage:
 
     def _found(self, process: subprocess.Popen[bytes]) -> None:
         while time.monotonic() < self.deadline and process.poll() is None:
-            if any(f.rule == self.drill.expects for f in self._findings()):
+            if any(self._is_it(f) for f in self._findings()):
                 return
             time.sleep(0.1)
+
+    def _is_it(self, finding: Finding) -> bool:
+        return finding.rule == self.drill.expects and (
+            finding.over is not None or not self.drill.over
+        )
 
     def _entries(self) -> list[dict[str, object]]:
         if not self.journal.exists():
@@ -193,7 +198,7 @@ class _Stage:
         return Rehearsal(
             drill=self.name,
             rule=drill.expects,
-            found=bool(named),
+            found=any(self._is_it(f) for f in findings),
             right_rank=bool(named) and (blamed == wanted or drill.guilty < 0),
             seconds=seconds,
             exit_code=code,

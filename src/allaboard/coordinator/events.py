@@ -16,6 +16,7 @@ from allaboard.facts import (
     Frame,
     GroupState,
     Holder,
+    Holds,
     Knock,
     Link,
     LockWait,
@@ -111,6 +112,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cpu: float = 0.0
     io: int = 0
     children: tuple[tuple[int, str], ...] = ()
+    threads: tuple[Holds, ...] = ()
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):

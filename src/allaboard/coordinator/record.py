@@ -190,6 +190,7 @@ class Record:
             moving=moving,
             by=last.by,
             children=last.children,
+            threads=last.threads,
         )
 
 

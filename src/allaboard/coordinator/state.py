@@ -108,6 +108,7 @@ class Job:
         commands: list[Command] = []
         if not self.interrupted:
             commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
+            commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
         commands += self._gate(now, rolls, [c for s, c in staged if s in BEFORE])
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:

@@ -43,7 +43,7 @@ from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMem
 from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
 from allaboard.facts.script import ScriptFacts
-from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.stack import Frame, Holds, Stack
 from allaboard.facts.testimony import (
     Dumps,
     Exhibit,
@@ -89,6 +89,7 @@ __all__ = [
     "GroupState",
     "Heard",
     "Holder",
+    "Holds",
     "JobView",
     "Knock",
     "Link",

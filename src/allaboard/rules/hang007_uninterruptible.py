@@ -58,5 +58,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     unstaged="needs a mount whose server can be stopped (a FUSE or NFS server inside the test)",
 )

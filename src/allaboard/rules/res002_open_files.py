@@ -52,5 +52,6 @@ RULE = Rule(
         "only just seen": rising("open files", span=4.0),
     },
     since="0.1",
+    passes=True,
     drill=("open-files",),
 )

@@ -63,5 +63,6 @@ RULE = Rule(
         "less than half": rising("address space", value=400.0),
     },
     since="0.1",
+    passes=True,
     drill=("address-space",),
 )

@@ -51,5 +51,6 @@ RULE = Rule(
         "only just seen": busy("throttled", 0.5, span=3.0),
     },
     since="0.1",
+    passes=True,
     drill=("throttled",),
 )

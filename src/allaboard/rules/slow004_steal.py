@@ -45,5 +45,6 @@ RULE = Rule(
     },
     silent_on={"a little": busy("steal", 0.03), "only just seen": busy("steal", 0.5, span=3.0)},
     since="0.1",
+    passes=True,
     unstaged="only a hypervisor can take time away; made from proc(5)",
 )

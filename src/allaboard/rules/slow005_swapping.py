@@ -46,5 +46,6 @@ RULE = Rule(
     },
     silent_on={"a little": busy("swapped", 1e5), "only just seen": busy("swapped", 3e7, span=3.0)},
     since="0.1",
+    passes=True,
     unstaged="swap would have to be turned on for the whole machine; made from proc(5)",
 )

@@ -96,5 +96,6 @@ RULE = Rule(
         "not known": _threaded(0, 0, 0),
     },
     since="0.1",
+    passes=True,
     drill=("too-many-threads",),
 )
