@@ -196,6 +196,7 @@ def main() -> None:
         for seed, kind in zip(range(many), itertools.cycle(kinds), strict=False)
         if (seed, given.ranks, kind) not in done
     ]
+    plan.sort(key=lambda trace: trace.seed)  # of both kinds, wherever it is interrupted
     for count, trace in enumerate(plan, 1):
         result = judge(trace, run(trace))
         mine["runs"].append(result)

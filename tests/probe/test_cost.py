@@ -1,4 +1,7 @@
-"""What an event costs: a generous bound that no machine should miss; the figure is for the eye."""
+"""What an event costs, in units of the least that could be written: a time stamp packed into memory.
+
+Both are measured in turns in one process, in CPU time, so that a busy machine changes both.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,31 @@ import pytest
 
 from probed import Program, fake_torch
 
-BOUND = 12.0
-"""Microseconds."""
+BOUNDS = {"collective": 30.0, "step": 10.0}
+"""Times the control. Measured: 14 to 20 for a collective, 3 to 5 for a step."""
 CODE = """
-import json, time, torch.distributed as dist, _allaboard_probe.member as m
+import json, struct, time, torch.distributed as dist, _allaboard_probe.member as m
 plain = dist.all_reduce.__wrapped__
-def best(call, *arguments):
-    runs = []
-    for _ in range(7):
-        begin = time.perf_counter()
-        for _ in range(20000):
-            call(*arguments)
-        runs.append((time.perf_counter() - begin) / 20000 * 1e6)
-    return min(runs)
 tensor = dist.distributed_c10d.Tensor()
-empty = best(plain, tensor)
+pack, memory, clock = struct.Struct("<Qd").pack_into, bytearray(64), time.monotonic
+def control():
+    pack(memory, 0, 1, clock())
+def once(call, *arguments):
+    begin = time.process_time()
+    for _ in range(20000):
+        call(*arguments)
+    return (time.process_time() - begin) / 20000 * 1e6
 assert m.here.box.map[65536] == 0
-cost = best(dist.all_reduce, tensor) - empty
+cases = {"control": (control,), "plain": (plain, tensor), "collective": (dist.all_reduce, tensor),
+         "step": (m.step,)}
+runs = {name: [] for name in cases}
+for _ in range(7):
+    for name, case in cases.items():
+        runs[name].append(once(*case))
 assert m.here.box.map[65536:65544] != bytes(8), "the calls were not recorded"
-print(json.dumps({"collective": cost, "step": best(m.step)}))
+best = {name: min(times) for name, times in runs.items()}
+best["collective"] -= best.pop("plain")
+print(json.dumps(best))
 """
 
 
@@ -38,4 +47,5 @@ def test_an_event_costs_little(any_program: Program, capsys: pytest.CaptureFixtu
         print(
             f"\n{any_program.interpreter}: " + ", ".join(f"{k} {v:.2f} µs" for k, v in cost.items())
         )
-    assert max(cost.values()) < BOUND
+    control = cost.pop("control")
+    assert {k: v / control for k, v in cost.items() if v > BOUNDS[k] * control} == {}

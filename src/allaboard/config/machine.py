@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from allaboard.facts import FilePlace, LocalHost
+from allaboard.hosts.mounts import mount_of
 
 
 def local_host(root: Path = Path("/")) -> LocalHost:
@@ -67,7 +68,7 @@ def _addresses(interfaces: list[str]) -> tuple[str, ...]:
 def file_place(path: str) -> FilePlace:
     """The file of a file:// rendezvous, and the file system that it is on."""
     folder = Path(path).parent
-    filesystem, options = _mount(folder)
+    mount = mount_of(str(folder.resolve()))
     size, age = -1, -1.0
     try:
         status = Path(path).stat()
@@ -81,26 +82,6 @@ def file_place(path: str) -> FilePlace:
         writable=os.access(target, os.W_OK),
         size=size,
         age=age,
-        filesystem=filesystem,
-        options=options,
+        filesystem=mount.filesystem if mount is not None else "",
+        options=mount.options if mount is not None else "",
     )
-
-
-def _mount(folder: Path) -> tuple[str, str]:
-    """Type and options of the mount that holds the folder, from /proc/self/mountinfo (proc(5))."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().split("\n")
-    except OSError:
-        return "", ""
-    best, found = "", ("", "")
-    wanted = str(folder.resolve())
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        words, after = left.split(), right.split()
-        if len(words) < 6 or len(after) < 3:
-            continue
-        point = words[4].replace("\\040", " ")
-        inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):
-            best, found = point, (after[0], f"{words[5]},{after[2]}")
-    return found

@@ -103,7 +103,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s) and ``io`` (bytes) are totals of the process and all below it;
-    ``children`` its own child processes (pid and command) where it waits for one."""
+    ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
+    system call from which no signal wakes it, and its file."""
 
     pid: int
     at: float
@@ -113,6 +114,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     io: int = 0
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
+    blocked: str = ""
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -191,6 +191,7 @@ class Record:
             by=last.by,
             children=last.children,
             threads=last.threads,
+            blocked=last.blocked,
         )
 
 

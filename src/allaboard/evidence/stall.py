@@ -52,8 +52,10 @@ def waits(member: Member) -> bool:
 
 
 def still(member: Member) -> bool:
-    """Whether repeated looks found it at one place, doing no I/O."""
+    """Whether repeated looks found it at one place, doing no I/O and not waiting for any (state D)."""
     seen = member.stack
+    if member.os_state == "D":
+        return False
     return seen is not None and seen.samples >= LOOKS and not seen.moving and member.io < IO_MOVING
 
 

@@ -40,6 +40,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
     within one function; ``by`` names how it was taken (faulthandler, py-spy); ``threads`` are known where
     it stands at a lock, this one first.
+    within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
+    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file.
     """
 
     frames: tuple[Frame, ...]
@@ -50,6 +52,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     by: str = "faulthandler"
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
+    blocked: str = ""
 
     @property
     def user(self) -> Frame | None:

@@ -148,6 +148,9 @@ RULE = Rule(
     },
     silent_on={
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
+        "waiting in the kernel": stalled(
+            waiting(0), member(1, stack=stack(_SYSTEM), os_state="D"), waiting(2)
+        ),
         "a few looks at a loop": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, samples=5), cpu=1.0), waiting(2)
         ),

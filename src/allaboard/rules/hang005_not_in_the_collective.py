@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
-        if one.stopped or one.os_state == "D" or not still(one) or one.cpu >= IDLE:
+        if one.stopped or not still(one) or one.cpu >= IDLE:
             continue
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))

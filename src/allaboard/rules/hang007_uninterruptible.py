@@ -1,21 +1,24 @@
-"""A member is in uninterruptible I/O while the others wait for it.
+"""A member waits inside the kernel, where no signal wakes it, while the others wait for it.
 
 ## Why it matters
 State D: the kernel itself waits, usually for a disk or a network mount that does not answer. Not even
-SIGKILL ends such a process before the I/O does.
+SIGKILL ends most such processes before the I/O does.
 
 ## What to do
-Look at the mount: `df` on it hangs too. `cat /proc/PID/stack` (as root) names the file system.
+Look at the mount that is named: `df` on it hangs too, and `dmesg` tells of servers that do not answer.
+Without a name, `cat /proc/PID/stack` (as root) shows the file system's functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.standing import standing
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
-from allaboard.facts.samples import member, stalled, waiting
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 LONG = 3.0
 """Seconds without a break; a busy disk shows D for moments."""
@@ -24,23 +27,29 @@ LONG = 3.0
 def check(view: JobView) -> Iterator[Claim]:
     for one in view.alive if view.stalled else standing(view):
         if one.os_state == "D" and view.now - one.os_state_since >= LONG:
-            place = one.stack.user if one.stack is not None else None
-            yield Claim(
-                summary=f"{one.who.job} {one.who.index} is in uninterruptible I/O"
-                + (f" at {place}" if place is not None else ""),
-                who=(one.who,),
-                evidence=(
-                    Evidence(
-                        f"state D for {view.now - one.os_state_since:.0f} s",
-                        f"/proc/{one.who.pid}/stat",
-                    ),
-                ),
-                fix=f"cat /proc/{one.who.pid}/stack   # as root: which file system it waits for",
-                certainty=Certainty.LIKELY,
-                since=one.os_state_since,
-            )
+            yield _claim(view, one)
 
 
+def _claim(view: JobView, one: Member) -> Claim:
+    place = one.stack.user if one.stack is not None else None
+    call = one.stack.blocked if one.stack is not None else ""
+    proc = f"/proc/{one.who.pid}"
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} waits in the kernel, where no signal wakes it"
+        + (f": {call}" if call else "")
+        + (f", at {place}" if place is not None else ""),
+        who=(one.who,),
+        evidence=(
+            Evidence(f"state D for {view.now - one.os_state_since:.0f} s", f"{proc}/stat"),
+            *((Evidence(call, f"{proc}/syscall"),) if call else ()),
+        ),
+        fix=f"cat {proc}/stack   # as root: which file system it waits for; then dmesg | tail",
+        certainty=Certainty.LIKELY,
+        since=one.os_state_since,
+    )
+
+
+_NFS = "read of /data/shard-7 on /data (nfs4 of filer:/data)"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -48,7 +57,19 @@ RULE = Rule(
     fires_on={
         "mount does not answer": (
             stalled(waiting(0), member(1, os_state="D", os_state_since=91.0)),
-            "worker 1 is in uninterruptible I/O",
+            "worker 1 waits in the kernel, where no signal wakes it",
+        ),
+        "which mount": (
+            stalled(
+                waiting(0),
+                member(
+                    1,
+                    os_state="D",
+                    os_state_since=91.0,
+                    stack=msgspec.structs.replace(stack(USER), blocked=_NFS),
+                ),
+            ),
+            f"worker 1 waits in the kernel, where no signal wakes it: {_NFS}, at train.py:41 in train",
         ),
     },
     silent_on={
@@ -59,5 +80,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    unstaged="needs a mount whose server can be stopped (a FUSE or NFS server inside the test)",
+    drill=("uninterruptible",),
 )

@@ -60,6 +60,14 @@ def wait_for_flag(flag):
         pass
 
 
+def start_from_a_dead_mount():
+    """The child cannot open its file; until it has, the kernel keeps its parent in state D."""
+    pipe = Path(tempfile.mkdtemp()) / "never-written"
+    os.mkfifo(pipe)
+    action = (os.POSIX_SPAWN_OPEN, 0, str(pipe), os.O_RDONLY, 0)
+    os.posix_spawn("/bin/true", ["true"], {}, file_actions=[action])
+
+
 def retry_later():
     time.sleep(3600)
 
@@ -123,6 +131,8 @@ def fail(name, rank):
         take_two_locks()
     elif name == "stuck-in-child":
         subprocess.run(["sleep", "3600"], check=True)
+    elif name == "uninterruptible":
+        start_from_a_dead_mount()
     elif name == "file-lock":
         path = Path(tempfile.gettempdir()) / f"cache-{os.getppid()}-{rank}.lock"
         hold_lock(path)
