@@ -38,10 +38,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function; ``by`` names how it was taken (faulthandler, py-spy); ``threads`` are known where
-    it stands at a lock, this one first.
     within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
-    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file.
+    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
+    are known where it stands at a lock, the main one first.
     """
 
     frames: tuple[Frame, ...]
