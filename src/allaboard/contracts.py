@@ -125,6 +125,7 @@ class HostDrill:
         within: seconds from the last arrival of a worker to the finding, at the most.
         allowed: further rules that may speak too.
         needs: what the machine must have; see ``testbed.missing``.
+        long: why the tests stage it in their long run only; "" where they always do.
     """
 
     framework: Literal["torch", "tensorflow", "jax"]
@@ -146,6 +147,7 @@ class HostDrill:
     within: float = 5.0
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    long: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

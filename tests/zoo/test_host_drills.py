@@ -11,8 +11,12 @@ from bedded import excuse
 DRILLS = all_host_drills()
 
 
+def _marked(name: str) -> object:
+    return pytest.param(name, marks=pytest.mark.long) if DRILLS[name].long else name
+
+
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", DRILLS)
+@pytest.mark.parametrize("name", map(_marked, DRILLS))
 def test_the_fault_is_named(name: str) -> None:
     if why := lacks(DRILLS[name]):
         pytest.skip(excuse(why))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from allaboard.agent.options import Options
 from allaboard.agent.party import Party
+from allaboard.agent.staying import Staying
 from allaboard.agent.watch import Watch
 from allaboard.coordinator.events import Answered, Command, Event, Seen
 from allaboard.coordinator.state import Job
@@ -30,11 +31,13 @@ class Council:
         self._watch = watch
         self._answered: set[int] = set()
         self._party: Party | None = None
+        self._staying: Staying | None = None
         if options.joined is not None and not options.observe:
             variables = {**os.environ, **launch.plan.extra}
             self._party = Party(
                 options.joined, variables, options.secret, options.coordinator, wake
             )
+            self._staying = Staying(self._party, job, options.timeout)
 
     def start(self) -> None:
         if self._party is not None:
@@ -43,6 +46,10 @@ class Council:
     def close(self) -> None:
         if self._party is not None:
             self._party.close()
+
+    def stays(self, now: float) -> bool:
+        """Whether others may yet have to be told what became of our worker, which has ended."""
+        return self._staying is not None and self._staying.stays(now)
 
     def decided(self, now: float, events: list[Event]) -> list[Command]:
         """What is to be done on this host now."""
@@ -63,6 +70,9 @@ class Council:
             if not isinstance(event, Seen) or event.box is None or event.pid in self._answered:
                 continue
             box = self._watch.boxes.get(event.pid)
+            told = event.box.declared
+            if told is not None and self._party is not None and not self._party.knows(told.place):
+                continue  # looked at again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self._answered.add(event.pid)
                 facts = fingerprint(event.pid, box.identity.argv, event.box.notes)

@@ -48,11 +48,21 @@ class Follower:
         self._call: Call | None = None
         self._last: dict[int, tuple[object, float]] = {}
         self._answers: dict[int, Answered] = {}
+        self._lives: dict[int, Seen] = {}
+        self._ends: dict[int, Exited] = {}
         self._untold: list[Event] = []
         self._links: asyncio.Task[None] | None = None
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.done = False
+
+    @property
+    def untold(self) -> bool:
+        """Whether the door was not open yet, and may still open."""
+        if self._writer is not None:
+            return bool(self._untold)
+        call = self._call
+        return call is None or call.answer in (Answer.REFUSED, Answer.UNPOSTED)
 
     @property
     def linked(self) -> bool:
@@ -66,6 +76,8 @@ class Follower:
                 address = await self._address()
                 if address:
                     await self._attempt(address, await dial(address))
+                else:
+                    self._tell("", Answer.UNPOSTED, "the way to rank 0 is not posted")
             except (OSError, TimeoutError) as error:
                 self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
             await asyncio.sleep(AGAIN)
@@ -87,7 +99,8 @@ class Follower:
             return
         self._writer = met.writer
         self._last.clear()
-        self._untold = list(self._answers.values())
+        # What happened before there was anybody to hear it.
+        self._untold = [*self._lives.values(), *self._answers.values(), *self._ends.values()]
         self._tell(address, Answer.ABOARD, "", met.address, shook=True)
         try:
             while True:
@@ -125,12 +138,13 @@ class Follower:
     def tell(self, now: float, events: list[Event]) -> None:
         """Passes on what is new on this host."""
         self._answers |= {e.pid: e for e in events if isinstance(e, Answered)}
+        self._lives |= {e.pid: e for e in events if isinstance(e, Seen)}
+        self._ends |= {e.pid: e for e in events if isinstance(e, Exited)}
         writer = self._writer
         if writer is None or writer.is_closing():
             return
         fresh = tuple(e for e in events if self._fresh(now, e))
-        # What a member runs with is told once; it may have been before there was anybody to hear it.
-        fresh += tuple(self._untold)
+        fresh = tuple(self._untold) + fresh
         self._untold = []
         if fresh:
             writer.write(wire.frame(Told(events=fresh, mono=time.monotonic())))

@@ -53,6 +53,10 @@ class Leader:
         self._held: list[LetThrough] = []
         self._releasing: dict[int, Connection] | None = None
         self._released_by = 0.0
+        self.met = 0
+        """How many other agents have been here."""
+        self._last_words: list[Command] = []
+        self._ended = False
         self.ports_elsewhere = False
         """Whether members listen on the framework's ports too, and must close them first."""
 
@@ -71,6 +75,9 @@ class Leader:
                 self._send(command.agent, TryThese(targets=command.targets))
                 return []
             case Announce() | Note() | End():
+                self._ended = self._ended or isinstance(command, End)
+                if not isinstance(command, Note):
+                    self._last_words.append(command)
                 for number in list(self._members):
                     self._send(number, Orders(commands=(command,)))
                 return [command]
@@ -131,6 +138,9 @@ class Leader:
 
     def _aboard(self, member: Connection) -> None:
         self._members[member.number] = member
+        self.met = max(self.met, member.number)
+        if self._ended:  # it is late; the verdict is for all
+            member.send(Orders(commands=tuple(self._last_words)))
         hello = member.hello
         self.events.append(
             AgentHere(

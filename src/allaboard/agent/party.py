@@ -19,6 +19,7 @@ from allaboard.coordinator.events import (
     Called,
     Command,
     Event,
+    Exited,
     Knocked,
     LetThrough,
     LinksTried,
@@ -30,6 +31,7 @@ from allaboard.coordinator.events import (
 from allaboard.facts import Answer, Call, Declared, Holder, Knock, Phase
 from allaboard.hosts.data_address import data_address, holder_of
 from allaboard.hosts.described import Described
+from allaboard.hosts.rendezvous_file import file_facts
 from allaboard.meeting.dial import dial, split
 from allaboard.meeting.doors import Door, FileDoor, StoreDoor
 from allaboard.meeting.listener import Connection, Listener
@@ -38,6 +40,8 @@ from allaboard.meeting.wire import Word
 
 AGAIN = 0.5
 """Seconds between two attempts to bind a port that is taken."""
+SURVEY = 2.0
+"""Seconds that a disk gets to answer."""
 
 
 class Party:
@@ -70,10 +74,16 @@ class Party:
         self._data = ""
         self._session = secrets.token_hex(8)
         self.facts: dict[str, str] = {}
+        self._past: dict[tuple[type, int], Event] = {}
+        self._freed = False
+        self._surveyed = False
+        self._prepared = asyncio.Event()
+        self._mute = not self.address
+        self.arrived_at: float | None = None
+        """When the first member of this host came to its init."""
         self._echo: Listener | None = None
         self._own: Listener | None = None
         self._door: Door | None = None
-        self._answers: list[Event] = []
 
     def start(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
@@ -92,12 +102,13 @@ class Party:
                     and event.box.phase == Phase.ARRIVED
                 ):
                     self.declared = declared
+                    self.arrived_at = now
                     self._do(self._take_role(declared))
-        # What a member runs with is told once, maybe before it is known whom to tell.
-        self._answers += [e for e in events if isinstance(e, Answered)]
-        if self.follower is not None:
-            self.follower.tell(now, [*events, *self._answers])
-            self._answers.clear()
+        if self.follower is None:
+            said = (e for e in events if isinstance(e, Seen | Answered | Exited))
+            self._past |= {(type(e), e.pid): e for e in said}
+        else:
+            self.follower.tell(now, events)
             self._events += self.follower.events
             self.follower.events.clear()
         if self.leader is not None:
@@ -106,10 +117,32 @@ class Party:
         found, self._events = self._events, []
         return found
 
+    def knows(self, place: str) -> bool:
+        """Whether what is to be found out of this meeting place has been."""
+        return self._surveyed or not place.startswith("file://")
+
     @property
     def linked(self) -> bool:
         """Whether another host decides."""
         return self.follower is not None and self.follower.linked
+
+    @property
+    def untold(self) -> bool:
+        """Whether others of the job may not know yet what happened here."""
+        if self.leader is not None:
+            size = self.declared.world_size if self.declared is not None else self.told.size
+            return not size or self.leader.met + 1 < size
+        if self.follower is not None:
+            return self.follower.untold
+        if not self._prepared.is_set():
+            return True
+        return self.declared is None and self.told.rank == 0 and not self._mute
+
+    def speak_for_the_dead(self) -> None:
+        """The worker ended before it came to its init: where it was to lead, this agent still tells
+        those who come to the place."""
+        if self.declared is None and self.told.rank == 0 and self.address:
+            self._do(self._lead_without())
 
     def route(self, now: float, commands: list[Command]) -> list[Command]:
         """Sends on what is for others; adds what others sent; returns what is to be done here."""
@@ -152,12 +185,14 @@ class Party:
         self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody)
         await self._echo.open(0)
         self._data = f"{address or '0.0.0.0'}:{self._echo.port}"
-        if self.told.rank > 0 and self.address and self.leader is None:
+        elsewhere = self.told.rank > 0 or (self.told.rank < 0 and not await _is_local(self.address))
+        if elsewhere and self.address and self.leader is None and self.follower is None:
             self._follow()
+        self._prepared.set()
 
     async def _take_role(self, declared: Declared) -> None:
-        while not self._data:
-            await asyncio.sleep(0.01)  # the other half of `start`
+        await self._prepared.wait()
+        await self._survey(declared.place)
         self.address = self.coordinator or _meeting_address(declared) or self.address
         self._door = self._door_of(declared)
         leads = declared.rank == 0 and (self._door is not None or await _is_local(self.address))
@@ -171,6 +206,19 @@ class Party:
             await self._listen_as_task(declared)
         if self.follower is None:
             self._follow()
+
+    async def _survey(self, place: str) -> None:
+        """A disk that does not answer holds up a thread, not us."""
+        if place.startswith("file://"):
+            loop = asyncio.get_running_loop()
+            try:
+                async with asyncio.timeout(SURVEY):
+                    self.facts |= await loop.run_in_executor(None, file_facts, place)
+            except TimeoutError:
+                said = f"its disk has not answered for {SURVEY:g} s"
+                self.facts |= {"rendezvous trouble": said}
+        self._surveyed = True
+        self._wake()
 
     def _door_of(self, declared: Declared) -> Door | None:
         if self.coordinator:
@@ -213,12 +261,22 @@ class Party:
             )
             self._wake()
 
+    async def _lead_without(self) -> None:
+        await self._prepared.wait()
+        if self.leader is None and await _is_local(self.address):
+            size = self.told.size or 1
+            await self._lead(Declared(framework="", call="", rank=0, world_size=size))
+        else:
+            self._mute = True
+
     async def _bind(self, listener: Listener, port: int) -> None:
         """Again and again while another program has the port; who it is, is told."""
         told = False
-        while True:
+        while not self._freed:
             try:
                 await listener.open(port)
+                if self._freed:  # let through meanwhile: the port is the framework's
+                    listener.release()
                 if told:
                     self._events.append(PortHeld(holder=None))
                 return
@@ -262,6 +320,7 @@ class Party:
         self._wake()
 
     def _release(self) -> None:
+        self._freed = True
         if self._own is not None:
             self._own.close()
         if self.leader is not None:
@@ -269,6 +328,7 @@ class Party:
 
     def _follow(self) -> None:
         self.follower = Follower(self._find, self.identity, self._release, self._wake)
+        self.follower.tell(time.monotonic(), list(self._past.values()))
         self._do(self.follower.run())
 
     async def _find(self) -> str:

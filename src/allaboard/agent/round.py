@@ -99,7 +99,7 @@ class Round:
                 self.events.append(Overslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over:
+            if self.workers.over and not self.council.stays(now):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.

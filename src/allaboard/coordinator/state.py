@@ -135,7 +135,8 @@ class Job:
             case Seen():
                 record = self.records.get(event.pid)
                 if record is None:
-                    record = self._record(event.pid, event.worker, event.at, event.rank)
+                    rank = self._rank(event)
+                    record = self._record(event.pid, event.worker, event.at, rank)
                     record.host = event.host or record.host
                     self.records[event.pid] = record
                 if record.see(event):
@@ -176,6 +177,11 @@ class Job:
             self.gauges.clear()
         else:
             self.gauges.take(event.at, event.host or self.settings.host, event.readings)
+
+    def _rank(self, seen: Seen) -> int:
+        """What its environment says, or what its agent was started as."""
+        agent = self.crossing.agents.get(split_key(seen.pid)[0])
+        return agent.rank if seen.rank < 0 and agent is not None and agent.agent else seen.rank
 
     def _miss(self, now: float) -> None:
         """An agent whose stream broke usually comes again at once; after a while what became of its

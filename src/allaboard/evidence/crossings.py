@@ -75,6 +75,16 @@ def heard_by_all(view: JobView) -> Iterator[tuple[Roll, Member]]:
             yield from ((roll, member) for member in roll.held)
 
 
+def heard(view: JobView, member: Member) -> bool:
+    """Whether all learn what is found of this member now: where all meet; elsewhere only once it has
+    waited for that place, which tells the same to everybody, for a while."""
+    return view.leads or view.now - member.phase_since >= ALONE
+
+
+ALONE = 4.0
+"""Seconds."""
+
+
 def on(view: JobView, *hosts: str) -> tuple[Who, ...]:
     """The members of these hosts."""
     return tuple(m.who for m in view.members if m.who.host in hosts)

@@ -83,7 +83,9 @@ def too_early(view: JobView, one: Member) -> bool:
     ``UNDECIDED`` s it is told anyway."""
     if undecided(view, one):
         return True
-    if (one.round > 0 and one.phase is not Phase.ARRIVED) or view.launched == 1:
+    if (one.round > 0 and one.phase is not Phase.ARRIVED) or (
+        view.launched == 1 and not view.joined
+    ):
         return False
     held = any(m.phase is Phase.ARRIVED for m in view.alive)
     held |= view.ending and any(m.declared is not None for m in view.members)

@@ -34,6 +34,8 @@ class Answer(StrEnum):
     """Another program, of no kind that is known here."""
     CUT = "cut"
     """Small messages pass and large ones do not."""
+    UNPOSTED = "unposted"
+    """The place where the way to the meeting is posted can be read, and it is not there."""
     FAILED = "failed"
     """The attempt failed on the host that made it."""
 

@@ -9,19 +9,22 @@ from typing import NamedTuple
 VARIABLES = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
              "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES")  # fmt: skip
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JAX_PROCESS_ID")
+_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "JAX_NUM_PROCESSES")
 _JOBS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE",
          "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "CLOUD_ML_JOB_ID", "TRAINING_JOB_NAME")  # fmt: skip
 
 
 class Described(NamedTuple):
     """The launcher's ``job`` id (empty: it gives none), this task's ``rank`` (-1: not said), the
-    ``address`` where all will meet as far as it is known before the script says so, and whether the
-    launcher's own store (``kept``) holds that port."""
+    ``address`` where all will meet as far as it is known before the script says so, whether the
+    launcher's own store (``kept``) holds that port, and how many tasks there are (``size``; 0: not
+    said)."""
 
     job: str
     rank: int
     address: str
     kept: bool
+    size: int = 0
 
 
 def described(environment: Mapping[str, str]) -> Described | None:
@@ -37,7 +40,9 @@ def described(environment: Mapping[str, str]) -> Described | None:
     host, port = environment.get("MASTER_ADDR", ""), environment.get("MASTER_PORT", "")
     if not address and host and port.isdigit() and not kept:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return Described(job_id(environment), rank, address, kept)
+    sizes = (environment.get(name, "") for name in _SIZES)
+    size = len(cluster) or next((int(t) for t in sizes if t.isdigit()), 0)
+    return Described(job_id(environment), rank, address, kept, size)
 
 
 def job_id(environment: Mapping[str, str]) -> str:

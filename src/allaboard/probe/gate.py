@@ -7,6 +7,7 @@ or when the agent has not been heard of for ``DEAF`` seconds: then training goes
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 
@@ -38,7 +39,10 @@ def wait(
             raise SystemExit(EXIT_ROLL_CALL)
         if now() - max(heard, arrived) > DEAF:
             return
-        sleep(POLL)
+        try:
+            sleep(POLL)
+        except OSError:  # a preloaded library that fakes the clock
+            select.select([], [], [], POLL)
 
 
 def _say(text: str) -> None:

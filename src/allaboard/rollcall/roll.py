@@ -22,7 +22,7 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
     """One roll call. ``size`` is the world size that most members declared; ``here`` have entered
     init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
     ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes``
-    maps each declared world size to its members."""
+    maps each declared world size to its members; ``leaving`` go before anybody was let through."""
 
     size: int
     round: int
@@ -32,10 +32,11 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...]
     twice: tuple[tuple[Member, ...], ...]
     sizes: dict[int, tuple[Member, ...]]
+    leaving: tuple[Member, ...] = ()
 
     @property
     def complete(self) -> bool:
-        return not self.missing and not self.twice and len(self.sizes) == 1
+        return not (self.missing or self.twice or self.leaving) and len(self.sizes) == 1
 
     @property
     def held(self) -> tuple[Member, ...]:
@@ -50,7 +51,8 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
 
     def settled(self, now: float) -> bool:
         """Whether everybody who may still come is here: before that, a majority may turn."""
-        return not self.late or now - self.last_arrival >= SETTLE
+        enough = not self.late and len(self.here) >= min(self.sizes)
+        return enough or now - self.last_arrival >= SETTLE
 
     @property
     def last_arrival(self) -> float:
@@ -142,4 +144,5 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
         missing=missing,
         twice=tuple(tuple(ms) for ms in by_rank.values() if len(ms) > 1),
         sizes={s: tuple(ms) for s, ms in sizes.items()},
+        leaving=tuple(m for m in here if view.rolled_at is None and m.phase is Phase.LEAVING),
     )

@@ -60,5 +60,5 @@ RULE = Rule(
     },
     silent_on={"the same": side_by_side("version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0")},
     since="0.1",
-    unstaged="needs two versions of a framework installed side by side; judged on facts alone",
+    drill=("other-version", "other-numpy"),
 )

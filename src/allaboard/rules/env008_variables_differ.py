@@ -26,9 +26,13 @@ def check(view: JobView) -> Iterator[Claim]:
         name = one.name.partition(" ")[2]
         if name.endswith(OWN) or name in ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED"):
             continue
-        effect = (
-            "it slows its host" if name.startswith(SLOWS) else "ranks may not understand each other"
-        )
+        effect = "ranks may not understand each other"
+        if name.startswith(SLOWS):
+            effect = "it slows its host"
+        elif name.endswith("_proxy"):
+            effect = (
+                "gRPC (TensorFlow, JAX) connects through a proxy, which may not know the workers"
+            )
         set_to = f"{name}={one.usual}" if one.usual else f"unset {name}"
         yield Claim(
             summary=f"{name} differs: {one.told}; {effect}",
@@ -62,5 +66,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("net-variables",),
+    drill=("net-variables", "proxy-grpc"),
 )

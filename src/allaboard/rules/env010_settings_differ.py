@@ -74,5 +74,5 @@ RULE = Rule(
     },
     silent_on={"the same": _view("gloo")},
     since="0.1",
-    unstaged="a machine without GPUs has one backend to offer; judged on facts alone",
+    drill=("other-backend",),
 )

@@ -87,5 +87,13 @@ RULE = Rule(
         "it is only late": gathering(held(0), coming(1), held(2)),
     },
     since="0.1",
-    drill=("dies-before-init", "leaves-before-init", "tf-dies-before-init", "ps-dies-at-start"),
+    drill=(
+        "dies-before-init",
+        "leaves-before-init",
+        "tf-dies-before-init",
+        "ps-dies-at-start",
+        "dies-in-import",
+        "leader-dies-in-import",
+        "no-rank",
+    ),
 )

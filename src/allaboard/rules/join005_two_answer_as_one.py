@@ -60,5 +60,5 @@ RULE = Rule(
         "the first has ended": gathering(held(0), ended(1, code=1), held(1)),
     },
     since="0.1",
-    drill=("wrong-rank", "tf-two-tasks"),
+    drill=("wrong-rank", "tf-two-tasks", "same-rank", "same-task"),
 )

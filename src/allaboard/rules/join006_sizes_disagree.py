@@ -67,5 +67,5 @@ RULE = Rule(
     },
     silent_on={"all say three": gathering(held(0), held(1), held(2))},
     since="0.1",
-    drill=("sizes-disagree", "tf-no-cluster"),
+    drill=("sizes-disagree", "tf-no-cluster", "world-sizes-differ"),
 )

@@ -24,7 +24,8 @@ from allaboard.rollcall.roll import Roll, roll_calls
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         if roll.held and roll.settled(view.now):
-            yield from _tasks(roll)
+            tasks = list(_tasks(roll))
+            yield from tasks or _orders(roll)
             yield from _places(roll)
 
 
@@ -61,6 +62,38 @@ def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: b
         fix=f"in {origin} of {names}, replace {wrong} by {right}",
         since=max(m.phase_since for m in members),
     )
+
+
+def _orders(roll: Roll) -> Iterator[Claim]:
+    """TensorFlow: the same addresses at other tasks. A name that nobody else uses may be an alias."""
+    told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
+    for member in roll.here:
+        if member.declared is not None and member.declared.cluster:
+            told[tuple(sorted(member.declared.cluster.items()))].append(member)
+    if len(told) < 2:
+        return
+    usual = max(told, key=lambda c: (len(told[c]), -min(m.who.rank for m in told[c])))
+    right = dict(usual)
+    task_of = {address: task for task, address in usual}
+    for cluster, members in told.items():
+        moved = [(t, a) for t, a in cluster if right.get(t, a) != a and a in task_of]
+        if not moved:
+            continue
+        task, address = moved[0]
+        names = ", ".join(_name(m).replace(":", " ") for m in members)
+        first = members[0].declared
+        origin = first.origin if first is not None else ""
+        yield Claim(
+            summary=f"{names} has the tasks in another order: {address} is "
+            f"{task.replace(':', ' ')} there, {task_of[address].replace(':', ' ')} for the others",
+            who=tuple(m.who for m in members),
+            evidence=(
+                Evidence(f"{task} = {address}", f"{origin} of {names}"),
+                Evidence(f"{task} = {right[task]}", f"{origin} of the others"),
+            ),
+            fix=f"give {names} the cluster of the others, in their order",
+            since=max(m.phase_since for m in members),
+        )
 
 
 def _places(roll: Roll) -> Iterator[Claim]:
@@ -109,6 +142,7 @@ def _tf(rank: int, **wrong: str) -> Member:
     return held(rank, declared=told)
 
 
+_HOSTS = {"worker_0": "a:1", "worker_1": "b:1", "worker_2": "c:1"}
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -118,6 +152,14 @@ RULE = Rule(
             gathering(_tf(0), _tf(1, worker_0="127.0.0.1:21000"), _tf(2)),
             "worker 1 and worker 0 cannot meet: worker 1 looks for it at 127.0.0.1:21000, "
             "it listens at 127.0.0.1:20000",
+        ),
+        "hosts in another order": (
+            gathering(
+                _tf(0, **_HOSTS),
+                _tf(1, **_HOSTS),
+                _tf(2, **_HOSTS | {"worker_0": "b:1", "worker_1": "a:1"}),
+            ),
+            "worker 2 has the tasks in another order: b:1 is worker 0 there, worker 1 for the others",
         ),
         "another MASTER_PORT": (
             gathering(
@@ -130,11 +172,14 @@ RULE = Rule(
         "one more may come and decide the majority": gathering(
             _tf(0), _tf(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
         ),
+        "an alias that nobody else uses": gathering(
+            _tf(0, **_HOSTS), _tf(1, **_HOSTS | {"worker_1": "b.example:1"}), _tf(2, **_HOSTS)
+        ),
         "one cluster": gathering(_tf(0), _tf(1), _tf(2)),
         "another name for the same host": gathering(
             _tf(0), _tf(1, worker_0="localhost:20000"), _tf(2)
         ),
     },
     since="0.1",
-    drill=("tf-wrong-port", "tf-order", "other-port"),
+    drill=("tf-wrong-port", "tf-order", "other-port", "order-differs", "port-differs"),
 )

@@ -11,13 +11,14 @@ port. Until then the members of this run are held back.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
 from allaboard.facts import Answer, Claim, Evidence, Holder, JobView, Stage, Who
-from allaboard.facts.samples import gathering, held
-from allaboard.rollcall.roll import roll_calls
+from allaboard.facts.samples import declared, gathering, held
+from allaboard.rollcall.roll import Roll, roll_calls
 
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""
@@ -30,6 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
     store = holder is not None and holder.answer is Answer.STORE
     if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
         yield _held(waiting[0].who, holder)
+    yield from _files(view, rolls)
     tried = attempt(view, Answer.STORE)
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
         return
@@ -44,6 +46,37 @@ def check(view: JobView) -> Iterator[Claim]:
         fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end that run, or take another port",
         since=tried.call.since,
     )
+
+
+def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+    """The file of a file:// rendezvous, as it was before anybody of this run was let through."""
+    for roll in rolls:
+        first = [m for m in roll.held if m.who.rank == 0]
+        old = [m for m in first if 0 < roll.size <= int(m.facts.get("rendezvous joined", "0"))]
+        told = old[0].declared if old else None
+        if told is None or not view.leads:
+            continue
+        member, path = old[0], told.place.removeprefix("file://")
+        count, age = member.facts["rendezvous joined"], member.facts.get("rendezvous age", "")
+        yield Claim(
+            summary=f"the rendezvous file {path} belongs to an earlier run: {count} ranks have joined "
+            "it, and none of this run has",
+            who=(member.who,),
+            evidence=(
+                Evidence(
+                    f"{count} have joined, written {age} before", f"{member.who.host}: {path}"
+                ),
+                Evidence(told.place, told.origin),
+            ),
+            fix=f"rm {shlex.quote(path)}   # once no run uses it",
+            since=member.phase_since,
+        )
+
+
+def _left(joined: int) -> JobView:
+    told = declared(0, place="file:///shared/meeting")
+    facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"}
+    return gathering(held(0, declared=told, facts=facts), joined=True, leads=True, launched=1)
 
 
 def _held(who: Who, holder: Holder) -> Claim:
@@ -72,15 +105,21 @@ RULE = Rule(
             "the store at node0:29500 belongs to an earlier run: all 3 of its clients have joined, "
             "and this member is not one of them",
         ),
+        "a file": (
+            _left(3),
+            "the rendezvous file /shared/meeting belongs to an earlier run: 3 ranks have joined it, and "
+            "none of this run has",
+        ),
         "on its own host": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
             "port 29500 of a still belongs to the store of an earlier run: pid 77 (python train.py)",
         ),
     },
     silent_on={
+        "a file that plain ranks of this run have joined": _left(2),
         "a plain rank 0 that still waits": calling(Answer.STORE, 30.0, joined=1),
         "nothing is known of it": calling(Answer.STORE, 30.0, joined=-1),
     },
     since="0.1",
-    drill=("net-earlier-run",),
+    drill=("net-earlier-run", "file-stale"),
 )

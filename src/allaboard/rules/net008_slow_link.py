@@ -88,5 +88,5 @@ RULE = Rule(
         "half as fast": four(failed(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)),
     },
     since="0.1",
-    drill=("net-slow-link",),
+    drill=("net-slow-link", "lossy-link"),
 )

@@ -191,6 +191,7 @@ def main():
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--timeout", type=float, default=1800)
     parser.add_argument("--mark")
+    parser.add_argument("--init", help="where to meet, if not as the environment says")
     parser.add_argument("--loader-workers", type=int, default=0)
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
@@ -200,7 +201,13 @@ def main():
     if options.fault == "never-comes":
         os.environ["WORLD_SIZE"] = str(int(os.environ["WORLD_SIZE"]) + 1)
     before_init(options.fault, guilty)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=options.timeout))
+    backend = "nccl" if options.fault == "other-backend" and guilty else "gloo"
+    timeout = timedelta(seconds=options.timeout)
+    if options.init:
+        size = int(os.environ["WORLD_SIZE"])
+        dist.init_process_group(backend, options.init, timeout, size, rank)
+    else:
+        dist.init_process_group(backend, timeout=timeout)
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

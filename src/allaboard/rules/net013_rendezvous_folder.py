@@ -1,0 +1,60 @@
+"""A host cannot use the file of the file:// rendezvous: its folder is not there or cannot be written.
+
+## Why it matters
+PyTorch opens the file in a loop that no timeout bounds: the rank on this host is silent for ever, and
+so are the others, who wait for it.
+
+## What to do
+Mount the shared disk on that host, with the right to write, at the very path that the others use.
+`findmnt -T FOLDER` tells what is mounted there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import four, heard, on_host
+from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.rollcall.roll import roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for member in [m for roll in roll_calls(view) for m in roll.held]:
+        trouble, told = member.facts.get("rendezvous trouble", ""), member.declared
+        if not trouble or told is None or not heard(view, member):
+            continue
+        folder = told.place.removeprefix("file://").rpartition("/")[0] or "/"
+        yield Claim(
+            summary=f"{member.who.host} cannot use the rendezvous file: {trouble}",
+            who=(member.who,),
+            evidence=(Evidence(trouble, member.who.host), Evidence(told.place, told.origin)),
+            fix=f"on {member.who.host}: findmnt -T {shlex.quote(folder)}; "
+            f"touch {shlex.quote(folder)}/x   # then mount the shared disk there as on the others",
+            since=member.phase_since,
+        )
+
+
+def _view(trouble: str) -> JobView:
+    facts = {"rendezvous trouble": trouble} if trouble else {"rendezvous joined": "0"}
+    members = (on_host(0), on_host(1), on_host(2, facts=facts), on_host(3))
+    return msgspec.structs.replace(four(), members=members)
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "not mounted": (
+            _view("there is no folder /shared"),
+            "h2 cannot use the rendezvous file: there is no folder /shared",
+        ),
+    },
+    silent_on={"it is there": _view("")},
+    since="0.1",
+    drill=("file-folder-missing", "file-folder-read-only"),
+)
