@@ -10,6 +10,7 @@ from allaboard.evidence.failures import failures
 from allaboard.evidence.servers import left_over, trainers
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Severity, Stage
+from allaboard.recover.tasks import comes_back_alone
 from allaboard.rollcall.roll import Roll
 
 SETTLE = 5.0
@@ -99,14 +100,20 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
     if not policy.ends_survivors or (view.rolled_at is None and not policy.restarts):
         return None
     found = failures(view)
-    ended = [m for m in found.began + found.fell if m.exit is not None]
+    here = [m for m in found.began + found.fell if not _returns(view, m, policy)]
+    ended = [m for m in here if m.exit is not None]
     if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
         first = min(ended, key=_ended_at)
-    elif policy.restarts and found.began and _told(view, found.began[0]):
-        first = found.began[0]
+    elif policy.restarts and here and here[0] in found.began and _told(view, here[0]):
+        first = here[0]
     else:
         return None
     return Verdict(Outcome.FAILED, f"{first.who.job} {first.who.index} failed; ending the others")
+
+
+def _returns(view: JobView, member: Member, policy: Policy) -> bool:
+    """Whether it is started again alone, so that its end is not the job's."""
+    return policy.restarts and comes_back_alone(view, member)
 
 
 def _told(view: JobView, member: Member) -> bool:
@@ -123,7 +130,8 @@ def _stopped(view: JobView, policy: Policy) -> Verdict | None:
         return None
     for member in view.alive:
         since = view.now - member.os_state_since
-        if member.os_state == "T" and since >= policy.stopped_after:
+        alone = _returns(view, member, policy)
+        if member.os_state == "T" and since >= policy.stopped_after and not alone:
             who = f"{member.who.job} {member.who.index}"
             return Verdict(
                 Outcome.HANG,

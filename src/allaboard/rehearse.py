@@ -176,9 +176,13 @@ class _Stage:
         whole = self.journal.read_bytes().rpartition(b"\n")[0].splitlines()
         return [msgspec.json.decode(line) for line in whole]
 
-    def _restarts(self) -> int:
-        rounds = [e["round"] for e in self._entries() if e.get("kind") == "round"]
-        return sum(1 for r in rounds if isinstance(r, dict) and r["again"])
+    def _again(self) -> tuple[int, int]:
+        """How often all workers, and how often a task alone, were started again."""
+        try:
+            report = msgspec.json.decode((self.folder / "run" / "report.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return 0, 0
+        return report["restarts"], len(report["returns"])
 
     def _findings(self) -> list[Finding]:
         entries = [e["finding"] for e in self._entries() if e.get("kind") == "finding"]
@@ -203,7 +207,7 @@ class _Stage:
             seconds=seconds,
             exit_code=code,
             right_exit=not drill.ends
-            or (code in drill.exit_codes and self._restarts() == drill.restarts),
+            or (code in drill.exit_codes and self._again() == (drill.restarts, drill.returns)),
             others=tuple(
                 f
                 for f in findings

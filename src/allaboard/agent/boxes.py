@@ -46,7 +46,7 @@ class OpenBox:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError or ValueError where the file is not a whole box of this version."""
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if os.fstat(fd).st_size != layout.SIZE:
                 raise ValueError(f"{path}: not {layout.SIZE} bytes")
@@ -72,8 +72,16 @@ class OpenBox:
             (),
         )
 
+    @property
+    def whole(self) -> bool:
+        """Whether the file still has its size: its owner may do with it what he wants, and a look at a
+        map of a file that was cut would end this process (SIGBUS)."""
+        return self.map.size() == layout.SIZE
+
     def read(self) -> BoxReading:
-        """One look."""
+        """One look. Raises ValueError where the file was cut meanwhile."""
+        if not self.whole:
+            raise ValueError("the black box was cut")
         self._writer()
         if self._changed("identity"):
             self.identity = _decode(self._texts["identity"][1], _Identity) or self.identity
@@ -107,11 +115,13 @@ class OpenBox:
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
-        layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
+        if self.whole:
+            layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
 
     def say(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
-        layout.write_text(self.map, "verdict", text)
+        if self.whole:
+            layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
         """Its birth, main thread, signal and file for stacks: another program that the process
@@ -228,5 +238,5 @@ class OpenBox:
 def _decode(text: str, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -51,7 +51,14 @@ DRAIN = 5.0
 class Round:
     """The loop around the state of the job. It decides nothing."""
 
-    def __init__(self, launch: Launch, options: Options, voice: Voice, reading: Notes) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        voice: Voice,
+        reading: Notes,
+        restarted: int = 0,
+    ) -> None:
         plan = launch.plan
         self.launch = launch
         self.options = options
@@ -61,7 +68,11 @@ class Round:
         self.reading = reading
         self.wake = asyncio.Event()
         self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
-        self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
+        # Under a launcher of one process a rank, what is printed is that rank's.
+        joined = options.joined if not options.wrapped else None
+        rank = max(joined.rank, 0) if joined is not None else 0
+        logs = plan.run_dir / "logs"
+        self.streams = Streams(launch.workers, logs, voice.terminal, plan.tasks, rank)
         self.workers = Workers(
             launch.reaper,
             self.streams,
@@ -71,9 +82,19 @@ class Round:
             lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
         )
         self.ending = Ending(self.workers, options.grace, voice.say)
-        state = settings(launch, options)
+        state = settings(launch, options, restarted)
         self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
-        self.deeds = Deeds(launch, options, self.job, self.watch, self.ending, voice, self.wake.set)
+        self.deeds = Deeds(
+            launch,
+            options,
+            self.job,
+            self.watch,
+            self.ending,
+            self.workers,
+            self.streams,
+            voice,
+            self.wake.set,
+        )
         self.council = Council(launch, options, self.job, self.watch, self.wake.set)
         self.events: list[Event] = []
         self.interrupted = 0
@@ -172,6 +193,8 @@ class Round:
         commands = self.council.decided(now, events)
         for command in commands:
             self.deeds.do(now, command)
+        if self.ending.begun:
+            self.deeds.drop()
         self._keep(now, commands)
         self.voice.note(now, self.reading.take(now))
         if self.voice.terminal.live:

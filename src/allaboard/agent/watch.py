@@ -92,7 +92,7 @@ class Watch:
         if box is None and pid not in self.workers:
             text = proc.variable(pid, "RANK")
             rank = int(text) if text is not None and text.isdigit() else -1
-        reading = box.read() if box is not None else None
+        reading = self._read(pid, box) if box is not None else None
         return Seen(
             pid=pid,
             worker=worker,
@@ -105,6 +105,15 @@ class Watch:
             allowed=proc.allowed_cores(pid),
             unanswered=self._unanswered(pid, reading, now),
         )
+
+    def _read(self, pid: int, box: OpenBox) -> BoxReading | None:
+        """One look; a box that was cut is let go, and its owner seen from outside alone."""
+        try:
+            return box.read()
+        except ValueError:
+            self._broken.add(str(pid))
+            del self.boxes[pid]
+            return None
 
     def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[str, ...]:
         """Asked only while the member has been inside init or one operation for a while."""

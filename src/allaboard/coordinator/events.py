@@ -269,6 +269,21 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
+class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Put an end to this process at once, to replace it; ``text`` says why, for people."""
+
+    pid: int
+    text: str
+
+
+class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Start this worker, which has ended, once more after ``delay`` s, as what it was."""
+
+    worker: int
+    reason: str
+    delay: float = 0.0
+
+
 class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Let this agent try these hosts, by name and address, at once."""
 
@@ -276,4 +291,4 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks | Put | Replace

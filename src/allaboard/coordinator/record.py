@@ -32,6 +32,7 @@ class Record:
         self.host = host
         self.rank = rank
         self.task = task
+        self.started_at = at
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -127,6 +128,7 @@ class Record:
             task=f"{self.task[0]}-{self.task[1]}" if self.task is not None else "",
             notes=box.notes if box is not None else {},
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
+            started_at=self.started_at,
             phase_since=box.phase_since if box is not None else self.state_since,
             moved_at=self.moved_at,
             detail=box.detail if box is not None else "",

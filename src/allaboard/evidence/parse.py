@@ -60,7 +60,7 @@ def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
     """
     try:
         threads = msgspec.json.decode(text, type=list[_SpyThread])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return ()
     main = [t for t in threads if t.os_thread_id == pid or t.thread_name == "MainThread"]
     chosen = (main or threads[-1:])[:1]

@@ -27,6 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.live import HostLook, Present, Socket
 from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
@@ -41,7 +42,7 @@ from allaboard.facts.member import (
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
-from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Holds, Stack
 from allaboard.facts.testimony import (
@@ -90,6 +91,7 @@ __all__ = [
     "Heard",
     "Holder",
     "Holds",
+    "HostLook",
     "JobView",
     "Knock",
     "Link",
@@ -113,6 +115,7 @@ __all__ = [
     "Place",
     "Preflight",
     "PreflightMember",
+    "Present",
     "Problem",
     "Raised",
     "Reading",
@@ -127,9 +130,11 @@ __all__ = [
     "ServicePort",
     "Severity",
     "Signature",
+    "Socket",
     "Speaker",
     "Stack",
     "Stage",
+    "TaskReturn",
     "Testimony",
     "Traced",
     "Use",

@@ -100,7 +100,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one process now.
 
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
-    process that has not declared itself and may be the one that is awaited; ``moved_at`` is when it
+    process that has not declared itself and may be the one that is awaited; ``started_at`` is when it was
+    first seen; ``moved_at`` is when it
     last did anything new; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
     per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
@@ -123,6 +124,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     loss: Loss | None = None
     checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
+    started_at: float = 0.0
     phase_since: float = 0.0
     moved_at: float = 0.0
     detail: str = ""

@@ -8,6 +8,8 @@ from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase,
 from allaboard.rollcall.roll import Roll, roll_calls
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+UNSEEN = 4
+"""Lines about what could not be seen before the rest is counted."""
 _COLOUR = {"error": "31", "warning": "33", "info": "36"}
 
 
@@ -85,16 +87,25 @@ def summary_lines(report: Report) -> list[str]:
         )
     elif report.outcome not in (Outcome.COMPLETED, Outcome.INTERRUPTED):
         lines.append("no finding: no rule knows what happened; the logs may")
-    if report.findings or report.outcome is not Outcome.COMPLETED:
+    lines += [f"not seen: {clean(line)}" for line in report.unseen[:UNSEEN]]
+    if len(report.unseen) > UNSEEN:
+        lines.append(f"not seen: and {len(report.unseen) - UNSEEN} more, in the report")
+    if report.findings or report.unseen or report.outcome is not Outcome.COMPLETED:
         lines.append(f"logs, journal and report: {report.run_dir}")
     return lines
 
 
 def _round_lines(report: Report) -> list[str]:
-    """Where the workers were started again: how each round ended, and what was decided."""
+    """Where workers were started again: each task alone, how each round ended, what was decided."""
+    lines = [
+        f"  {t.task.replace('-', ' ')} came back: {clean(t.cause)}"
+        + (f"; there again after {t.seconds:.1f} s" if t.seconds is not None else "")
+        for t in report.returns[:8]
+    ]
+    if len(report.returns) > 8:
+        lines.append(f"  and {len(report.returns) - 8} more returns; the report has them")
     if not report.restarts:
-        return []
-    lines = []
+        return lines
     for ended in report.rounds:
         how = str(ended.cause) if ended.cause is not None else ended.reason
         again = f", {ended.repeated} of them done before" if ended.repeated else ""

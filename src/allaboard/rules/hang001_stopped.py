@@ -90,5 +90,6 @@ RULE = Rule(
         "ps-sync-stopped",
         "tf2-ps-stopped",
         "restart-stopped",
+        "restart-ps-stopped",
     ),
 )

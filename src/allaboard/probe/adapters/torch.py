@@ -64,6 +64,8 @@ def _distributed(module: Any) -> None:
     native = sys.modules.get("torch._C._distributed_c10d")
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
+    elif native is not None:
+        _absent("torch.nn.parallel", "Reducer.prepare_for_backward")
     work = getattr(native, "Work", None)
     if hasattr(work, "wait"):
         work.wait = member.waiting("Work.wait", work.wait)  # type: ignore[union-attr]
@@ -101,6 +103,13 @@ def _graph(module: Any) -> None:
     call = getattr(module, "_engine_run_backward", None)
     if call is not None:
         module._engine_run_backward = record.backward(_recorder(), call)
+    else:
+        _absent("torch.autograd", "_engine_run_backward")
+
+
+def _absent(module: str, name: str) -> None:
+    """What this version does not offer is told in the report; training goes on without it."""
+    member.here.note("hook " + module, "this version has no " + name)
 
 
 def _join(module: Any) -> None:
@@ -157,6 +166,8 @@ def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(Steps())
+    else:
+        _absent("torch.optim", "register_optimizer_step_post_hook")
 
 
 MODULES = {
