@@ -185,7 +185,9 @@ class Round:
         if slow:
             self.next_slow = now + SLOW
             self.workers.count_ooms()
+        # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         if self.job.rolled_at is not None:
             events += self.watch.measure(now)

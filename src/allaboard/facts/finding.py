@@ -87,7 +87,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     ``since`` is the monotonic time (s) at which the fault began, where that is known.
     ``fix`` is the next thing to do, a command to paste where there is one. ``corrupts``: what the job
-    computes from here on is wrong, also where it does not stand still.
+    computes from here on is wrong, also where it does not stand still. ``awaits``: who is absent may still
+    come.
     """
 
     summary: str
@@ -99,6 +100,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     where: Place | None = None
     corrupts: bool = False
+    awaits: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
