@@ -89,6 +89,14 @@ def test_all_tasks_does_not_ask_for_a_task() -> None:
     assert allaboard("check", path, "--all-tasks").returncode == 0
 
 
+def test_the_whole_text_to_paste_on_demand() -> None:
+    path = str(CORPUS / "kubernetes/no_service.yaml")
+    short = allaboard("check", path).stdout
+    assert "    do: apiVersion: v1\n" in short and "clusterIP" not in short
+    whole = allaboard("check", path, "--fix-suggestions").stdout
+    assert "        kind: Service\n" in whole and "clusterIP: None" in whole
+
+
 def test_secrets_and_control_characters_are_not_printed() -> None:
     config = (
         '{"cluster": {"worker": ["w0:2222", "w1:2222"]}, "task": {"type": "worker", "index": 0}}'

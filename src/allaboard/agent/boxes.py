@@ -16,7 +16,7 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Declared, Frame, Op, Pace, Raised
+from allaboard.facts import Check, Declared, Frame, Loss, Op, Pace, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class OpenBox:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError or ValueError where the file is not a whole box of this version."""
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if os.fstat(fd).st_size != layout.SIZE:
                 raise ValueError(f"{path}: not {layout.SIZE} bytes")
@@ -68,9 +68,21 @@ class OpenBox:
         self.calls = CallReader(self.map)
         self.passes = PassReader(self.map)
         self._paced = Pace(), 0.0
+        self._checked: tuple[bytes, tuple[Check, ...]] = (
+            bytes(layout.CHECKS * layout.CHECK.size),
+            (),
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the file still has its size: its owner may do with it what he wants, and a look at a
+        map of a file that was cut would end this process (SIGBUS)."""
+        return self.map.size() == layout.SIZE
 
     def read(self) -> BoxReading:
-        """One look."""
+        """One look. Raises ValueError where the file was cut meanwhile."""
+        if not self.whole:
+            raise ValueError("the black box was cut")
         self._writer()
         if self._changed("identity"):
             self.identity = _decode(self._texts["identity"][1], _Identity) or self.identity
@@ -100,15 +112,19 @@ class OpenBox:
             notes=self.identity.notes,
             pace=self._pace(step, step_at),
             loops=self.passes.loops(),
+            loss=self._loss(),
+            checks=self._checks(),
         )
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
-        layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
+        if self.whole:
+            layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
 
     def say(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
-        layout.write_text(self.map, "verdict", text)
+        if self.whole:
+            layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
         """Its birth, main thread, signal and file for stacks: another program that the process
@@ -166,6 +182,20 @@ class OpenBox:
         self._paced = found, at
         return found
 
+    def _loss(self) -> Loss | None:
+        begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
+        return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _checks(self) -> tuple[Check, ...]:
+        """Those of the ring that are whole, oldest first."""
+        begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
+        raw = self.map[begin:end]
+        if raw != self._checked[0]:
+            looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
+            found = sorted((c for c in looks if c.digest), key=lambda c: c.step)
+            self._checked = raw, tuple(found)
+        return self._checked[1]
+
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""
         inside: Op | None = None
@@ -222,5 +252,5 @@ class OpenBox:
 def _decode(text: str, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

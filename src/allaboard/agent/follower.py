@@ -14,6 +14,7 @@ from allaboard.coordinator.events import (
     Exchanged,
     Exited,
     Looked,
+    Measured,
     Seen,
     Trace,
 )
@@ -161,7 +162,7 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Exchanged() | Answered() | Trace():
+            case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured():
                 return True
         return False
 

@@ -23,6 +23,7 @@ from allaboard.coordinator.events import (
     LinksTried,
     Look,
     Looked,
+    Measured,
     Note,
     Seen,
     Trace,
@@ -211,6 +212,8 @@ def _ours(event: Event, member: Connection) -> Event | None:
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
         case Exited() | Looked() | Exchanged():
             changes = {}
+        case Measured():
+            return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
         case Answered() | Trace():
             return msgspec.structs.replace(event, pid=key(member.number, event.pid))
         case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
+from pathlib import Path
 
 from allaboard.agent.council import Council
 from allaboard.agent.deeds import Deeds
@@ -51,7 +52,14 @@ DRAIN = 5.0
 class Round:
     """The loop around the state of the job. It decides nothing."""
 
-    def __init__(self, launch: Launch, options: Options, voice: Voice, reading: Notes) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        voice: Voice,
+        reading: Notes,
+        restarted: int = 0,
+    ) -> None:
         plan = launch.plan
         self.launch = launch
         self.options = options
@@ -60,9 +68,13 @@ class Round:
         self.journal = voice.journal
         self.reading = reading
         self.wake = asyncio.Event()
-        self.watch = Watch(launch.boxes)
+        self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
         self.traffic = Traffic(self.clock.monotonic)
-        self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
+        # Under a launcher of one process a rank, what is printed is that rank's.
+        joined = options.joined if not options.wrapped else None
+        rank = max(joined.rank, 0) if joined is not None else 0
+        logs = plan.run_dir / "logs"
+        self.streams = Streams(launch.workers, logs, voice.terminal, plan.tasks, rank)
         self.workers = Workers(
             launch.reaper,
             self.streams,
@@ -72,9 +84,19 @@ class Round:
             lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
         )
         self.ending = Ending(self.workers, options.grace, voice.say)
-        state = settings(launch, options)
+        state = settings(launch, options, restarted)
         self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
-        self.deeds = Deeds(launch, options, self.job, self.watch, self.ending, voice, self.wake.set)
+        self.deeds = Deeds(
+            launch,
+            options,
+            self.job,
+            self.watch,
+            self.ending,
+            self.workers,
+            self.streams,
+            voice,
+            self.wake.set,
+        )
         self.council = Council(launch, options, self.job, self.watch, self.wake.set)
         self.events: list[Event] = []
         self.interrupted = 0
@@ -177,13 +199,19 @@ class Round:
         if slow:
             self.next_slow = now + SLOW
             self.workers.count_ooms()
+        # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         events += self.traffic.look(now, events)
+        if self.job.rolled_at is not None:
+            events += self.watch.measure(now)
         self.deeds.beat(now)
         commands = self.council.decided(now, events)
         for command in commands:
             self.deeds.do(now, command)
+        if self.ending.begun:
+            self.deeds.drop()
         self._keep(now, commands)
         self.voice.note(now, self.reading.take(now))
         if self.voice.terminal.live:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from allaboard.coordinator.events import Event, Exchanged, Exited, Seen
 from allaboard.facts import Declared, Flow, Flows
-from allaboard.hosts.sockets import Sockets
+from allaboard.hosts.tcp_info import Sockets
 
 EVERY = 1.0
 """Seconds between two looks."""

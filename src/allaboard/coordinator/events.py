@@ -10,20 +10,24 @@ import msgspec
 
 from allaboard.facts import (
     Call,
+    Check,
     Declared,
     Finding,
     Flows,
     Frame,
     GroupState,
     Holder,
+    Holds,
     Knock,
     Link,
     LockWait,
     Loop,
+    Loss,
     Op,
     Outcome,
     Pace,
     Raised,
+    Reading,
     Traced,
 )
 
@@ -58,6 +62,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     notes: dict[str, str] = {}
     pace: Pace | None = None
     loops: tuple[Loop, ...] = ()
+    loss: Loss | None = None
+    checks: tuple[Check, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -110,6 +116,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cpu: float = 0.0
     io: int = 0
     children: tuple[tuple[int, str], ...] = ()
+    threads: tuple[Holds, ...] = ()
     blocked: str = ""
 
 
@@ -132,6 +139,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     pid: int
     traced: Traced
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the processes of one host, and that host, use of what is limited."""
+
+    at: float
+    readings: tuple[Reading, ...]
+    host: str = ""
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -212,6 +227,7 @@ Event = (
     | Exchanged
     | Locks
     | Trace
+    | Measured
     | Interrupted
     | Overslept
     | Answered
@@ -265,6 +281,21 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
+class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Put an end to this process at once, to replace it; ``text`` says why, for people."""
+
+    pid: int
+    text: str
+
+
+class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Start this worker, which has ended, once more after ``delay`` s, as what it was."""
+
+    worker: int
+    reason: str
+    delay: float = 0.0
+
+
 class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Let this agent try these hosts, by name and address, at once."""
 
@@ -272,4 +303,4 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks | Put | Replace

@@ -33,6 +33,7 @@ class Record:
         self.host = host
         self.rank = rank
         self.task = task
+        self.started_at = at
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -131,6 +132,7 @@ class Record:
             task=f"{self.task[0]}-{self.task[1]}" if self.task is not None else "",
             notes=box.notes if box is not None else {},
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
+            started_at=self.started_at,
             phase_since=box.phase_since if box is not None else self.state_since,
             moved_at=self.moved_at,
             detail=box.detail if box is not None else "",
@@ -154,6 +156,8 @@ class Record:
             pairs=self.pairs.pairs,
             pace=self.paces.pace,
             loops=box.loops if box is not None else (),
+            loss=box.loss if box is not None else None,
+            checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
@@ -194,6 +198,7 @@ class Record:
             moving=moving,
             by=last.by,
             children=last.children,
+            threads=last.threads,
             blocked=last.blocked,
         )
 

@@ -11,7 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
-from allaboard.facts.load import Load, Loop, Pace
+from allaboard.facts.load import Check, Load, Loop, Loss, Pace
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -103,7 +103,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one process now.
 
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
-    process that has not declared itself and may be the one that is awaited; ``moved_at`` is when it
+    process that has not declared itself and may be the one that is awaited; ``started_at`` is when it was
+    first seen; ``moved_at`` is when it
     last did anything new; ``os_state`` is the
     kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
     per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
@@ -112,7 +113,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training (or
     serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
-    seconds; ``loops`` how it went through its data; ``unanswered`` are its connections to other hosts that
+    seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
+    was; ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that
     nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
@@ -125,7 +127,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     pairs: tuple[Pair, ...] = ()
     pace: Pace = Pace()
     loops: tuple[Loop, ...] = ()
+    loss: Loss | None = None
+    checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
+    started_at: float = 0.0
     phase_since: float = 0.0
     moved_at: float = 0.0
     detail: str = ""

@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.facts.finding import Finding
 from allaboard.facts.outcome import Outcome
-from allaboard.facts.rounds import RoundReport
+from allaboard.facts.rounds import RoundReport, TaskReturn
 from allaboard.facts.traffic import Pair
 
 SCHEMA_VERSION = 1
@@ -52,7 +52,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration.
 
     ``workers`` are those of the last round, ``findings`` those of all; ``restarts`` is how often
-    all workers were started again, ``rounds`` how each of their launches went."""
+    all workers were started again, ``rounds`` how each of their launches went; ``returns`` are the
+    tasks that came back alone. ``unseen`` is what could not be watched, and why: a hook that fits no
+    version of the framework."""
 
     schema: int = SCHEMA_VERSION
     allaboard: str
@@ -67,5 +69,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerReport, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     restarts: int = 0
     rounds: tuple[RoundReport, ...] = ()
+    returns: tuple[TaskReturn, ...] = ()

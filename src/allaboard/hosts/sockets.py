@@ -1,76 +1,72 @@
-"""The TCP connections of processes with what the kernel counts of them: sock_diag(7), TCP_INFO."""
+"""The TCP sockets of one process, from /proc/PID/net/tcp (proc(5)) and its file descriptors."""
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import os
-import socket
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any
+import struct
+from pathlib import Path
 
-from allaboard.facts import Flow
+from allaboard.facts import Socket
 
-ESTABLISHED = 1 << 1
-"""TCP_ESTABLISHED as a bit of idiag_states, net/tcp_states.h."""
-INFO = 1 << 1
-"""INET_DIAG_INFO as a bit of idiag_ext, linux/inet_diag.h."""
-MICRO = 1e-6
+STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2", 6: "TIME-WAIT",
+          7: "CLOSE", 8: "CLOSE-WAIT", 9: "LAST-ACK", 10: "LISTEN", 11: "CLOSING"}  # fmt: skip
+"""include/net/tcp_states.h, by the names of ss(8)."""
+MOST = 4096
+"""Sockets of one process that are read."""
 
 
-class Sockets:
-    """Asks the kernel; every process must be in this network namespace. Not for two threads at once."""
-
-    def __init__(self) -> None:
-        """Raises OSError where the kernel has no socket diagnosis or refuses it."""
-        from pyroute2 import DiagSocket  # here: it takes a tenth of a second, and few jobs need it
-
-        self._asked = DiagSocket()
-        self._asked.bind()
-
-    def flows(self, pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
-        """The established connections of each of these processes; none of one that is gone, or another
-        user's. Raises OSError."""
-        owners = {inode: pid for pid in pids for inode in _inodes(pid)}
-        found: dict[int, list[Flow]] = defaultdict(list)
-        for family in (socket.AF_INET, socket.AF_INET6) if owners else ():
-            for one in self._asked.get_sock_stats(
-                family=family, states=ESTABLISHED, extensions=INFO
-            ):
-                pid = owners.get(one["idiag_inode"])
-                info = one.get_attr("INET_DIAG_INFO")
-                if pid is not None and info is not None:
-                    found[pid].append(_flow(one, info))
-        return {pid: tuple(many) for pid, many in found.items()}
-
-    def close(self) -> None:
-        self._asked.close()
+def sockets(pid: int) -> tuple[Socket, ...]:
+    """Listeners first; empty where the process is gone or belongs to somebody else."""
+    inodes = _inodes(pid)
+    if not inodes:
+        return ()
+    found = []
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        found += [s for line in lines if (s := _socket(line, inodes)) is not None]
+    found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
+    return tuple(found[:MOST])
 
 
-def _flow(one: Any, info: Any) -> Flow:
-    return Flow(
-        local=_end(one["idiag_src"], one["idiag_sport"]),
-        remote=_end(one["idiag_dst"], one["idiag_dport"]),
-        received=info["tcpi_bytes_received"],
-        sent=info["tcpi_bytes_acked"],
-        unread=one["idiag_rqueue"],
-        unsent=one["idiag_wqueue"],
-        rtt=info["tcpi_rtt"] * MICRO,
-        least=info["tcpi_min_rtt"] * MICRO if info["tcpi_min_rtt"] != 0xFFFFFFFF else 0.0,
-        busy=info["tcpi_busy_time"] * MICRO,
-    )
+def _inodes(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                target = str(Path(entry.path).readlink())
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+    return found
 
 
-def _end(address: str, port: int) -> str:
-    """``127.0.0.1:21000``; TensorFlow's sockets are of IPv6 and hold IPv4 addresses mapped into it."""
-    return f"{address.removeprefix('::ffff:')}:{port}"
-
-
-def _inodes(pid: int) -> Iterator[int]:
-    """The sockets that it has open: /proc/PID/fd, proc(5)."""
+def _socket(line: str, inodes: set[str]) -> Socket | None:
+    fields = line.split()
+    if len(fields) < 10 or fields[9] not in inodes:
+        return None
     try:
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            name = os.readlink(entry.path)  # noqa: PTH115 - many
-            if name.startswith("socket:["):
-                yield int(name[8:-1])
-    except OSError:
-        pass  # it ended meanwhile, or it is another user's
+        unsent, _, unread = fields[4].partition(":")
+        return Socket(
+            _address(fields[1]),
+            _address(fields[2]),
+            STATES.get(int(fields[3], 16), fields[3]),
+            int(unsent, 16),
+            int(unread, 16),
+        )
+    except ValueError:
+        return None
+
+
+def _address(text: str) -> str:
+    """``0100007F:1F90`` as 127.0.0.1:8080: words of four bytes in the host's byte order."""
+    host, _, port = text.partition(":")
+    words = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
+    packed = struct.pack(f"={len(words)}I", *words)
+    address = ipaddress.ip_address(packed)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    shown = str(mapped or address)
+    return f"[{shown}]:{int(port, 16)}" if ":" in shown else f"{shown}:{int(port, 16)}"

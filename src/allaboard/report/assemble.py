@@ -18,9 +18,11 @@ from allaboard.facts import (
     Outcome,
     Report,
     RoundReport,
+    TaskReturn,
     Times,
     WorkerReport,
 )
+from allaboard.report.unseen import unseen
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -97,6 +99,7 @@ def assemble(
     findings: tuple[Finding, ...],
     notes: tuple[str, ...],
     rounds: tuple[RoundReport, ...] = (),
+    returns: tuple[TaskReturn, ...] = (),
 ) -> Report:
     """The report of a run that has ended."""
     return Report(
@@ -112,8 +115,10 @@ def assemble(
         workers=tuple(worker_report(view, m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
+        unseen=unseen(view),
         restarts=max(0, len(rounds) - 1),
         rounds=rounds,
+        returns=returns,
     )
 
 

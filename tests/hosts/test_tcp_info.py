@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from allaboard.hosts.sockets import Sockets
+from allaboard.hosts.tcp_info import Sockets
 
 
 def test_both_ends_of_a_connection_with_what_went_over_it() -> None:
