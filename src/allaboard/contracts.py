@@ -38,6 +38,7 @@ class Rule(Generic[Facts]):
         since: the first version that has it.
         drill: the name of the drill that stages it for real, one or more.
         unstaged: why no drill can stage it, where none can.
+        passes: it tells of a state that may pass; when it has, that is told too.
     """
 
     stage: Stage
@@ -48,6 +49,7 @@ class Rule(Generic[Facts]):
     since: str
     drill: tuple[str, ...] = ()
     unstaged: str = ""
+    passes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,8 @@ class Drill:
         returns: how often a task alone must have been.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
-        needs: what the machine must have: "cgroup-memory".
+        needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
+        over: the fault passes, and the finding must be told to be over.
     """
 
     script: str
@@ -94,6 +97,7 @@ class Drill:
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    over: bool = False
 
 
 MEETING_PORT = 29500

@@ -65,6 +65,10 @@ def lacks(drill: Drill) -> str:
     """Why this machine cannot stage it; "" where it can."""
     if "cgroup-memory" in drill.needs and _memory_group() is None:
         return "needs root and a memory control group to make a child of"
+    if "cgroup-cpu" in drill.needs and not os.access(
+        "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", os.W_OK
+    ):
+        return "needs root and a cpu control group (version 1) to make a child of"
     return ""
 
 
@@ -157,9 +161,14 @@ class _Stage:
 
     def _found(self, process: subprocess.Popen[bytes]) -> None:
         while time.monotonic() < self.deadline and process.poll() is None:
-            if any(f.rule == self.drill.expects for f in self._findings()):
+            if any(self._is_it(f) for f in self._findings()):
                 return
             time.sleep(0.1)
+
+    def _is_it(self, finding: Finding) -> bool:
+        return finding.rule == self.drill.expects and (
+            finding.over is not None or not self.drill.over
+        )
 
     def _entries(self) -> list[dict[str, object]]:
         if not self.journal.exists():
@@ -193,7 +202,7 @@ class _Stage:
         return Rehearsal(
             drill=self.name,
             rule=drill.expects,
-            found=bool(named),
+            found=any(self._is_it(f) for f in findings),
             right_rank=bool(named) and (blamed == wanted or drill.guilty < 0),
             seconds=seconds,
             exit_code=code,

@@ -15,7 +15,7 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Declared, Frame, Op, Pace, Raised
+from allaboard.facts import Check, Declared, Frame, Loss, Op, Pace, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
@@ -67,6 +67,10 @@ class OpenBox:
         self.calls = CallReader(self.map)
         self.passes = PassReader(self.map)
         self._paced = Pace(), 0.0
+        self._checked: tuple[bytes, tuple[Check, ...]] = (
+            bytes(layout.CHECKS * layout.CHECK.size),
+            (),
+        )
 
     @property
     def whole(self) -> bool:
@@ -105,6 +109,8 @@ class OpenBox:
             notes=self.identity.notes,
             pace=self._pace(step, step_at),
             loops=self.passes.loops(),
+            loss=self._loss(),
+            checks=self._checks(),
         )
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
@@ -172,6 +178,20 @@ class OpenBox:
         )
         self._paced = found, at
         return found
+
+    def _loss(self) -> Loss | None:
+        begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
+        return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _checks(self) -> tuple[Check, ...]:
+        """Those of the ring that are whole, oldest first."""
+        begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
+        raw = self.map[begin:end]
+        if raw != self._checked[0]:
+            looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
+            found = sorted((c for c in looks if c.digest), key=lambda c: c.step)
+            self._checked = raw, tuple(found)
+        return self._checked[1]
 
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""

@@ -13,6 +13,7 @@ from allaboard.coordinator.events import (
     Event,
     Exited,
     Looked,
+    Measured,
     Seen,
     Trace,
 )
@@ -160,7 +161,7 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Answered() | Trace():
+            case Exited() | Looked() | Answered() | Trace() | Measured():
                 return True
         return False
 

@@ -22,6 +22,7 @@ from allaboard.coordinator.events import (
     LinksTried,
     Look,
     Looked,
+    Measured,
     Note,
     Seen,
     Trace,
@@ -210,6 +211,8 @@ def _ours(event: Event, member: Connection) -> Event | None:
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
         case Exited() | Looked():
             changes = {}
+        case Measured():
+            return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
         case Answered() | Trace():
             return msgspec.structs.replace(event, pid=key(member.number, event.pid))
         case _:

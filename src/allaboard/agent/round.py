@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
+from pathlib import Path
 
 from allaboard.agent.council import Council
 from allaboard.agent.deeds import Deeds
@@ -66,7 +67,7 @@ class Round:
         self.journal = voice.journal
         self.reading = reading
         self.wake = asyncio.Event()
-        self.watch = Watch(launch.boxes)
+        self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
         # Under a launcher of one process a rank, what is printed is that rank's.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
@@ -184,8 +185,12 @@ class Round:
         if slow:
             self.next_slow = now + SLOW
             self.workers.count_ooms()
+        # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        if self.job.rolled_at is not None:
+            events += self.watch.measure(now)
         self.deeds.beat(now)
         commands = self.council.decided(now, events)
         for command in commands:

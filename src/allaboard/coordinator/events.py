@@ -10,19 +10,23 @@ import msgspec
 
 from allaboard.facts import (
     Call,
+    Check,
     Declared,
     Finding,
     Frame,
     GroupState,
     Holder,
+    Holds,
     Knock,
     Link,
     LockWait,
     Loop,
+    Loss,
     Op,
     Outcome,
     Pace,
     Raised,
+    Reading,
     Traced,
 )
 
@@ -55,6 +59,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     notes: dict[str, str] = {}
     pace: Pace | None = None
     loops: tuple[Loop, ...] = ()
+    loss: Loss | None = None
+    checks: tuple[Check, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -107,6 +113,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cpu: float = 0.0
     io: int = 0
     children: tuple[tuple[int, str], ...] = ()
+    threads: tuple[Holds, ...] = ()
     blocked: str = ""
 
 
@@ -121,6 +128,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     pid: int
     traced: Traced
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the processes of one host, and that host, use of what is limited."""
+
+    at: float
+    readings: tuple[Reading, ...]
+    host: str = ""
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -200,6 +215,7 @@ Event = (
     | Looked
     | Locks
     | Trace
+    | Measured
     | Interrupted
     | Overslept
     | Answered

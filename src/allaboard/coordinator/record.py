@@ -150,6 +150,8 @@ class Record:
             load=self.shares.load,
             pace=self.paces.pace,
             loops=box.loops if box is not None else (),
+            loss=box.loss if box is not None else None,
+            checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
@@ -190,6 +192,7 @@ class Record:
             moving=moving,
             by=last.by,
             children=last.children,
+            threads=last.threads,
             blocked=last.blocked,
         )
 

@@ -28,7 +28,7 @@ from allaboard.facts.finding import (
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
 from allaboard.facts.live import HostLook, Present, Socket
-from allaboard.facts.load import Batch, Load, Loop, Pace
+from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -44,7 +44,7 @@ from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMem
 from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
-from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.stack import Frame, Holds, Stack
 from allaboard.facts.testimony import (
     Dumps,
     Exhibit,
@@ -56,6 +56,7 @@ from allaboard.facts.testimony import (
     Testimony,
 )
 from allaboard.facts.tree import FormatError, Node
+from allaboard.facts.usage import Reading, Use
 
 __all__ = [
     "FIELDS",
@@ -69,6 +70,7 @@ __all__ = [
     "Call",
     "Cause",
     "Certainty",
+    "Check",
     "Claim",
     "ClusterSpec",
     "ConfigFacts",
@@ -88,6 +90,7 @@ __all__ = [
     "GroupState",
     "Heard",
     "Holder",
+    "Holds",
     "HostLook",
     "JobView",
     "Knock",
@@ -96,6 +99,7 @@ __all__ = [
     "LocalHost",
     "LockWait",
     "Loop",
+    "Loss",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -114,6 +118,7 @@ __all__ = [
     "Present",
     "Problem",
     "Raised",
+    "Reading",
     "Recorded",
     "Recording",
     "Report",
@@ -132,6 +137,7 @@ __all__ = [
     "TaskReturn",
     "Testimony",
     "Traced",
+    "Use",
     "Value",
     "Who",
     "WorkerReport",

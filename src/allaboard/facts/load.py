@@ -57,3 +57,20 @@ class Loop(msgspec.Struct, frozen=True):
     ended: int = 0
     whole: int = 0
     samples: tuple[Batch, ...] = ()
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """The values that backward began from: the last ``bad`` of them were not finite, the first of these
+    in ``step``; ``value`` is that one in words ("nan", "inf", "-inf")."""
+
+    bad: int
+    step: int
+    value: str
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A look at some elements of one parameter of the optimizer (by its place there) after a step."""
+
+    step: int
+    parameter: int
+    digest: int

@@ -11,7 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
-from allaboard.facts.load import Load, Loop, Pace
+from allaboard.facts.load import Check, Load, Loop, Loss, Pace
 from allaboard.facts.stack import Frame, Stack
 
 
@@ -109,7 +109,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``pace`` its last steps; ``loops``
-    how it went through its data; ``unanswered`` are its connections to other hosts that nobody answers
+    how it went through its data; ``loss`` whether that is finite, None where it always was; ``checks``
+    are looks at its parameters; ``unanswered`` are its connections to other hosts that nobody answers
     ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
@@ -120,6 +121,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     load: Load = Load()
     pace: Pace = Pace()
     loops: tuple[Loop, ...] = ()
+    loss: Loss | None = None
+    checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
     started_at: float = 0.0
     phase_since: float = 0.0

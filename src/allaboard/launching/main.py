@@ -13,7 +13,7 @@ from allaboard.launching.refusal import Refused, usage
 from allaboard.launching.restarts import STOPPED_AFTER, restarts
 from allaboard.launching.run_folder import run_dir
 from allaboard.launching.tasks import roles
-from allaboard.launching.values import coordinator, secret, size, variables
+from allaboard.launching.values import check_values, coordinator, secret, size, variables
 from allaboard.launching.words import command, script
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
         size=workers,
         given=given.n is not None or bool(tasks),
         gate=_gate(given, joined, bool(tasks)),
-        extra=variables(given.env),
+        extra=check_values(given.check_values) | variables(given.env),
         run_dir=run_dir(given.run_dir, job),
         job=job,
         tasks=tasks,

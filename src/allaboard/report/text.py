@@ -19,8 +19,12 @@ def clean(text: str) -> str:
 
 
 def finding_lines(finding: Finding, colour: bool = False, verbose: bool = False) -> list[str]:
-    """Who and what; why we think so; what to do."""
+    """Who and what; why we think so; what to do. One line where it is over."""
     head = f"{finding.rule} {finding.name}"
+    if finding.over is not None:
+        return [
+            f"{head} is over: {clean(finding.summary)} (it was so until {finding.over[11:19]} UTC)"
+        ]
     if colour:
         head = f"\x1b[1;{_COLOUR[finding.severity]}m{head}\x1b[0m"
     sure = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty})"
@@ -116,5 +120,6 @@ def _round_lines(report: Report) -> list[str]:
 
 
 def _named(finding: Finding) -> str:
-    who = ", ".join(f"{w.job} {w.index}" for w in finding.who[:4])
+    over = ["over"] if finding.over is not None else []
+    who = ", ".join([*(f"{w.job} {w.index}" for w in finding.who[:4]), *over])
     return f"{finding.rule} {finding.name} ({who})" if who else f"{finding.rule} {finding.name}"
