@@ -24,8 +24,10 @@ ROWS: list[tuple[str, ...]] = [
     ("report",),
     ("meeting",),
     ("agent", "lint"),
-    ("rehearse", "launching"),
+    ("rehearse", "launching", "attached"),
     ("rehearse_hosts", "preflight"),
+    ("dropin",),
+    ("tensorflow", "jax"),
     ("cli",),
     ("__main__",),
 ]

@@ -29,7 +29,7 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.coordinator.state import Job
-from allaboard.facts import Finding, Outcome
+from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
 
@@ -64,6 +64,8 @@ class Deeds:
         self._streams = streams
         self._voice = voice
         self._wake = wake
+        joined = options.joined
+        self._aside = options.attached and joined is not None and joined.rank > 0
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
@@ -85,7 +87,7 @@ class Deeds:
                     box.beat(now, command.round)
             case Note():
                 self._launch.release_ports()
-                self._voice.say(command.text)
+                self._voice.say(command.text, aloud=not self._aside)
             case Announce():
                 self.announce(now, command.finding)
             case Look():
@@ -94,7 +96,9 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                if self._options.strict or self._options.secret or not self._job.quiet:
+                # Without a secret another host's word ends only what serves for a training that is done.
+                done = command.outcome is Outcome.COMPLETED
+                if self._options.strict or self._options.secret or not self._job.quiet or done:
                     self._end(now, command)
             case Put():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")
@@ -106,6 +110,8 @@ class Deeds:
 
     def announce(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""
+        if self._options.attached and self._verdict:
+            return  # what it raises has been told; who catches it goes on without us
         if self._job.quiet:
             self._job.ledger.told(finding)
         self._voice.announce(finding, self._job.view(now))
@@ -141,6 +147,10 @@ class Deeds:
         )
         self.events.append(Locks(waits=lock_waits()))
 
+    def _at_gate(self) -> bool:
+        boxes = self._watch.boxes.values()
+        return any(box.read().phase == Phase.ARRIVED for box in boxes)
+
     def _compare(self, command: Compare) -> None:
         for pid in command.pids:
             box = self._watch.boxes.get(pid)
@@ -154,7 +164,9 @@ class Deeds:
         self._wake()
 
     def _end(self, now: float, command: End) -> None:
-        self._voice.say(command.reason)
+        # At the gate it becomes an exception, which says it.
+        raised = self._options.attached and self._at_gate()
+        self._voice.say(command.reason, aloud=not raised)
         self._job.ending = self._job.ending or command
         self._verdict = 1
         for box in self._watch.boxes.values():

@@ -84,7 +84,7 @@ class Agent:
             journal.event(self.clock.utc(now), self.reading.trouble)
         report = self._report(now, round_)
         journal.report(report, self.options.report)
-        for line in summary_lines(report):
+        for line in summary_lines(report) if not self.options.attached else ():
             terminal.say(f"allaboard: {line}")
         if journal.trouble:
             terminal.say(f"allaboard: not all of the run folder: {journal.trouble}")

@@ -24,7 +24,9 @@ class Options:
     may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
     another place than the job's own.
     ``passes_through``: one process was started as it is, and how it ends is how allaboard ends.
-    ``stop_on_error``: it is a rehearsal; ``code``: the exit code for an outcome, the findings, and the
+    ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that
+    goes on without us, so that only what is wrong is said, and the course of things by rank 0;
+    ``code``: the exit code for an outcome, the findings, and the
     signal that interrupted (0: none).
     """
 
@@ -35,6 +37,9 @@ class Options:
     stop_on_hang: bool = False
     hang_after: float = 600.0
     stop_on_error: bool = False
+    patience: float = 0.0
+    init_within: float | None = None
+    attached: bool = False
     report: Path | None = None
     wrapped: bool = False
     verbose: bool = False

@@ -28,9 +28,12 @@ def settings(launch: Launch, options: Options, restarted: int) -> Settings:
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,
             stop_on_error=options.stop_on_error,
+            patience=options.patience,
+            init_within=options.init_within,
             restarts=options.restarts.allowed,
             stopped_after=options.stopped_after,
             ends_survivors=not options.wrapped and options.joined is None,
+            ends_servers=not options.wrapped,
             only_reports=options.joined is not None and not options.strict,
         ),
     )

@@ -60,7 +60,7 @@ def _distributed(module: Any) -> None:
     destroy = getattr(module, "destroy_process_group", None)
     if destroy is not None:
         module.destroy_process_group = _destroying(recorder, destroy)
-    module.init_process_group = member.joining(module.init_process_group, _declared)
+    module.init_process_group = member.joining(module.init_process_group, declared)
     native = sys.modules.get("torch._C._distributed_c10d")
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
@@ -116,7 +116,7 @@ def _join(module: Any) -> None:
     record.join(_recorder(), module.Join)
 
 
-def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """What init_process_group was told: its arguments first, the environment second."""
     names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
     given = dict(zip(names, args), **kwargs)
