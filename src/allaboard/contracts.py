@@ -38,6 +38,7 @@ class Rule(Generic[Facts]):
         since: the first version that has it.
         drill: the name of the drill that stages it for real, one or more.
         unstaged: why no drill can stage it, where none can.
+        passes: it tells of a state that may pass; when it has, that is told too.
     """
 
     stage: Stage
@@ -48,6 +49,7 @@ class Rule(Generic[Facts]):
     since: str
     drill: tuple[str, ...] = ()
     unstaged: str = ""
+    passes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,9 @@ class Drill:
         returns: how often a task alone must have been.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
-        needs: what the machine must have: "cgroup-memory".
+        needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
+        long: why the tests stage it in their long run only; "" where they always do.
+        over: the fault passes, and the finding must be told to be over.
     """
 
     script: str
@@ -94,6 +98,8 @@ class Drill:
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    long: str = ""
+    over: bool = False
 
 
 MEETING_PORT = 29500
@@ -112,6 +118,7 @@ class HostDrill:
         blames: the hosts that the finding must name.
         on: the hosts whose report must have the finding; all that live where it is left out.
         arrange: done to the bed before the start: firewall, names, cables, programs in the way.
+        roles: the task of each host in a job with parameter servers, those that train first.
         environment: what the workers of a host (its number) get instead of the usual environment.
         arguments: further arguments of the script.
         faults: host to the ``--fault`` that its script gets.
@@ -134,6 +141,7 @@ class HostDrill:
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
     arrange: Callable[[Bed], object] | None = None
+    roles: tuple[str, ...] = ()
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -15,7 +16,7 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Declared, Frame, Op, Pace, Raised
+from allaboard.facts import Check, Declared, Frame, Loss, Op, Pace, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
@@ -67,6 +68,10 @@ class OpenBox:
         self.calls = CallReader(self.map)
         self.passes = PassReader(self.map)
         self._paced = Pace(), 0.0
+        self._checked: tuple[bytes, tuple[Check, ...]] = (
+            bytes(layout.CHECKS * layout.CHECK.size),
+            (),
+        )
 
     @property
     def whole(self) -> bool:
@@ -89,6 +94,7 @@ class OpenBox:
         phase, since, round_ = self._state()
         step, step_at = self._step()
         op, ops = self._operation()
+        inside = self._inside(time.monotonic())
         return BoxReading(
             phase=phase,
             phase_since=since,
@@ -99,12 +105,15 @@ class OpenBox:
             intervals=self._intervals(step),
             op=op,
             ops=ops,
+            inside=inside,
             groups=self.calls.states(),
             declared=self._declared,
             raised=self._raised,
             notes=self.identity.notes,
             pace=self._pace(step, step_at),
             loops=self.passes.loops(),
+            loss=self._loss(),
+            checks=self._checks(),
         )
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
@@ -173,6 +182,20 @@ class OpenBox:
         self._paced = found, at
         return found
 
+    def _loss(self) -> Loss | None:
+        begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
+        return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _checks(self) -> tuple[Check, ...]:
+        """Those of the ring that are whole, oldest first."""
+        begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
+        raw = self.map[begin:end]
+        if raw != self._checked[0]:
+            looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
+            found = sorted((c for c in looks if c.digest), key=lambda c: c.step)
+            self._checked = raw, tuple(found)
+        return self._checked[1]
+
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""
         inside: Op | None = None
@@ -194,6 +217,17 @@ class OpenBox:
                     thread=thread,
                 )
         return inside, entered
+
+    def _inside(self, now: float) -> float:
+        """Seconds inside operations so far, of the thread that has been in them the longest."""
+        longest = 0.0
+        for slot in range(layout.SLOTS):
+            at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
+            begin, since, active = layout.OP.unpack_from(self.map, at)[:3]
+            if begin:
+                (spent,) = layout.TIME.unpack_from(self.map, at + layout.SPENT_AT)
+                longest = max(longest, spent + (max(0.0, now - since) if active else 0.0))
+        return longest
 
     def _exception(self) -> Raised | None:
         told = _decode(self._texts["raised"][1], _Raised)

@@ -16,12 +16,14 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Knocked,
     LetThrough,
     LinksTried,
     Look,
     Looked,
+    Measured,
     Note,
     Seen,
     Trace,
@@ -216,8 +218,10 @@ def _ours(event: Event, member: Connection) -> Event | None:
                     ),
                 )
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
-        case Exited() | Looked():
+        case Exited() | Looked() | Exchanged():
             changes = {}
+        case Measured():
+            return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
         case Answered() | Trace():
             return msgspec.structs.replace(event, pid=key(member.number, event.pid))
         case _:

@@ -18,6 +18,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Interrupted,
     Launched,
@@ -25,12 +26,14 @@ from allaboard.coordinator.events import (
     Locks,
     Look,
     Looked,
+    Measured,
     Note,
     Overslept,
     Seen,
     Trace,
     split_key,
 )
+from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
@@ -39,7 +42,7 @@ from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
+from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -86,6 +89,7 @@ class Job:
         self.entries = entries
         self.ledger = Ledger(utc)
         self.lookout = Lookout()
+        self.gauges = Gauges()
         self.records: dict[int, Record] = {}
         self.workers: set[int] = set()
         self.rolled_at: float | None = None
@@ -116,6 +120,7 @@ class Job:
         commands: list[Command] = []
         if not self.interrupted:
             commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
+            commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
         commands += self._gate(now, rolls, [c for s, c in staged if s in BEFORE])
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
@@ -158,15 +163,21 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Exchanged():
+                if event.pid in self.records:
+                    self.records[event.pid].pairs.take(event.at, event.flows)
             case Trace():
                 if event.pid in self.records:
                     self.records[event.pid].trace(event.traced)
+            case Measured():
+                self._measured(event)
             case Locks():
                 self.lock_waits = event.waits
             case Interrupted():
                 self.interrupted = self.interrupted or event.signal
             case Overslept():
                 self.progress_at = now
+                self.gauges.clear()
                 for record in self.records.values():
                     record.restart_windows(now)
             case Answered():
@@ -178,6 +189,14 @@ class Job:
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
+
+    def _measured(self, event: Measured) -> None:
+        """A start has a pace of its own: what is used is followed once all train."""
+        boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
+        if any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None):
+            self.gauges.clear()
+        else:
+            self.gauges.take(event.at, event.host or self.settings.host, event.readings)
 
     def _replaced(self, worker: int) -> None:
         """Another process is this worker now."""
@@ -231,6 +250,7 @@ class Job:
             or self.returns.evicted(event.pid),
             last_line=event.last_line,
         )
+        self.gauges.forget(record.host, split_key(record.pid)[1])
         self._progress(event.at)
 
     def view(self, now: float) -> JobView:
@@ -250,6 +270,7 @@ class Job:
             median_step=step,
             stall_after=stall_after(self.records.values(), step),
             lock_waits=self.lock_waits,
+            uses=self.gauges.uses,
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
             **self.crossing.facts(),

@@ -107,7 +107,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A claim with its rule and its times; what every face prints.
 
     ``at`` and ``since`` are ISO 8601 UTC times; ``seconds_to_find`` is the time between them,
-    absent where the beginning of the fault is not known.
+    absent where the beginning of the fault is not known. ``over``: when it was no longer so; absent while
+    it is, and where that cannot be told.
     """
 
     rule: str
@@ -122,4 +123,5 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str = ""
     since: str | None = None
     seconds_to_find: float | None = None
+    over: str | None = None
     where: Place | None = None

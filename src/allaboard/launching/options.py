@@ -57,6 +57,11 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--observe", action="store_true", help="only watch: hold nobody, signal nobody, end nothing"
     )
+    add(
+        "--check-values",
+        metavar="N",
+        help="compare some elements of one parameter between ranks every N steps (PyTorch)",
+    )
     add("--on-hang", default="report", choices=("report", "stop"), help="about a job that hangs")
     add(
         "--hang-after",

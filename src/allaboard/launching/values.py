@@ -33,6 +33,15 @@ def variables(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
+def check_values(steps: str | None) -> dict[str, str]:
+    """The variable that tells the probe how often to look at parameters."""
+    if steps is None:
+        return {}
+    if not steps.isdecimal() or not int(steps):
+        usage(f"--check-values {steps}: a number of steps from 1, e.g. --check-values 100")
+    return {"ALLABOARD_CHECK_VALUES": steps}
+
+
 def secret(file: Path | None) -> bytes:
     """From the file, else from ALLABOARD_SECRET; empty where there is none."""
     if file is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
+from allaboard.report.servers import server_lines
 from allaboard.rollcall.roll import Roll, roll_calls
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -19,8 +20,12 @@ def clean(text: str) -> str:
 
 
 def finding_lines(finding: Finding, colour: bool = False, verbose: bool = False) -> list[str]:
-    """Who and what; why we think so; what to do."""
+    """Who and what; why we think so; what to do. One line where it is over."""
     head = f"{finding.rule} {finding.name}"
+    if finding.over is not None:
+        return [
+            f"{head} is over: {clean(finding.summary)} (it was so until {finding.over[11:19]} UTC)"
+        ]
     if colour:
         head = f"\x1b[1;{_COLOUR[finding.severity]}m{head}\x1b[0m"
     sure = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty})"
@@ -74,7 +79,7 @@ def summary_lines(report: Report) -> list[str]:
     end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
     if report.outcome is Outcome.FAILED:
         end += f": {report.reason}"
-    lines = [end, *_round_lines(report)]
+    lines = [end, *_round_lines(report), *server_lines(report)]
     if report.findings:
         named = "; ".join(_named(f) for f in report.findings[:4])
         more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""
@@ -116,5 +121,6 @@ def _round_lines(report: Report) -> list[str]:
 
 
 def _named(finding: Finding) -> str:
-    who = ", ".join(f"{w.job} {w.index}" for w in finding.who[:4])
+    over = ["over"] if finding.over is not None else []
+    who = ", ".join([*(f"{w.job} {w.index}" for w in finding.who[:4]), *over])
     return f"{finding.rule} {finding.name} ({who})" if who else f"{finding.rule} {finding.name}"

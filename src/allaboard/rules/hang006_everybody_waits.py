@@ -112,5 +112,6 @@ RULE = Rule(
         "one has ended": stalled(waiting(0), waiting(1), ended(2, code=0)),
     },
     since="0.1",
+    passes=True,
     drill=("other-order-unseen",),
 )
