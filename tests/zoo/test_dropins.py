@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import allaboard
 from allaboard.contracts import MEETING_PORT
 from allaboard.hosts.ports import reserve
 from allaboard.rehearse_hosts import CLUSTER
@@ -226,3 +227,36 @@ def test_across_hosts_dropped_data_ports_raise_on_every_rank() -> None:
             running.append(bed.start(host, words, variables))
         assert [p.wait(90) for p in running] == [7, 7, 7], "\n".join(p.text() for p in running)
         assert all("RollCallError NET006" in p.text() for p in running), running[0].text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("all_there", [True, False])
+def test_the_chief_of_parameter_servers(all_there: bool) -> None:
+    held = reserve(3)
+    ports = [s.getsockname()[1] for s in held]
+    for each in held:
+        each.close()
+    jobs = ("chief", "worker", "ps")
+    cluster = {job: [f"127.0.0.1:{p}"] for job, p in zip(jobs, ports, strict=True)}
+    server = Path(allaboard.__file__).parent / "serving" / "tensorflow_server.py"
+    running = {}
+    for job in jobs if all_there else ("chief", "worker"):
+        told = json.dumps({"cluster": cluster, "task": {"type": job, "index": 0}})
+        words = [str(JOBS / "dropin_ps.py"), "60" if all_there else "15"]
+        running[job] = subprocess.Popen(
+            [sys.executable, *(words if job == "chief" else [str(server)])],
+            env={**os.environ, "TF_CONFIG": told},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    try:
+        said = Said(running.pop("chief"))
+    finally:
+        for process in running.values():
+            process.kill()
+            process.communicate()
+    if all_there:
+        assert said.words[:2] == ["total", "42"], said.err[-3000:]
+    else:
+        assert said.rules == {"PS003"}
