@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -164,3 +165,13 @@ def test_over_tls_and_who_has_no_certificate(tmp_path: Path) -> None:
         running = start(bed, "--quick", "--timeout", "4", without=(1, told))
         assert ended(running) == [3, 3]
         assert "NET015" in running[1].text(), running[1].text()
+
+
+def test_under_torchrun_whose_store_has_the_port(tmp_path: Path) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words = [*torchrun, "--nproc-per-node", "2", "--no-python", *PREFLIGHT, "--quick"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=dict(os.environ)
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 here" in done.stdout and done.stdout.count("ready to start") == 2, done.stdout

@@ -115,7 +115,9 @@ def _run(given: argparse.Namespace) -> int:
     }
     joined = described({**os.environ, **variables})
     assert joined is not None
-    joined = joined._replace(rank=one.rank, address=joined.address or one.place)
+    # Where the launcher's own store has the port, the way to the meeting is posted in it.
+    place = "" if joined.kept else joined.address or one.place
+    joined = joined._replace(rank=one.rank, address=place)
     plan = Plan(
         command=[python(), str(Path(member.__file__))],
         size=1,
