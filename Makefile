@@ -27,6 +27,7 @@ test: $(FRAMEWORKS)
 	$(BIN)/python -m pytest
 
 test-long: $(FRAMEWORKS)
+	$(PIP) -e '.[templates]'
 	$(BIN)/python -m pytest --long --timeout=3600
 
 check: $(FRAMEWORKS)

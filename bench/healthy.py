@@ -18,23 +18,30 @@ from typing import Any
 import sheet
 
 RUN: dict[str, list[str]] = {
+    "tf1_ps_digits.py": ["--ps", "2", "-n", "2"],
     "tf_mirrored.py": ["-n", "1"],
+    "tf_ps_digits.py": ["--ps", "1", "-n", "2", "--chief"],
     "torch_spawn.py": [],  # it starts its ranks itself
 }
 """Options of `allaboard run` where they are not ``-n 4``."""
 SHORT = ["--epochs", "3"]
 """Arguments of the scripts: starts are what is measured, not accuracy."""
-ARGUMENTS: dict[str, list[str]] = {}
-"""... where they are others."""
+ARGUMENTS: dict[str, list[str]] = {
+    "tf1_ps_digits.py": ["--steps", "300"],
+    "torch_checkpoint.py": ["--steps", "100", "--checkpoint", "{folder}/checkpoint.pt"],
+    "tf_checkpoint.py": ["--steps", "100", "--folder", "{folder}/checkpoints"],
+}
+"""... where they are others; ``{folder}`` is one that each start has to itself."""
 LIMIT = 600.0
 """Seconds after which a start counts as failed."""
 
 
 def start(script: Path, environment: dict[str, str]) -> dict[str, Any]:
     """One run of one script to its end."""
-    words = [script.absolute(), *ARGUMENTS.get(script.name, SHORT)]
     with tempfile.TemporaryDirectory(prefix="allaboard-bench-") as name:
         folder = Path(name)
+        given = ARGUMENTS.get(script.name, SHORT)
+        words = [script.absolute(), *(word.format(folder=folder) for word in given)]
         run = ["run", *RUN.get(script.name, ["-n", "4"]), "--run-dir", folder / "run"]
         begin = time.monotonic()
         with (folder / "output").open("wb") as output:

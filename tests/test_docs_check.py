@@ -41,3 +41,19 @@ def test_its_yaml_is_yaml() -> None:
 
     blocks = [text for kind, _, text in BLOCK.findall(PAGE.read_text()) if kind == "yaml"]
     assert len(blocks) == 2 and all(yaml.safe_load(b) for b in blocks)
+
+
+def test_the_repository_is_a_pre_commit_hook() -> None:
+    import yaml
+
+    (hook,) = yaml.safe_load((PAGE.parents[1] / ".pre-commit-hooks.yaml").read_text())
+    assert hook["id"] == "allaboard-check" and hook["entry"] == "allaboard check"
+    taken = (
+        "tf_config.json",
+        "node0/tf_config.json",
+        "hostfile",
+        "run.sbatch",
+        "x/manifests/a.yml",
+    )
+    assert all(re.search(hook["files"], name) for name in taken)
+    assert not any(re.search(hook["files"], name) for name in ("train.py", "values.yaml", "a.json"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from allaboard.facts import (
     Claim,
@@ -15,7 +15,9 @@ from allaboard.facts import (
     Stage,
     Testimony,
 )
-from allaboard.testbed import Bed
+
+if TYPE_CHECKING:  # every command loads this file, and few of them make a test bed
+    from allaboard.testbed import Bed
 
 Facts = TypeVar("Facts")
 
@@ -36,6 +38,7 @@ class Rule(Generic[Facts]):
         since: the first version that has it.
         drill: the name of the drill that stages it for real, one or more.
         unstaged: why no drill can stage it, where none can.
+        passes: it tells of a state that may pass; when it has, that is told too.
     """
 
     stage: Stage
@@ -46,6 +49,7 @@ class Rule(Generic[Facts]):
     since: str
     drill: tuple[str, ...] = ()
     unstaged: str = ""
+    passes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +70,13 @@ class Drill:
         options: further options of ``allaboard run``.
         command: the command before the script, where it is not plain Python; {python} stands for it.
         exit_codes: those that ``allaboard run`` may end with.
-        restarts: how often the workers must have been started again.
+        restarts: how often all workers must have been started again.
+        returns: how often a task alone must have been.
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
-        needs: what the machine must have: "cgroup-memory".
+        needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
+        long: why the tests stage it in their long run only; "" where they always do.
+        over: the fault passes, and the finding must be told to be over.
     """
 
     script: str
@@ -87,9 +94,12 @@ class Drill:
     command: tuple[str, ...] = ()
     exit_codes: tuple[int, ...] = (1,)
     restarts: int = 0
+    returns: int = 0
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    long: str = ""
+    over: bool = False
 
 
 MEETING_PORT = 29500
@@ -108,6 +118,7 @@ class HostDrill:
         blames: the hosts that the finding must name.
         on: the hosts whose report must have the finding; all that live where it is left out.
         arrange: done to the bed before the start: firewall, names, cables, programs in the way.
+        roles: the task of each host in a job with parameter servers, those that train first.
         environment: what the workers of a host (its number) get instead of the usual environment.
         arguments: further arguments of the script.
         faults: host to the ``--fault`` that its script gets.
@@ -130,6 +141,7 @@ class HostDrill:
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
     arrange: Callable[[Bed], object] | None = None
+    roles: tuple[str, ...] = ()
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict)

@@ -9,7 +9,8 @@ import msgspec
 from allaboard.evidence.failures import failures
 from allaboard.evidence.servers import left_over, trainers
 from allaboard.evidence.standing import standing, stood_since
-from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Severity, Stage
+from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
+from allaboard.recover.tasks import comes_back_alone
 from allaboard.rollcall.roll import Roll
 
 SETTLE = 5.0
@@ -23,9 +24,12 @@ BEFORE = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
     finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
-    launcher decides what becomes of the others; ``only_reports``: a roll call that fails is told, and
-    the framework's own timeout decides; ``stop_on_error``: a rehearsal, which ends once it is known what
-    is wrong. ``restarts``: what failed may be started again, so that a
+    launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
+    is done; ``only_reports``: a roll call that fails is told, and the framework's own timeout decides;
+    ``patience``: seconds that they who stand at the door wait for somebody who may still come;
+    ``init_within``: seconds that the framework's own init may take after that; ``stop_on_error``: a
+    rehearsal, which ends once it is known what is wrong. ``restarts``: what failed may be started again, so
+    that a
     failure that is certain ends the round at once, and a worker that is stopped for ``stopped_after`` s
     while others wait does too."""
 
@@ -33,8 +37,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     stop_on_hang: bool = False
     hang_after: float = 600.0
     ends_survivors: bool = True
+    ends_servers: bool = True
     only_reports: bool = False
     stop_on_error: bool = False
+    patience: float = 0.0
+    init_within: float | None = None
     restarts: bool = False
     stopped_after: float = 30.0
 
@@ -57,7 +64,8 @@ def verdict(
         return None
     claims = list(claims)
     return (
-        _roll_call(rolls, claims, policy)
+        _roll_call(view, rolls, claims, policy)
+        or _inside(view, policy)
         or _known(view, claims, policy)
         or _failure(view, policy)
         or _done(view, policy)
@@ -67,15 +75,32 @@ def verdict(
 
 
 def _roll_call(
-    rolls: Iterable[Roll], claims: list[tuple[Stage, Claim]], policy: Policy
+    view: JobView, rolls: Iterable[Roll], claims: list[tuple[Stage, Claim]], policy: Policy
 ) -> Verdict | None:
     """Somebody stands at the door, and it is proven that the others cannot come."""
-    if policy.only_reports or not any(roll.held for roll in rolls):
+    arrived = [roll.last_arrival for roll in rolls if roll.held]
+    if policy.only_reports or not arrived:
         return None
-    wrong = [c for stage, c in claims if stage in BEFORE and proven(c)]
+    patient = view.now - max(view.launched_at, *arrived) < policy.patience
+    wrong = [
+        c for stage, c in claims if stage in BEFORE and proven(c) and not (c.awaits and patient)
+    ]
     if not wrong:
         return None
     return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")
+
+
+def _inside(view: JobView, policy: Policy) -> Verdict | None:
+    """The framework's own init does not come back, and its caller gave it a bound."""
+    if policy.init_within is None:
+        return None
+    for member in view.alive:
+        within = view.now - member.phase_since < policy.init_within
+        if member.phase is Phase.JOINING and not within:
+            call = member.declared.call if member.declared is not None else "init"
+            said = f"{call} did not come back within {policy.init_within:.0f} s of the roll call"
+            return Verdict(Outcome.ROLL_CALL_FAILED, said)
+    return None
 
 
 def _known(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
@@ -99,14 +124,20 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
     if not policy.ends_survivors or (view.rolled_at is None and not policy.restarts):
         return None
     found = failures(view)
-    ended = [m for m in found.began + found.fell if m.exit is not None]
+    here = [m for m in found.began + found.fell if not _returns(view, m, policy)]
+    ended = [m for m in here if m.exit is not None]
     if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
         first = min(ended, key=_ended_at)
-    elif policy.restarts and found.began and _told(view, found.began[0]):
-        first = found.began[0]
+    elif policy.restarts and here and here[0] in found.began and _told(view, here[0]):
+        first = here[0]
     else:
         return None
     return Verdict(Outcome.FAILED, f"{first.who.job} {first.who.index} failed; ending the others")
+
+
+def _returns(view: JobView, member: Member, policy: Policy) -> bool:
+    """Whether it is started again alone, so that its end is not the job's."""
+    return policy.restarts and comes_back_alone(view, member)
 
 
 def _told(view: JobView, member: Member) -> bool:
@@ -123,7 +154,8 @@ def _stopped(view: JobView, policy: Policy) -> Verdict | None:
         return None
     for member in view.alive:
         since = view.now - member.os_state_since
-        if member.os_state == "T" and since >= policy.stopped_after:
+        alone = _returns(view, member, policy)
+        if member.os_state == "T" and since >= policy.stopped_after and not alone:
             who = f"{member.who.job} {member.who.index}"
             return Verdict(
                 Outcome.HANG,
@@ -137,7 +169,7 @@ def _done(view: JobView, policy: Policy) -> Verdict | None:
     """Parameter servers, and TF2's workers, serve for ever: the end is ours to see. An evaluator
     gets its time for the last checkpoint."""
     rest = left_over(view)
-    if not rest or not policy.ends_survivors:
+    if not rest or not policy.ends_servers:
         return None
     done = trainers(view)
     quiet = view.now - max(_ended_at(m) for m in done)

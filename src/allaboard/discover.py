@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from functools import cache
 from types import ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
+_GROUP = b"[allaboard."
+"""How the section of a package's entry points begins that has plug-ins for one of our rooms."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,35 @@ def plugins(
     for info in pkgutil.iter_modules(room.__path__):
         if not info.ispkg and (not prefixes or info.name.startswith(prefixes)):
             yield _load(f"{room.__name__}.{info.name}", info.name, attribute, kind)
+    if not _others():
+        return
+    from importlib.metadata import entry_points
+
     for entry in entry_points(group=room.__name__):
         if prefixes and not entry.name.startswith(prefixes):
             continue
         yield _load(entry.module, entry.name, attribute, kind)
+
+
+@cache
+def _others() -> bool:
+    """Whether any installed package brings plug-ins: looked for by hand, since importlib.metadata takes
+    longer to import than all of `allaboard check`."""
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")  # noqa: PTH208 - hundreds of packages at every start
+        except OSError:
+            continue
+        for name in names:
+            if not name.endswith((".dist-info", ".egg-info")):
+                continue
+            try:
+                with open(f"{folder or '.'}/{name}/entry_points.txt", "rb") as file:  # noqa: PTH123
+                    if _GROUP in file.read():
+                        return True
+            except OSError:
+                continue
+    return False
 
 
 def by_name(room: ModuleType, attribute: str, kind: type[T]) -> dict[str, T]:

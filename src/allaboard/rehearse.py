@@ -20,6 +20,7 @@ from allaboard.contracts import Drill
 from allaboard.discover import by_name
 from allaboard.facts import Finding, Stage
 from allaboard.launch.local import python
+from allaboard.testbed import cpu_limit
 
 JOBS = Path(drills.__file__).parent / "jobs"
 AT_STEP = 60
@@ -65,6 +66,8 @@ def lacks(drill: Drill) -> str:
     """Why this machine cannot stage it; "" where it can."""
     if "cgroup-memory" in drill.needs and _memory_group() is None:
         return "needs root and a memory control group to make a child of"
+    if "cgroup-cpu" in drill.needs and not cpu_limit.possible():
+        return "needs root and a control group with a limit of CPU"
     return ""
 
 
@@ -120,6 +123,8 @@ class _Stage:
                 process.wait()
             if group is not None:
                 _remove(group)
+            if "cgroup-cpu" in self.drill.needs:
+                cpu_limit.sweep()
         return self._judge(code, output.read_text(errors="replace"))
 
     def _command(self) -> list[str]:
@@ -157,9 +162,14 @@ class _Stage:
 
     def _found(self, process: subprocess.Popen[bytes]) -> None:
         while time.monotonic() < self.deadline and process.poll() is None:
-            if any(f.rule == self.drill.expects for f in self._findings()):
+            if any(self._is_it(f) for f in self._findings()):
                 return
             time.sleep(0.1)
+
+    def _is_it(self, finding: Finding) -> bool:
+        return finding.rule == self.drill.expects and (
+            finding.over is not None or not self.drill.over
+        )
 
     def _entries(self) -> list[dict[str, object]]:
         if not self.journal.exists():
@@ -167,9 +177,13 @@ class _Stage:
         whole = self.journal.read_bytes().rpartition(b"\n")[0].splitlines()
         return [msgspec.json.decode(line) for line in whole]
 
-    def _restarts(self) -> int:
-        rounds = [e["round"] for e in self._entries() if e.get("kind") == "round"]
-        return sum(1 for r in rounds if isinstance(r, dict) and r["again"])
+    def _again(self) -> tuple[int, int]:
+        """How often all workers, and how often a task alone, were started again."""
+        try:
+            report = msgspec.json.decode((self.folder / "run" / "report.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return 0, 0
+        return report["restarts"], len(report["returns"])
 
     def _findings(self) -> list[Finding]:
         entries = [e["finding"] for e in self._entries() if e.get("kind") == "finding"]
@@ -189,12 +203,12 @@ class _Stage:
         return Rehearsal(
             drill=self.name,
             rule=drill.expects,
-            found=bool(named),
+            found=any(self._is_it(f) for f in findings),
             right_rank=bool(named) and (blamed == wanted or drill.guilty < 0),
             seconds=seconds,
             exit_code=code,
             right_exit=not drill.ends
-            or (code in drill.exit_codes and self._restarts() == drill.restarts),
+            or (code in drill.exit_codes and self._again() == (drill.restarts, drill.returns)),
             others=tuple(
                 f
                 for f in findings

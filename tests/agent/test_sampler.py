@@ -96,7 +96,7 @@ def test_a_program_that_closed_all_its_files_is_looked_at_from_outside(program: 
     )
     assert proc.catches(box.pid, box.signum)
     assert not proc.points_to(box.pid, box.stack_fd, box.stacks)
-    assert asyncio.run(sampler._ask(box)) == ()
+    assert asyncio.run(sampler._ask(box)) == []
     seen = look(box)
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 8)
     assert alive(box)
@@ -164,7 +164,7 @@ def test_a_dead_process_has_no_stack(program: Program) -> None:
 def test_another_process_with_the_pid_is_not_asked(program: Program) -> None:
     box = ready(program, WAITING)
     box.started -= 1
-    assert asyncio.run(sampler._ask(box)) == ()
+    assert asyncio.run(sampler._ask(box)) == []
 
 
 def test_a_folder_that_is_gone_is_no_answer(tmp_path: Path) -> None:

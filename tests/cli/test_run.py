@@ -145,6 +145,55 @@ def test_fifty_megabytes_without_a_newline(run: Callable[..., Done]) -> None:
     assert (done.folder / "run/logs/worker-0.log").stat().st_size == 50_000_000
 
 
+def test_a_long_line_stays_whole_beside_the_other_stream(run: Callable[..., Done]) -> None:
+    script = (
+        "import os\n"
+        "for i in range(50):\n"
+        "    os.write(1, b'x' * 6000)\n"
+        "    os.write(2, b'beside\\n')\n"
+        "os.write(1, b'\\n')\n"
+    )
+    done = run(script, n=1)
+    lines = (done.folder / "run/logs/worker-0.log").read_text().splitlines()
+    assert lines.count("x" * 300_000) == 1 and lines.count("beside") == 50
+
+
+def test_a_member_under_a_launcher_has_its_own_rank_in_front(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('hello')\n")
+    member = {"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    done = subprocess.run(
+        [*RUN, "--run-dir", str(tmp_path / "run"), str(script)],
+        env={**os.environ, **member},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "[3] hello\n", done.stderr
+
+
+def test_what_a_version_does_not_offer_is_told_and_is_no_alarm(
+    tmp_path: Path, run: Callable[..., Done]
+) -> None:
+    for name, text in (
+        ("torch/__init__.py", "__version__ = '1.0'\n"),
+        ("torch/optim/__init__.py", ""),
+        ("torch/optim/optimizer.py", ""),
+        ("torch/distributed/__init__.py", ""),
+        ("torch/distributed/distributed_c10d.py", ""),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = run("import torch.optim.optimizer, torch.distributed.distributed_c10d\n")
+    assert done.code == 0 and done.report["findings"] == []
+    optim = "this version has no register_optimizer_step_post_hook"
+    assert f"not seen: what torch.optim does, in worker 0, worker 1: {optim}" in done.err
+    assert "not seen: what torch.distributed.distributed_c10d does" in done.err
+    unseen = done.report["unseen"]
+    assert isinstance(unseen, list) and len(unseen) == 2
+
+
 def test_bytes_that_are_no_text_and_control_characters(run: Callable[..., Done]) -> None:
     done = run(r"import sys; sys.stdout.buffer.write(b'\xff\xfe\x00 ok \x1b[2J\x07\n')", n=1)
     assert done.code == 0 and "\x1b[2J" not in done.out and " ok " in done.out

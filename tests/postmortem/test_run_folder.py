@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -117,6 +118,24 @@ def test_a_hostile_line_is_told_and_passed_by(tmp_path: Path, line: str) -> None
     journal = folder / "journal.jsonl"
     journal.write_text(journal.read_text() + line + "\n")
     assert [f.rule for f in told(folder).findings] == ["HANG005"]
+
+
+def test_any_byte_may_be_wrong(tmp_path: Path) -> None:
+    folder = left(tmp_path / "a")
+    files = [folder / "journal.jsonl", folder / "report.json", folder / "logs/worker-1.log"]
+    whole = {f: f.read_bytes() for f in files}
+    chance = Random(1)
+    for _ in range(150):
+        for file, data in whole.items():
+            torn = bytearray(data)
+            for _ in range(chance.randrange(6)):
+                at = chance.randrange(len(torn))
+                torn[at : at + chance.randrange(3)] = chance.choice(
+                    [b"9" * 12, b"\xff", b'"', b"{", b"null", b"-1", b"\n", b"\0", b""]
+                )
+            file.write_bytes(torn[: chance.choice([len(torn), chance.randrange(len(torn))])])
+        found = told(folder)
+        assert as_text(found) and as_json(found)
 
 
 def test_folders_of_some_hosts_only(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -15,7 +16,7 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Declared, Frame, Op, Pace, Raised
+from allaboard.facts import Check, Declared, Frame, Loss, Op, Pace, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class OpenBox:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError or ValueError where the file is not a whole box of this version."""
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if os.fstat(fd).st_size != layout.SIZE:
                 raise ValueError(f"{path}: not {layout.SIZE} bytes")
@@ -67,9 +68,21 @@ class OpenBox:
         self.calls = CallReader(self.map)
         self.passes = PassReader(self.map)
         self._paced = Pace(), 0.0
+        self._checked: tuple[bytes, tuple[Check, ...]] = (
+            bytes(layout.CHECKS * layout.CHECK.size),
+            (),
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the file still has its size: its owner may do with it what he wants, and a look at a
+        map of a file that was cut would end this process (SIGBUS)."""
+        return self.map.size() == layout.SIZE
 
     def read(self) -> BoxReading:
-        """One look."""
+        """One look. Raises ValueError where the file was cut meanwhile."""
+        if not self.whole:
+            raise ValueError("the black box was cut")
         self._writer()
         if self._changed("identity"):
             self.identity = _decode(self._texts["identity"][1], _Identity) or self.identity
@@ -81,6 +94,7 @@ class OpenBox:
         phase, since, round_ = self._state()
         step, step_at = self._step()
         op, ops = self._operation()
+        inside = self._inside(time.monotonic())
         return BoxReading(
             phase=phase,
             phase_since=since,
@@ -91,21 +105,26 @@ class OpenBox:
             intervals=self._intervals(step),
             op=op,
             ops=ops,
+            inside=inside,
             groups=self.calls.states(),
             declared=self._declared,
             raised=self._raised,
             notes=self.identity.notes,
             pace=self._pace(step, step_at),
             loops=self.passes.loops(),
+            loss=self._loss(),
+            checks=self._checks(),
         )
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
-        layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
+        if self.whole:
+            layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
 
     def say(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
-        layout.write_text(self.map, "verdict", text)
+        if self.whole:
+            layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
         """Its birth, main thread, signal and file for stacks: another program that the process
@@ -163,6 +182,20 @@ class OpenBox:
         self._paced = found, at
         return found
 
+    def _loss(self) -> Loss | None:
+        begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
+        return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _checks(self) -> tuple[Check, ...]:
+        """Those of the ring that are whole, oldest first."""
+        begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
+        raw = self.map[begin:end]
+        if raw != self._checked[0]:
+            looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
+            found = sorted((c for c in looks if c.digest), key=lambda c: c.step)
+            self._checked = raw, tuple(found)
+        return self._checked[1]
+
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""
         inside: Op | None = None
@@ -184,6 +217,17 @@ class OpenBox:
                     thread=thread,
                 )
         return inside, entered
+
+    def _inside(self, now: float) -> float:
+        """Seconds inside operations so far, of the thread that has been in them the longest."""
+        longest = 0.0
+        for slot in range(layout.SLOTS):
+            at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
+            begin, since, active = layout.OP.unpack_from(self.map, at)[:3]
+            if begin:
+                (spent,) = layout.TIME.unpack_from(self.map, at + layout.SPENT_AT)
+                longest = max(longest, spent + (max(0.0, now - since) if active else 0.0))
+        return longest
 
     def _exception(self) -> Raised | None:
         told = _decode(self._texts["raised"][1], _Raised)
@@ -208,5 +252,5 @@ class OpenBox:
 def _decode(text: str, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import Finding, Outcome, RoundEnd, RoundReport
+from allaboard.facts import Finding, Outcome, RoundEnd, RoundReport, TaskReturn
 from allaboard.recover.policy import Again, Restarts, Stop
 from allaboard.recover.rounds import after_round, repeated
 
@@ -17,13 +17,15 @@ class Course:
         self._rounds: list[RoundEnd] = []
         self.reports: list[RoundReport] = []
         self.findings: tuple[Finding, ...] = ()
+        self.returns: tuple[TaskReturn, ...] = ()
         self.signal = 0
         self.outcome = Outcome.COMPLETED
         self.reason = ""
 
     @property
     def restarts(self) -> int:
-        return len(self._rounds) - 1
+        """How often all, or a task alone, were started again."""
+        return len(self._rounds) + len(self.returns)
 
     def ended(
         self, ended: RoundEnd, findings: tuple[Finding, ...], signal: int = 0
@@ -32,7 +34,7 @@ class Course:
         self._rounds.append(ended)
         self.findings += findings
         self.outcome, self.reason, self.signal = ended.outcome, ended.reason, signal
-        answer = after_round(self._rounds, self._policy)
+        answer = after_round(self._rounds, self._policy, len(self.returns))
         self.reports.append(
             RoundReport(
                 **msgspec.structs.asdict(ended),

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.options import Options
+from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
+from allaboard.agent.workers import Workers
 from allaboard.coordinator.events import (
     Announce,
     Command,
@@ -21,11 +23,13 @@ from allaboard.coordinator.events import (
     Locks,
     Look,
     Note,
+    Put,
+    Replace,
     Trace,
     TryLinks,
 )
 from allaboard.coordinator.state import Job
-from allaboard.facts import Finding, Outcome
+from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
 
@@ -46,6 +50,8 @@ class Deeds:
         job: Job,
         watch: Watch,
         ending: Ending,
+        workers: Workers,
+        streams: Streams,
         voice: Voice,
         wake: Callable[[], None],
     ) -> None:
@@ -54,10 +60,15 @@ class Deeds:
         self._job = job
         self._watch = watch
         self._ending = ending
+        self._workers = workers
+        self._streams = streams
         self._voice = voice
         self._wake = wake
+        joined = options.joined
+        self._aside = options.attached and joined is not None and joined.rank > 0
         self._let_through: dict[int, int] = {}
         self._verdict = 0
+        self._coming: dict[int, asyncio.TimerHandle] = {}
         self._looking: asyncio.Task[None] | None = None
         self.events: list[Event] = []
 
@@ -76,7 +87,7 @@ class Deeds:
                     box.beat(now, command.round)
             case Note():
                 self._launch.release_ports()
-                self._voice.say(command.text)
+                self._voice.say(command.text, aloud=not self._aside)
             case Announce():
                 self.announce(now, command.finding)
             case Look():
@@ -85,16 +96,45 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                if self._options.strict or self._options.secret or not self._job.quiet:
+                # Without a secret another host's word ends only what serves for a training that is done.
+                done = command.outcome is Outcome.COMPLETED
+                known = self._options.secret or self._options.tls
+                if self._options.strict or known or not self._job.quiet or done:
                     self._end(now, command)
+            case Put():
+                self._voice.say(f"{command.text}; it is ended, to be replaced")
+                self._workers.put(command.pid)
+            case Replace():
+                self._replace(command)
             case TryLinks():
                 pass  # the party's
 
     def announce(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""
+        if self._options.attached and self._verdict:
+            return  # what it raises has been told; who catches it goes on without us
         if self._job.quiet:
             self._job.ledger.told(finding)
         self._voice.announce(finding, self._job.view(now))
+
+    def _replace(self, command: Replace) -> None:
+        worker = command.worker
+        wait = f" in {command.delay:g} s" if command.delay else ""
+        self._voice.say(f"{self._launch.name(worker)} starts again{wait}: {command.reason}")
+        self._workers.expect(worker)
+        loop = asyncio.get_running_loop()
+        self._coming[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
+
+    def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
+        del self._coming[worker]
+        self._streams.again(loop, self._launch.respawn(worker))
+
+    def drop(self) -> None:
+        """The job ends: who was to come again does not."""
+        for worker, timer in self._coming.items():
+            timer.cancel()
+            self._workers.give_up(worker)
+        self._coming.clear()
 
     def cancel(self) -> None:
         """Looks no more."""
@@ -108,16 +148,26 @@ class Deeds:
         )
         self.events.append(Locks(waits=lock_waits()))
 
+    def _at_gate(self) -> bool:
+        boxes = self._watch.boxes.values()
+        return any(box.read().phase == Phase.ARRIVED for box in boxes)
+
     def _compare(self, command: Compare) -> None:
         for pid in command.pids:
             box = self._watch.boxes.get(pid)
-            traced = box.calls.trace(command.group, command.round) if box is not None else None
+            traced = (
+                box.calls.trace(command.group, command.round)
+                if box is not None and box.whole
+                else None
+            )
             if traced is not None:
                 self.events.append(Trace(pid=pid, traced=traced))
         self._wake()
 
     def _end(self, now: float, command: End) -> None:
-        self._voice.say(command.reason)
+        # At the gate it becomes an exception, which says it.
+        raised = self._options.attached and self._at_gate()
+        self._voice.say(command.reason, aloud=not raised)
         self._job.ending = self._job.ending or command
         self._verdict = 1
         for box in self._watch.boxes.values():

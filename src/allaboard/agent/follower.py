@@ -11,8 +11,10 @@ from allaboard.coordinator.events import (
     Called,
     Command,
     Event,
+    Exchanged,
     Exited,
     Looked,
+    Measured,
     Seen,
     Trace,
 )
@@ -160,7 +162,7 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Answered() | Trace():
+            case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured():
                 return True
         return False
 

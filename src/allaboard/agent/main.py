@@ -45,7 +45,9 @@ class Agent:
             at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
         )
         while True:
-            round_ = Round(self.launch, self.options, self.voice, self.reading)
+            round_ = Round(
+                self.launch, self.options, self.voice, self.reading, self.course.restarts
+            )
             await round_.run()
             await round_.close()
             if not await self._again(round_):
@@ -55,6 +57,7 @@ class Agent:
         """Starts the next round where there is to be one."""
         course, say = self.course, self.voice.say
         ended = round_.result()
+        course.returns += tuple(round_.job.returns.made)
         answer = course.ended(ended, round_.job.ledger.findings, round_.interrupted)
         self.voice.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
         if isinstance(answer, Stop):
@@ -81,7 +84,7 @@ class Agent:
             journal.event(self.clock.utc(now), self.reading.trouble)
         report = self._report(now, round_)
         journal.report(report, self.options.report)
-        for line in summary_lines(report):
+        for line in summary_lines(report) if not self.options.attached else ():
             terminal.say(f"allaboard: {line}")
         if journal.trouble:
             terminal.say(f"allaboard: not all of the run folder: {journal.trouble}")
@@ -110,6 +113,7 @@ class Agent:
             findings=findings,
             notes=tuple(self.voice.notes),
             rounds=tuple(course.reports),
+            returns=course.returns,
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from allaboard.agent.notes import Subject
 from allaboard.facts import Finding, Outcome
 from allaboard.hosts.described import Described
+from allaboard.meeting.tls import Tls
 from allaboard.recover.policy import Restarts
 from allaboard.report.assemble import exit_code
 
@@ -20,11 +21,14 @@ class Options:
 
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
+    ``tls`` the certificates of this host, where the meeting is to speak TLS;
     ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
     may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
     another place than the job's own.
     ``passes_through``: one process was started as it is, and how it ends is how allaboard ends.
-    ``stop_on_error``: it is a rehearsal; ``code``: the exit code for an outcome, the findings, and the
+    ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that
+    goes on without us, so that only what is wrong is said, and the course of things by rank 0;
+    ``code``: the exit code for an outcome, the findings, and the
     signal that interrupted (0: none).
     """
 
@@ -35,12 +39,16 @@ class Options:
     stop_on_hang: bool = False
     hang_after: float = 600.0
     stop_on_error: bool = False
+    patience: float = 0.0
+    init_within: float | None = None
+    attached: bool = False
     report: Path | None = None
     wrapped: bool = False
     verbose: bool = False
     joined: Described | None = None
     strict: bool = True
     secret: bytes = b""
+    tls: Tls | None = None
     coordinator: str = ""
     code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
         exit_code(outcome, signal)

@@ -17,6 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 PIECE = 8192
+"""Bytes of a line that has no end yet before the terminal shows them."""
+HELD = 1 << 20
+"""Bytes of such a line before they go into the file: until then the worker's other stream cannot come
+between."""
 BACKLOG = 20_000
 """Lines that wait for the terminal before further ones are only counted."""
 COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
@@ -113,6 +117,7 @@ class WorkerLog:
             mark = f"\x1b[{COLOURS[colour % len(COLOURS)]}m{mark}\x1b[0m"
         self._mark = mark.encode()
         self._rest = {1: b"", 2: b""}
+        self._held = {1: b"", 2: b""}
         self.last_line = ""
         self._file: int | None = None
         self.trouble: Callable[[str], None] = lambda _: None
@@ -124,15 +129,23 @@ class WorkerLog:
 
     def feed(self, fd: int, data: bytes) -> None:
         """Takes what the worker wrote to ``fd``; b"" ends the stream."""
+        self._hold(fd, data)
         whole, newline, rest = (self._rest[fd] + data).rpartition(b"\n")
-        self._keep(whole + newline)
         for line in whole.split(b"\n") if newline else ():
             self._show(fd, line)
         while len(rest) >= PIECE or (rest and not data):
-            self._keep(rest[:PIECE])
             self._show(fd, rest[:PIECE])
             rest = rest[PIECE:]
         self._rest[fd] = rest
+
+    def _hold(self, fd: int, data: bytes) -> None:
+        """Into the file by the line, or by the state of a progress bar."""
+        held = self._held[fd] + data
+        cut = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
+        if not data or len(held) - cut >= HELD:
+            cut = len(held)
+        self._keep(held[:cut])
+        self._held[fd] = held[cut:]
 
     def mark(self, text: str) -> None:
         """A line of allaboard's own in the file, between what two rounds wrote."""

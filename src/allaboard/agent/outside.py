@@ -1,25 +1,23 @@
-"""Processes that hang now and were not started by us, seen from outside alone."""
+"""Processes that hang now and were not started by us, seen from outside alone, on this host."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 
 import msgspec
 
 from allaboard import __version__
 from allaboard.agent import sampler
-from allaboard.catalogue import catalogue
 from allaboard.clock import SystemClock
 from allaboard.coordinator.events import Looked, Seen
 from allaboard.coordinator.record import Record
-from allaboard.diagnose import diagnose, stamp
-from allaboard.evidence.spot import spot
-from allaboard.facts import Diagnosis, Frame, JobView, Member, Phase
-from allaboard.hosts import proc
+from allaboard.facts import Frame, HostLook, Phase, Present
+from allaboard.hosts import proc, ranks
 from allaboard.hosts.locks import lock_waits
-from allaboard.stacks.places import crowds, groups_of
-from allaboard.stacks.tree import merge
+from allaboard.hosts.sockets import sockets
+from allaboard.postmortem import redact
 
 LOOKS = 5
 BETWEEN = 0.4
@@ -27,7 +25,20 @@ BETWEEN = 0.4
 
 
 class NoSuchProcess(Exception):
-    """A pid that is not there; the message says which."""
+    """A pid or a name that is not there; the message says which."""
+
+
+def chosen(targets: Sequence[str]) -> list[int]:
+    """The processes that are meant: pids, with a launcher replaced by its ranks, and words of the
+    command lines of ranks. Without targets every rank of this host. Raises NoSuchProcess."""
+    words = [t for t in targets if not t.isdigit()]
+    pids = expand([int(t) for t in targets if t.isdigit()])
+    if words or not targets:
+        pids += [p for p in ranks.find(words) if p not in pids]
+    if not pids:
+        named = f" with {' or '.join(words)} in its command line" if words else ""
+        raise NoSuchProcess(f"no Python process{named} whose environment says a rank")
+    return pids
 
 
 def expand(pids: list[int]) -> list[int]:
@@ -37,52 +48,24 @@ def expand(pids: list[int]) -> list[int]:
     for pid in pids:
         if proc.stat(pid) is None:
             raise NoSuchProcess(f"no process {pid}; see: ps -fp {pid}")
-        own = _identity(pid)
-        ranks = [p for p in proc.descendants(pid) if _identity(p) not in (None, own)]
-        found += [p for p in (ranks if ranks and own is None else [pid]) if p not in found]
+        own = ranks.identity(pid)
+        below = [p for p in proc.descendants(pid) if ranks.identity(p) not in (None, own)]
+        found += [p for p in (below if below and own is None else [pid]) if p not in found]
     return found
 
 
-def diagnosis(pids: list[int]) -> Diagnosis:
-    """Who waits in which init or collective, who does not. Raises NoSuchProcess."""
-    view, why = asyncio.run(look(expand(pids)))
-    found = [stamp(entry, claim) for entry, claim in diagnose(view, catalogue().entries)]
-    groups = groups_of(view.members)
-    return Diagnosis(
-        allaboard=__version__,
-        read=tuple(f"pid {m.who.pid}" for m in view.members),
-        told=tuple(_member(m, why) for m in view.members),
-        crowds=crowds(groups),
-        tree=merge(groups),
-        findings=tuple(found),
-        notes=tuple(f"pid {pid}: no stack: {trouble}" for pid, trouble in why.items()),
-        conclusion="" if found else "no finding: " + _why_none(why),
-    )
+def here(pids: list[int]) -> HostLook:
+    """Looks at all of them several times, without pausing them."""
+    return asyncio.run(look(pids))
 
 
-def _member(member: Member, why: dict[int, str]) -> str:
-    place = member.stack.user if member.stack is not None else None
-    at = f" at {place}" if place is not None else ""
-    doing = "stopped" if member.stopped else str(spot(member.stack))
-    if member.stack is None:
-        doing = f"no stack ({why.get(member.who.pid, 'unknown')})"
-    return f"{member.who}: {doing}{at}, {member.cpu * 100:.0f} % of a core"
-
-
-def _why_none(why: dict[int, str]) -> str:
-    if why:
-        return "unknown, because not every process could be looked at"
-    return (
-        "nobody stands still while another waits for it; look again, or with more of the job's pids"
-    )
-
-
-async def look(pids: list[int]) -> tuple[JobView, dict[int, str]]:
-    """Looks at all of them several times; the view, and why a process has no stack."""
+async def look(pids: list[int]) -> HostLook:
+    """As `here`, inside of a loop."""
     clock = SystemClock()
     start = clock.monotonic()
     host = os.uname().nodename
-    records = {p: Record(p, i, host, start, _rank(p)) for i, p in enumerate(pids)}
+    told = {p: ranks.environment(p) for p in pids}
+    records = {p: Record(p, i, host, start, ranks.rank(told[p])) for i, p in enumerate(pids)}
     why: dict[int, str] = {}
     for _ in range(LOOKS):
         now = clock.monotonic()
@@ -91,18 +74,28 @@ async def look(pids: list[int]) -> tuple[JobView, dict[int, str]]:
             _take(records[pid], now, pid, sampler.with_source(frames))
             why[pid] = trouble
         await asyncio.sleep(BETWEEN)
-    members = tuple(
-        msgspec.structs.replace(r.member(False), phase=Phase.TRAINING) for r in records.values()
-    )
-    view = JobView(
+    return HostLook(
+        host=host,
         now=clock.monotonic(),
-        launched=0,
-        members=members,
-        progress_at=start,
-        stall_after=BETWEEN,
+        allaboard=__version__,
+        present=tuple(
+            Present(
+                member=msgspec.structs.replace(records[p].member(False), phase=Phase.TRAINING),
+                command=_command(p),
+                variables=told[p],
+                sockets=sockets(p),
+                why=why[p],
+            )
+            for p in pids
+        ),
         lock_waits=lock_waits(),
     )
-    return view, {p: w for p, w in why.items() if w}
+
+
+def _command(pid: int) -> tuple[str, ...]:
+    """Its arguments; what its environment calls a secret does not leave this host."""
+    line = proc.command_line(pid)[:64]
+    return tuple(redact.command(line, redact.secrets_of(ranks.whole_environment(pid))))
 
 
 def _take(record: Record, now: float, pid: int, frames: tuple[Frame, ...]) -> None:
@@ -120,20 +113,3 @@ def _take(record: Record, now: float, pid: int, frames: tuple[Frame, ...]) -> No
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
     )
     record.look(looked)
-
-
-def _identity(pid: int) -> str | None:
-    """What the process's environment says of who it is in a job."""
-    names = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
-    return next((v for n in names if (v := proc.variable(pid, n)) is not None), None)
-
-
-def _rank(pid: int) -> int:
-    text = _identity(pid) or ""
-    if text.isdigit():
-        return int(text)
-    try:
-        task = msgspec.json.decode(text)["task"]
-        return int(task["index"])
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-        return -1

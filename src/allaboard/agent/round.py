@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
+from pathlib import Path
 
 from allaboard.agent.council import Council
 from allaboard.agent.deeds import Deeds
@@ -13,6 +14,7 @@ from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
 from allaboard.agent.settings import settings
 from allaboard.agent.streams import Streams
+from allaboard.agent.traffic import Traffic
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -50,7 +52,14 @@ DRAIN = 5.0
 class Round:
     """The loop around the state of the job. It decides nothing."""
 
-    def __init__(self, launch: Launch, options: Options, voice: Voice, reading: Notes) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        voice: Voice,
+        reading: Notes,
+        restarted: int = 0,
+    ) -> None:
         plan = launch.plan
         self.launch = launch
         self.options = options
@@ -59,8 +68,13 @@ class Round:
         self.journal = voice.journal
         self.reading = reading
         self.wake = asyncio.Event()
-        self.watch = Watch(launch.boxes)
-        self.streams = Streams(launch.workers, plan.run_dir / "logs", voice.terminal, plan.tasks)
+        self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
+        self.traffic = Traffic(self.clock.monotonic)
+        # Under a launcher of one process a rank, what is printed is that rank's.
+        joined = options.joined if not options.wrapped else None
+        rank = max(joined.rank, 0) if joined is not None else 0
+        logs = plan.run_dir / "logs"
+        self.streams = Streams(launch.workers, logs, voice.terminal, plan.tasks, rank)
         self.workers = Workers(
             launch.reaper,
             self.streams,
@@ -70,15 +84,26 @@ class Round:
             lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
         )
         self.ending = Ending(self.workers, options.grace, voice.say)
-        state = settings(launch, options)
+        state = settings(launch, options, restarted)
         self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
-        self.deeds = Deeds(launch, options, self.job, self.watch, self.ending, voice, self.wake.set)
+        self.deeds = Deeds(
+            launch,
+            options,
+            self.job,
+            self.watch,
+            self.ending,
+            self.workers,
+            self.streams,
+            voice,
+            self.wake.set,
+        )
         self.council = Council(launch, options, self.job, self.watch, self.wake.set)
         self.events: list[Event] = []
         self.interrupted = 0
         self.next_slow = 0.0
         self.next_pulse = 0.0
         self.broken = False
+        self.told_needed = False
 
     async def run(self) -> None:
         """Returns when every worker has ended."""
@@ -98,7 +123,7 @@ class Round:
                 self.events.append(Overslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over and not self.council.stays(now):
+            if self.workers.over and not (self.council.stays(now) or self._needed(now)):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
@@ -106,11 +131,22 @@ class Round:
             await self.wake.wait()
             alarm.cancel()
 
+    def _needed(self, now: float) -> bool:
+        """Whether this host has to stay for others' sake, though its own workers have ended."""
+        if self.interrupted or self.job.ending is not None:
+            return False
+        rest = self.council.awaited(now)
+        if rest and not self.told_needed:
+            self.told_needed = True
+            self.voice.say(f"done here; ends what serves elsewhere when {rest} ended too")
+        return bool(rest)
+
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
         self.ending.cancel()
         self.job.quiet = False
         self.deeds.cancel()
+        self.traffic.close()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
         self.council.close()
@@ -163,12 +199,19 @@ class Round:
         if slow:
             self.next_slow = now + SLOW
             self.workers.count_ooms()
+        # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        events += self.traffic.look(now, events)
+        if self.job.rolled_at is not None:
+            events += self.watch.measure(now)
         self.deeds.beat(now)
         commands = self.council.decided(now, events)
         for command in commands:
             self.deeds.do(now, command)
+        if self.ending.begun:
+            self.deeds.drop()
         self._keep(now, commands)
         self.voice.note(now, self.reading.take(now))
         if self.voice.terminal.live:

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
+from allaboard.agent.threads import threads
 from allaboard.coordinator.events import Looked
-from allaboard.evidence.parse import parse_faulthandler, parse_pyspy
+from allaboard.evidence.parse import parse_faulthandler, parse_pyspy, parse_threads
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Frame, Stack
 from allaboard.hosts import proc
@@ -29,15 +30,15 @@ SPY = 5.0
 async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
     be had. ``cpu`` and ``io`` count the process and all below it."""
-    frames: tuple[Frame, ...] = ()
+    stacks = await _ask(box) if box is not None else []
     by = "faulthandler"
-    if box is not None:
-        frames = await _ask(box)
-    if not frames:
-        (frames, _), by = await spy(pid), "py-spy"
+    if not stacks:
+        (spied, _), by = await spy(pid), "py-spy"
+        stacks = [spied]
     below = proc.descendants(pid)
     own = proc.stat(pid)
-    frames = with_source(frames)
+    frames = with_source(stacks[0])
+    at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
     return Looked(
         pid=pid,
         at=now,
@@ -46,6 +47,7 @@ async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
         cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
         children=_awaited(pid, frames, below),
+        threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
     )
 
@@ -60,16 +62,17 @@ def _awaited(
     return tuple((child, " ".join(proc.command_line(child))[:COMMAND]) for child in own[:8])
 
 
-async def _ask(box: OpenBox) -> tuple[Frame, ...]:
-    """Asks the process by its private signal. Empty where the handler or the file is not ours any
-    more (an exec, a program that closes all its files), or where no answer comes."""
+async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
+    """Asks the process by its private signal for the stacks of its threads, the main one first. Empty
+    where the handler or the file is not ours any more (an exec, a program that closes all its files), or
+    where no answer comes."""
     seen = proc.stat(box.pid)
     if box.signum == 0 or seen is None or seen.started != box.started or seen.state in "TtZX":
-        return ()
+        return []
     if not proc.catches(box.pid, box.signum):
-        return ()
+        return []
     if not proc.points_to(box.pid, box.stack_fd, box.stacks):
-        return ()
+        return []
     try:
         os.truncate(box.stacks, 0)
         pidfd = os.pidfd_open(box.pid)
@@ -78,11 +81,13 @@ async def _ask(box: OpenBox) -> tuple[Frame, ...]:
         finally:
             os.close(pidfd)
     except OSError:
-        return ()
+        return []
     try:
-        return parse_faulthandler(await _answer(box.stacks), box.main_thread)
+        text = await _answer(box.stacks)
     except OSError:  # the job ended meanwhile, and its folder is gone
-        return ()
+        return []
+    main = parse_faulthandler(text, box.main_thread)
+    return [main, *(f for f in parse_threads(text).values() if f != main)] if main else []
 
 
 async def _answer(file: Path) -> str:

@@ -10,12 +10,14 @@ from allaboard.decide import Policy
 from allaboard.launch.local import Launch
 
 
-def settings(launch: Launch, options: Options) -> Settings:
-    """What the state machine is told at the start."""
+def settings(launch: Launch, options: Options, restarted: int) -> Settings:
+    """What the state machine is told at the start; ``restarted``: how often something was before."""
     return Settings(
         launched=launch.plan.size,
         host=os.uname().nodename,
         tasks=launch.plan.tasks,
+        restarts=options.restarts,
+        restarted=restarted,
         wrapped=options.wrapped,
         joined=options.joined is not None,
         rank=options.joined.rank if options.joined is not None else -1,
@@ -26,9 +28,12 @@ def settings(launch: Launch, options: Options) -> Settings:
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,
             stop_on_error=options.stop_on_error,
+            patience=options.patience,
+            init_within=options.init_within,
             restarts=options.restarts.allowed,
             stopped_after=options.stopped_after,
             ends_survivors=not options.wrapped and options.joined is None,
+            ends_servers=not options.wrapped,
             only_reports=options.joined is not None and not options.strict,
         ),
     )

@@ -16,7 +16,8 @@ READ = 1 << 16
 
 
 class Streams:
-    """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles."""
+    """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles;
+    ``rank``: that of the first where it is a member of a job on several hosts."""
 
     def __init__(
         self,
@@ -24,13 +25,14 @@ class Streams:
         folder: Path,
         terminal: Terminal,
         tasks: Sequence[tuple[str, int]] = (),
+        rank: int = 0,
     ) -> None:
         self._workers = workers
         self._terminal = terminal
         self._open: set[int] = set()
         self.logs = [
             WorkerLog(
-                " ".join(map(str, tasks[w.index])) if tasks else str(w.index),
+                " ".join(map(str, tasks[w.index])) if tasks else str(rank + w.index),
                 w.index,
                 folder
                 / f"{'-'.join(map(str, tasks[w.index])) if tasks else f'worker-{w.index}'}.log",
@@ -45,11 +47,20 @@ class Streams:
             log.mark(text)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        for worker, log in zip(self._workers, self.logs, strict=True):
-            for number, fd in ((1, worker.out), (2, worker.err)):
-                os.set_blocking(fd, False)
-                self._open.add(fd)
-                loop.add_reader(fd, self._read, loop, log, number, fd)
+        for worker in self._workers:
+            self._listen_to(loop, worker)
+
+    def again(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+        """Another process writes for this worker now."""
+        self._workers[worker.index] = worker
+        self.logs[worker.index].mark("--- allaboard: started again ---")
+        self._listen_to(loop, worker)
+
+    def _listen_to(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+        for number, fd in ((1, worker.out), (2, worker.err)):
+            os.set_blocking(fd, False)
+            self._open.add(fd)
+            loop.add_reader(fd, self._read, loop, self.logs[worker.index], number, fd)
 
     def last_line(self, worker: int) -> str:
         """The last line of a worker that has ended, what it left in its pipes included."""

@@ -29,11 +29,12 @@ class Voice:
         self._script = script
         self._colour = terminal.live and "NO_COLOR" not in os.environ
 
-    def say(self, text: str) -> None:
-        """One line about the course of things."""
+    def say(self, text: str, aloud: bool = True) -> None:
+        """One line about the course of things; ``aloud``: in the terminal too."""
         self.notes.append(text)
         self.journal.event(self.clock.utc(self.clock.monotonic()), text)
-        self.terminal.say(f"allaboard: {text}")
+        if aloud:
+            self.terminal.say(f"allaboard: {text}")
 
     def announce(self, finding: Finding, view: JobView | None = None) -> None:
         """A finding; with ``view``, where everybody is too if the user wants everything."""

@@ -6,25 +6,34 @@ import os
 from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
-from allaboard.coordinator.events import BoxReading, Event, Exited, Seen
+from allaboard.coordinator.events import BoxReading, Event, Exited, Measured, Seen
 from allaboard.facts import Phase
 from allaboard.hosts import proc
+from allaboard.hosts.quota import quota
 from allaboard.hosts.unanswered import unanswered
+from allaboard.hosts.usage import Usage
 
+QUOTA = 10.0
+"""Seconds after which it is looked anew how much CPU a process may use; it changes rarely."""
 LONG = 2.0
 """Seconds in init or in one operation after which the kernel is asked for connections without answer,
 and between two such questions."""
+
 _TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
+
+
+MEASURED = 2.0
+"""Seconds between two looks at files, memory and disks."""
 
 
 class Watch:
     """Keeps the open boxes and what belongs to which worker.
 
     ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
-    from one of a worker's child.
+    from one of a worker's child. ``written`` are folders that the job writes to.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, written: tuple[Path, ...] = ()) -> None:
         self.folder = folder
         self.ready = False
         self.boxes: dict[int, OpenBox] = {}
@@ -32,7 +41,18 @@ class Watch:
         self.gone: set[int] = set()
         self._known: dict[int, int] = {}
         self._broken: set[str] = set()
+        self._quotas: dict[int, tuple[float, float | None]] = {}
+        self._usage = Usage(written)
+        self._measured = float("-inf")
         self._asked: dict[int, tuple[float, tuple[str, ...]]] = {}
+
+    def measure(self, now: float) -> list[Event]:
+        """What the members use of what is limited, once in a while."""
+        if now < self._measured + MEASURED or not self.boxes:
+            return []
+        self._measured = now
+        readings = self._usage.read(pid for pid in self.boxes if pid not in self.gone)
+        return [Measured(at=now, readings=tuple(readings))] if readings else []
 
     def launched(self, worker: int, pid: int) -> None:
         self.workers[pid] = worker
@@ -76,7 +96,7 @@ class Watch:
         if box is None and pid not in self.workers:
             text = proc.variable(pid, "RANK")
             rank = int(text) if text is not None and text.isdigit() else -1
-        reading = box.read() if box is not None else None
+        reading = self._read(pid, box) if box is not None else None
         return Seen(
             pid=pid,
             worker=worker,
@@ -86,9 +106,18 @@ class Watch:
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
-            allowed=proc.allowed_cores(pid),
+            allowed=self._allowed(pid, now),
             unanswered=self._unanswered(pid, reading, now),
         )
+
+    def _read(self, pid: int, box: OpenBox) -> BoxReading | None:
+        """One look; a box that was cut is let go, and its owner seen from outside alone."""
+        try:
+            return box.read()
+        except ValueError:
+            self._broken.add(str(pid))
+            del self.boxes[pid]
+            return None
 
     def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[str, ...]:
         """Asked only while the member has been inside init or one operation for a while."""
@@ -103,6 +132,14 @@ class Watch:
             told = unanswered(pid)
             self._asked[pid] = now, told
         return told
+
+    def _allowed(self, pid: int, now: float) -> float:
+        at, limit = self._quotas.get(pid, (-QUOTA, None))
+        if now - at >= QUOTA:
+            limit = quota(pid)
+            self._quotas[pid] = now, limit
+        cores = proc.allowed_cores(pid)
+        return min(cores, limit) if limit is not None else cores
 
     def _open_new(self) -> None:
         if not self.ready:

@@ -62,6 +62,18 @@ class Workers:
         """Listens no more: the reaper's next words are of another round."""
         loop.remove_reader(self._reaper)
 
+    def expect(self, worker: int) -> None:
+        """It will be started again: while it is not there, the job is not over."""
+        self._done.discard(worker)
+
+    def give_up(self, worker: int) -> None:
+        """It will not be started again."""
+        self._done.add(worker)
+
+    def put(self, pid: int) -> None:
+        """Ends this one at once."""
+        self.tell({"do": "signal", "pid": pid, "signal": int(signal.SIGKILL), "group": False})
+
     def signal(self, number: int, group: bool) -> None:
         """To every worker, or to its whole process group, as a terminal does."""
         for pid in self._pids.values():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -10,48 +12,124 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from allaboard.facts import Diagnosis
+    from allaboard.facts import Diagnosis, HostLook
+
+_HOST = re.compile(r"[A-Za-z0-9_][\w.@-]*")
+"""A host as ssh(1) takes it; one that begins with a dash would be an option."""
+_THERE = re.compile(rf"({_HOST.pattern}):(\d{{1,10}})")
 
 
 def command(
     targets: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="PATH|PID...",
+            metavar="[PATH|PID|HOST:PID]...",
             help="Run folders, logs, stack dumps, Flight Recorder traces, or folders of them; or "
-            "processes on this host.",
+            "processes, on other hosts over ssh. With --hosts: words of the command lines of ranks "
+            "there; all ranks where none is given.",
         ),
-    ],
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Whole stacks, all evidence.")
     ] = False,
     output: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+    hosts: Annotated[
+        str, typer.Option(metavar="H1,H2", help="Find the ranks on these hosts, over ssh.")
+    ] = "",
+    ssh: Annotated[
+        str, typer.Option(metavar="CMD", help="The ssh client, with its options.")
+    ] = "ssh",
+    remote: Annotated[
+        str, typer.Option(metavar="CMD", help="How allaboard starts on the other hosts.")
+    ] = "",
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.tar.gz",
+            help="Pack it all for a bug report: the diagnosis, logs, versions; secrets redacted.",
+        ),
+    ] = None,
+    look: Annotated[bool, typer.Option("--look", hidden=True)] = False,
 ) -> None:
     """Who is the cause, and what proves it: after the fact, or of processes that hang now.
 
     Looks only; pauses and signals nobody. A launcher (torchrun) stands for the ranks it started.
     Exit code 0 when nothing was found, 1 with findings, 2 for what is not there.
     """
+    given = targets or []
     if output not in ("text", "json"):
         _usage(f"--format {output}: it is text or json")
-    pids = [int(t) for t in targets if t.isdigit() and not Path(t).exists()]
-    if pids and len(pids) < len(targets):
-        _usage("give paths or pids, not both; for a folder whose name is a number: ./123")
-    found = _live(pids) if pids else _left([Path(t) for t in targets])
+    if look:
+        _answer(given)
+        return
+    if not given and not hosts:
+        _usage("give a run folder, logs or pids, or --hosts H1,H2 for all ranks there")
+    paths: list[Path] = []
+    looks: tuple[HostLook, ...] = ()
+    asked = _asked(hosts, given)
+    if asked:
+        looks = _there(asked, ssh, remote)
+    else:
+        pids = [t for t in given if t.isdigit() and not Path(t).exists()]
+        if pids and len(pids) < len(given):
+            _usage("give paths or pids, not both; for a folder whose name is a number: ./123")
+        looks = (_here(pids),) if pids else ()
+        paths = [] if pids else [Path(t) for t in given]
+    found = _live(looks) if looks else _left(paths)
     from allaboard.report.diagnosis import as_json, as_text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     typer.echo(as_json(found) if output == "json" else as_text(found, colour, verbose), nl=False)
+    if bundle is not None:
+        answers = {"diagnosis.txt": as_text(found, False, True), "diagnosis.json": as_json(found)}
+        _pack(bundle, answers, paths, looks)
+    if looks and all(one.trouble for one in looks):
+        raise typer.Exit(2)
     raise typer.Exit(1 if found.findings else 0)
 
 
-def _live(pids: list[int]) -> Diagnosis:
-    from allaboard.agent.outside import NoSuchProcess, diagnosis
+def _answer(targets: list[str]) -> None:
+    """What another host's allaboard asks for."""
+    import msgspec
+
+    typer.echo(msgspec.json.encode(_here(targets)).decode())
+
+
+def _here(targets: list[str]) -> HostLook:
+    from allaboard.agent.outside import NoSuchProcess, chosen, here
 
     try:
-        return diagnosis(pids)
+        return here(chosen(targets))
     except NoSuchProcess as error:
         _usage(str(error))
+
+
+def _asked(hosts: str, targets: list[str]) -> dict[str, list[str]]:
+    """What to ask of which other host; empty where all is here."""
+    there = [_THERE.fullmatch(t) for t in targets if not Path(t).exists()]
+    asked: dict[str, list[str]] = {}
+    if not hosts and there and len(there) == len(targets) and all(there):
+        for match in filter(None, there):
+            asked.setdefault(match[1], []).append(match[2])
+        return asked
+    names = [h.strip() for h in hosts.split(",") if h.strip()]
+    if hosts and (not names or any(not _HOST.fullmatch(h) for h in names)):
+        _usage(f"--hosts {hosts}: it is a list of host names, as node1,node2")
+    if hosts and any(t.isdigit() for t in targets):
+        _usage(f"a pid is one host's: {names[0]}:{next(t for t in targets if t.isdigit())}")
+    return dict.fromkeys(names, targets)
+
+
+def _there(asked: dict[str, list[str]], ssh: str, remote: str) -> tuple[HostLook, ...]:
+    from allaboard.agent.elsewhere import looks
+
+    return looks(asked, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
+
+
+def _live(looks: tuple[HostLook, ...]) -> Diagnosis:
+    from allaboard.agent.live import diagnosis
+
+    return diagnosis(looks)
 
 
 def _left(paths: list[Path]) -> Diagnosis:
@@ -63,6 +141,21 @@ def _left(paths: list[Path]) -> Diagnosis:
         return of_paths(paths, catalogue())
     except NothingThere as error:
         _usage(str(error))
+
+
+def _pack(
+    out: Path, answers: dict[str, str], paths: list[Path], looks: tuple[HostLook, ...]
+) -> None:
+    from allaboard.postmortem.bundle import pack
+
+    try:
+        told = pack(out, answers, paths, looks)
+    except OSError as error:
+        _usage(f"--bundle {out}: {(error.strerror or str(error)).lower()}")
+    typer.echo(
+        f"allaboard: packed {len(told)} files into {out}; look through it before you", err=True
+    )
+    typer.echo(f"  send it: tar -tzf {shlex.quote(str(out))}", err=True)
 
 
 def _usage(said: str) -> NoReturn:

@@ -10,19 +10,24 @@ import msgspec
 
 from allaboard.facts import (
     Call,
+    Check,
     Declared,
     Finding,
+    Flows,
     Frame,
     GroupState,
     Holder,
+    Holds,
     Knock,
     Link,
     LockWait,
     Loop,
+    Loss,
     Op,
     Outcome,
     Pace,
     Raised,
+    Reading,
     Traced,
 )
 
@@ -38,7 +43,8 @@ def split_key(called: int) -> tuple[int, int]:
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
-    """One look into a black box. ``intervals`` are the last step times (s), oldest first."""
+    """One look into a black box. ``intervals`` are the last step times (s), oldest first; ``inside``
+    the time (s) that it has been inside operations in all."""
 
     phase: int
     phase_since: float
@@ -49,12 +55,15 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    inside: float = 0.0
     groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
     notes: dict[str, str] = {}
     pace: Pace | None = None
     loops: tuple[Loop, ...] = ()
+    loss: Loss | None = None
+    checks: tuple[Check, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -67,7 +76,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may run on; ``unanswered`` its connections that nobody answers.
+    one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -80,7 +89,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     candidate: bool = False
     rank: int = -1
     host: str = ""
-    allowed: int = 0
+    allowed: float = 0.0
     unanswered: tuple[str, ...] = ()
 
 
@@ -107,7 +116,16 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cpu: float = 0.0
     io: int = 0
     children: tuple[tuple[int, str], ...] = ()
+    threads: tuple[Holds, ...] = ()
     blocked: str = ""
+
+
+class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One look at the connections of a process, those with other tasks of its job."""
+
+    pid: int
+    at: float
+    flows: tuple[Flows, ...]
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -121,6 +139,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     pid: int
     traced: Traced
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the processes of one host, and that host, use of what is limited."""
+
+    at: float
+    readings: tuple[Reading, ...]
+    host: str = ""
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -198,8 +224,10 @@ Event = (
     | Seen
     | Exited
     | Looked
+    | Exchanged
     | Locks
     | Trace
+    | Measured
     | Interrupted
     | Overslept
     | Answered
@@ -253,6 +281,21 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
+class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Put an end to this process at once, to replace it; ``text`` says why, for people."""
+
+    pid: int
+    text: str
+
+
+class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Start this worker, which has ended, once more after ``delay`` s, as what it was."""
+
+    worker: int
+    reason: str
+    delay: float = 0.0
+
+
 class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Let this agent try these hosts, by name and address, at once."""
 
@@ -260,4 +303,4 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks | Put | Replace

@@ -8,7 +8,14 @@ import msgspec
 
 from allaboard.catalogue import Entry
 from allaboard.diagnose import stamp
-from allaboard.facts import Claim, Finding
+from allaboard.facts import Claim, Finding, JobView
+
+SETTLED = 5.0
+"""Seconds for which a claim must not have been made, while the job moves, before it is over."""
+AGAIN = 60.0
+"""What comes again within so many seconds was not over, and is not said once more."""
+
+Key = tuple[str, frozenset[tuple[int, int]]]
 
 
 class Ledger:
@@ -20,18 +27,31 @@ class Ledger:
 
     def __init__(self, utc: Callable[[float], str]) -> None:
         self._utc = utc
-        self._known: dict[tuple[str, frozenset[tuple[int, int]]], Finding] = {}
+        self._known: dict[Key, Finding] = {}
+        self._claimed: dict[Key, float] = {}
+        """When a claim that may pass was last made (s), by its key."""
 
     def new(self, now: float, claims: Iterable[tuple[Entry, Claim]]) -> Iterator[Finding]:
         """Those of the claims that were not made before, as findings."""
         for entry, claim in claims:
             who = frozenset((w.pid, 0 if w.pid else w.rank) for w in claim.who)
-            if (entry.code, who) in self._known:
+            key = entry.code, who
+            before = self._claimed.get(key)
+            if entry.rule.passes:
+                self._claimed[key] = now
+            known = self._known.get(key)
+            if known is not None and known.over is not None:
+                if before is not None and now - before >= AGAIN:
+                    known = None
+                else:
+                    self._known[key] = msgspec.structs.replace(known, over=None)
+            if known is not None:
                 continue
             finding = self._finding(now, entry, claim)
             grown = self._grown(entry.code, who)
             if grown is not None:
                 earlier = self._known.pop(grown)
+                self._claimed.pop(grown, None)
                 finding = msgspec.structs.replace(
                     finding, at=earlier.at, seconds_to_find=earlier.seconds_to_find
                 )
@@ -39,9 +59,21 @@ class Ledger:
             if grown is None:
                 yield finding
 
-    def _grown(
-        self, code: str, who: frozenset[tuple[int, int]]
-    ) -> tuple[str, frozenset[tuple[int, int]]] | None:
+    def over(self, now: float, view: JobView) -> Iterator[Finding]:
+        """Findings whose state has passed: not claimed any more for a while, in a job that moves, of
+        members that all live."""
+        if view.ending or view.stalled or not self._claimed:
+            return
+        alive = {(m.who.pid, 0) for m in view.alive} | {(0, m.who.rank) for m in view.alive}
+        for key, at in self._claimed.items():
+            finding = self._known.get(key)
+            if finding is None or finding.over is not None or now - at < SETTLED:
+                continue
+            if key[1] <= alive:
+                finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
+                yield finding
+
+    def _grown(self, code: str, who: frozenset[tuple[int, int]]) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
     def _finding(self, now: float, entry: Entry, claim: Claim) -> Finding:
@@ -57,6 +89,8 @@ class Ledger:
     def told(self, finding: Finding) -> None:
         """A finding that another host's coordinator made."""
         who = frozenset((w.pid, 0 if w.pid else w.rank) for w in finding.who)
+        if finding.over is not None:
+            self._known[finding.rule, who] = finding
         self._known.setdefault((finding.rule, who), finding)
 
     @property

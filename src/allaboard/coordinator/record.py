@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
+from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, split_key
 from allaboard.coordinator.paces import Paces
+from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
@@ -33,6 +34,7 @@ class Record:
         self.host = host
         self.rank = rank
         self.task = task
+        self.started_at = at
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -42,6 +44,7 @@ class Record:
         self.looks: list[Looked] = []
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
+        self.pairs = Pairs()
         self.paces = Paces()
         self.exit: Exit | None = None
         self.lost = False
@@ -64,8 +67,9 @@ class Record:
             self.cpu_marks.pop(0)
         before, self.box = self.box, seen.box or self.box
         moved = _marker(before) != _marker(self.box)
-        inside = self.box is not None and self.box.op is not None
-        self.shares.add(seen.at, seen.cpu, inside, seen.allowed)
+        if seen.state != "X" and self.box is not None:
+            works = self.box.phase >= (Phase.TRAINING if self.box.step else Phase.JOINED)
+            self.shares.add(seen.at, seen.cpu, self.box.inside, seen.allowed, works)
         if seen.box is not None and seen.box.pace is not None:
             self.paces.add(seen.at, seen.box.pace)
         if moved:
@@ -84,6 +88,11 @@ class Record:
             self.looks.append(looked)
             del self.looks[:-12]
 
+    def exchange(self, event: Exchanged) -> None:
+        """Takes in how its connections stand."""
+        self._made = None
+        self.pairs.take(event.at, event.flows)
+
     def trace(self, traced: Traced) -> None:
         """Takes in its last calls in one group. The first difference stays: it is the evidence."""
         self._made = None
@@ -93,6 +102,7 @@ class Record:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
         self.shares.clear()
+        self.pairs.clear()
         self.paces.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
@@ -140,6 +150,7 @@ class Record:
             task=f"{self.task[0]}-{self.task[1]}" if self.task is not None else "",
             notes=box.notes if box is not None else {},
             phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
+            started_at=self.started_at,
             phase_since=box.phase_since if box is not None else self.state_since,
             moved_at=self.moved_at,
             detail=box.detail if box is not None else "",
@@ -159,8 +170,12 @@ class Record:
             os_state_since=self.state_since,
             cpu=self._cpu(),
             load=self.shares.load,
+            run=self.shares.run,
+            pairs=self.pairs.pairs,
             pace=self.paces.pace,
             loops=box.loops if box is not None else (),
+            loss=box.loss if box is not None else None,
+            checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
@@ -201,6 +216,7 @@ class Record:
             moving=moving,
             by=last.by,
             children=last.children,
+            threads=last.threads,
             blocked=last.blocked,
         )
 

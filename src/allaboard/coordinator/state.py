@@ -18,6 +18,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Interrupted,
     Launched,
@@ -25,20 +26,24 @@ from allaboard.coordinator.events import (
     Locks,
     Look,
     Looked,
+    Measured,
     Note,
     Overslept,
     Seen,
     Trace,
     split_key,
 )
+from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
+from allaboard.coordinator.returns import Returns
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
+from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
+from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import Roll, roll_calls
 
 MANY, PACE = 128, 10_000
@@ -46,6 +51,8 @@ MANY, PACE = 128, 10_000
 two looks."""
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
+TOLD = 2.0
+"""Seconds from the end of a process until the rules have said what there is to say of it."""
 ANSWERS = 2.0
 """Seconds after the last arrival in which every member's agent tells what it runs with."""
 
@@ -54,7 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
     Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
     the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and
-    index of each worker where the job has roles."""
+    index of each worker where the job has roles. ``restarts`` is what may be started again, ``restarted`` how
+    often that was done before."""
 
     launched: int
     host: str
@@ -65,6 +73,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     joined: bool = False
     rank: int = -1
     tasks: tuple[tuple[str, int], ...] = ()
+    restarts: Restarts = Restarts()
+    restarted: int = 0
 
 
 class Job:
@@ -82,6 +92,7 @@ class Job:
         self.entries = entries
         self.ledger = Ledger(utc)
         self.lookout = Lookout()
+        self.gauges = Gauges()
         self.records: dict[int, Record] = {}
         self.workers: set[int] = set()
         self.rolled_at: float | None = None
@@ -91,6 +102,9 @@ class Job:
         self.ending: End | None = None
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
+        self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
+        self.replaced: set[int] = set()
+        self.replaced_steps = 0
         self.away: dict[int, float] = {}
         self.answers = 0
         self._looked: tuple[tuple[bool, ...], float] = ((), 0.0)
@@ -101,7 +115,8 @@ class Job:
         for event in events:
             self._take(now, event)
         self._miss(now)
-        if self.quiet or self._early(now):
+        self._forget(now)
+        if self.quiet or (events and self._early(now)):
             return []
         view = self.view(now)
         rolls = roll_calls(view)
@@ -110,6 +125,7 @@ class Job:
         commands: list[Command] = []
         if not self.interrupted:
             commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
+            commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
         commands += self._gate(now, rolls, [c for s, c in staged if s in BEFORE])
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
@@ -118,6 +134,10 @@ class Job:
             Compare(pids=pids, group=group, round=round_)
             for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
+        if self.ending is None and not self.interrupted:
+            for due in self.returns.due(view, self.replaced_steps):
+                commands.append(due)
+                self.ending = self.ending or (due if isinstance(due, End) else None)
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
             if found is not None:
@@ -148,6 +168,7 @@ class Job:
     def _take(self, now: float, event: Event) -> None:
         match event:
             case Launched():
+                self._replaced(event.worker)
                 many = self.settings.launched > 1
                 rank = event.worker if many else self.settings.rank
                 self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
@@ -167,15 +188,21 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Exchanged():
+                if event.pid in self.records:
+                    self.records[event.pid].exchange(event)
             case Trace():
                 if event.pid in self.records:
                     self.records[event.pid].trace(event.traced)
+            case Measured():
+                self._measured(event)
             case Locks():
                 self.lock_waits = event.waits
             case Interrupted():
                 self.interrupted = self.interrupted or event.signal
             case Overslept():
                 self.progress_at = now
+                self.gauges.clear()
                 for record in self.records.values():
                     record.restart_windows(now)
             case Answered():
@@ -188,6 +215,28 @@ class Job:
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
+
+    def _measured(self, event: Measured) -> None:
+        """A start has a pace of its own: what is used is followed once all train."""
+        boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
+        if any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None):
+            self.gauges.clear()
+        else:
+            self.gauges.take(event.at, event.host or self.settings.host, event.readings)
+
+    def _replaced(self, worker: int) -> None:
+        """Another process is this worker now."""
+        self.replaced |= {p for p, r in self.records.items() if r.worker == worker}
+        self.workers -= self.replaced
+
+    def _forget(self, now: float) -> None:
+        """Whose place another has taken stays until the rules have said how it ended."""
+        for pid in tuple(self.replaced):
+            record = self.records[pid]
+            if record.exit is None or now - record.exit.at >= TOLD:
+                del self.records[pid]
+                self.replaced.discard(pid)
+                self.replaced_steps += record.box.step if record.box is not None else 0
 
     def _rank(self, seen: Seen) -> int:
         """What its environment says, or what its agent was started as."""
@@ -222,9 +271,12 @@ class Job:
             code=event.code,
             signal=event.signal,
             oom=event.oom,
-            ours=self.ending is not None or bool(self.interrupted),
+            ours=self.ending is not None
+            or bool(self.interrupted)
+            or self.returns.evicted(event.pid),
             last_line=event.last_line,
         )
+        self.gauges.forget(record.host, split_key(record.pid)[1])
         self._progress(event.at)
 
     def view(self, now: float) -> JobView:
@@ -244,6 +296,7 @@ class Job:
             median_step=step,
             stall_after=stall_after(self.records.values(), step),
             lock_waits=self.lock_waits,
+            uses=self.gauges.uses,
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
             **self.crossing.facts(),

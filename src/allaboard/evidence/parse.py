@@ -19,6 +19,14 @@ def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
     first. Empty when that thread is not in the text, which ends after a hundred threads. The format is
     that of CPython's ``_Py_DumpTracebackThreads``.
     """
+    threads = parse_threads(text)
+    if main_thread == 0 and threads:
+        return list(threads.values())[-1]
+    return threads.get(main_thread, ())
+
+
+def parse_threads(text: str) -> dict[int, tuple[Frame, ...]]:
+    """The frames of every thread in the text, by its pthread id."""
     threads: dict[int, list[Frame]] = {}
     current: list[Frame] | None = None
     for line in text.splitlines():
@@ -27,9 +35,7 @@ def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
         elif current is not None and (found := _FRAME.match(line)):
             number = int(found[2]) if found[2].isdigit() else 0
             current.append(Frame(found[1], number, found[3]))
-    if main_thread == 0 and threads:
-        return tuple(list(threads.values())[-1])
-    return tuple(threads.get(main_thread, ()))
+    return {thread: tuple(frames) for thread, frames in threads.items()}
 
 
 class _SpyFrame(msgspec.Struct):
@@ -54,7 +60,7 @@ def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
     """
     try:
         threads = msgspec.json.decode(text, type=list[_SpyThread])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return ()
     main = [t for t in threads if t.os_thread_id == pid or t.thread_name == "MainThread"]
     chosen = (main or threads[-1:])[:1]

@@ -69,10 +69,11 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
     ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
     ("python3.*/bdb.py|pdb.py", ".*", Spot.DEBUGGER),
+    ("site-packages/(debugpy|pydevd|ipdb|pudb)/.*", ".*", Spot.DEBUGGER),
     ("python3.*/subprocess.py", "_?wait|_try_wait|_?communicate", Spot.CHILD),
     ("python3.*/multiprocessing/popen_fork.py", "wait|poll", Spot.CHILD),
     ("python3.*/threading.py", "_shutdown", Spot.LEAVING),
-    ("python3.*/threading.py", "acquire|wait|_wait_for_tstate_lock|join", Spot.LOCK),
+    ("python3.*/threading.py", "acquire|wait|_wait_for_tstate_lock|join|__enter__", Spot.LOCK),
     ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
 )
 _COMPILED = tuple(
@@ -85,7 +86,7 @@ _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
     (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
     (re.compile(r"\bsleep\s*\("), Spot.SLEEP),
     (re.compile(r"\b(input|readline)\s*\("), Spot.INPUT),
-    (re.compile(r"\.acquire\s*\(|^with \w*lock\w*\s*:", re.IGNORECASE), Spot.LOCK),
+    (re.compile(r"\.acquire\s*\(|^with [\w.\[\]'\"]+\s*:"), Spot.LOCK),  # a bare name blocks in C
 )
 
 

@@ -27,7 +27,8 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
-from allaboard.facts.load import Batch, Load, Loop, Pace
+from allaboard.facts.live import HostLook, Present, Socket
+from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -40,10 +41,10 @@ from allaboard.facts.member import (
 )
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
-from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
-from allaboard.facts.rounds import Cause, RoundEnd, RoundReport
+from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
+from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
-from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.stack import Frame, Holds, Stack
 from allaboard.facts.testimony import (
     Dumps,
     Exhibit,
@@ -54,7 +55,9 @@ from allaboard.facts.testimony import (
     Speaker,
     Testimony,
 )
+from allaboard.facts.traffic import Flow, Flows, Pair
 from allaboard.facts.tree import FormatError, Node
+from allaboard.facts.usage import Reading, Use
 
 __all__ = [
     "FIELDS",
@@ -68,6 +71,7 @@ __all__ = [
     "Call",
     "Cause",
     "Certainty",
+    "Check",
     "Claim",
     "ClusterSpec",
     "ConfigFacts",
@@ -81,12 +85,16 @@ __all__ = [
     "Exit",
     "FilePlace",
     "Finding",
+    "Flow",
+    "Flows",
     "FormatError",
     "Frame",
     "Glimpse",
     "GroupState",
     "Heard",
     "Holder",
+    "Holds",
+    "HostLook",
     "JobView",
     "Knock",
     "Link",
@@ -94,6 +102,7 @@ __all__ = [
     "LocalHost",
     "LockWait",
     "Loop",
+    "Loss",
     "Machine",
     "ManifestFacts",
     "Material",
@@ -103,14 +112,17 @@ __all__ = [
     "Origin",
     "Outcome",
     "Pace",
+    "Pair",
     "PartialSpec",
     "Pasted",
     "Phase",
     "Place",
     "Preflight",
     "PreflightMember",
+    "Present",
     "Problem",
     "Raised",
+    "Reading",
     "Recorded",
     "Recording",
     "Report",
@@ -122,11 +134,15 @@ __all__ = [
     "ServicePort",
     "Severity",
     "Signature",
+    "Socket",
     "Speaker",
     "Stack",
     "Stage",
+    "TaskReturn",
     "Testimony",
+    "Times",
     "Traced",
+    "Use",
     "Value",
     "Who",
     "WorkerReport",

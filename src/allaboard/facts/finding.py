@@ -87,7 +87,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     ``since`` is the monotonic time (s) at which the fault began, where that is known.
     ``fix`` is the next thing to do, a command to paste where there is one. ``corrupts``: what the job
-    computes from here on is wrong, also where it does not stand still.
+    computes from here on is wrong, also where it does not stand still. ``awaits``: who is absent may still
+    come.
     """
 
     summary: str
@@ -99,13 +100,15 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     where: Place | None = None
     corrupts: bool = False
+    awaits: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A claim with its rule and its times; what every face prints.
 
     ``at`` and ``since`` are ISO 8601 UTC times; ``seconds_to_find`` is the time between them,
-    absent where the beginning of the fault is not known.
+    absent where the beginning of the fault is not known. ``over``: when it was no longer so; absent while
+    it is, and where that cannot be told.
     """
 
     rule: str
@@ -120,4 +123,5 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str = ""
     since: str | None = None
     seconds_to_find: float | None = None
+    over: str | None = None
     where: Place | None = None

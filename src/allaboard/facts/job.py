@@ -7,6 +7,7 @@ import msgspec
 from allaboard.facts.link import Call, Holder, Knock, Link
 from allaboard.facts.member import Member
 from allaboard.facts.once import once
+from allaboard.facts.usage import Use
 
 
 class LockWait(msgspec.Struct, frozen=True):
@@ -32,6 +33,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     reach the meeting place stand, ``links`` who reached whom, ``knocks`` who came and is no member,
     ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
     ahead of ours (s).
+
+    ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute.
     """
 
     now: float
@@ -54,6 +57,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     knocks: tuple[Knock, ...] = ()
     holder: Holder | None = None
     clocks: dict[str, float] = {}
+    uses: tuple[Use, ...] = ()
 
     @property
     @once

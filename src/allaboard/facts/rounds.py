@@ -44,6 +44,17 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
         return self.first + self.steps - 1 if self.steps else None
 
 
+class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
+    """A task of a job with parameter servers that was started again alone ("ps-0"): what it ended of, why
+    it was started again, and the ``seconds`` from its end until it had joined the cluster again, None
+    where it did not."""
+
+    task: str
+    cause: str
+    decision: str
+    seconds: float | None = None
+
+
 class RoundReport(RoundEnd, frozen=True, kw_only=True):
     """A round, and what was decided after it: ``decision`` says it with its reason; ``again`` whether
     another round was started, ``delay`` s later. ``repeated`` are the steps that this round had to do

@@ -25,12 +25,22 @@ class Frame(msgspec.Struct, frozen=True):
         return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
 
 
+class Holds(msgspec.Struct, frozen=True):
+    """One thread of a process that stands at a lock: ``at`` its place in the user's code, the lock that it
+    ``wants`` ("" for none) and those that it ``holds``, in the words of the code."""
+
+    at: Frame
+    wants: str = ""
+    holds: tuple[str, ...] = ()
+
+
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
     within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
-    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file.
+    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
+    are known where it stands at a lock, the main one first.
     """
 
     frames: tuple[Frame, ...]
@@ -40,6 +50,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     moving: bool = False
     by: str = "faulthandler"
     children: tuple[tuple[int, str], ...] = ()
+    threads: tuple[Holds, ...] = ()
     blocked: str = ""
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
-from allaboard.facts import Node, Origin, Problem, Role, Value
+from allaboard.facts import OPAQUE, Node, Origin, Problem, Role, Value
 from allaboard.formats.shell import inner_commands
 
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
@@ -47,7 +48,7 @@ class Reader:
         training = next((c for c in listed if c.text_at("name") in _TRAINING), None)
         main = training or (listed[0] if listed else Node("map", pod.line, pod.column))
         env, computed = self._env(main.at("env"))
-        words = self._words(main)
+        words = self._words(main, env)
         labels = template.at("metadata", "labels")
         names = (self.value(c.at("name"), "containers.name") for c in listed)
         return Role(
@@ -70,7 +71,7 @@ class Reader:
         """A TrainJob's trainer section, which has a container's fields at its top."""
         replicas = self.value(node.at("numNodes"), "spec.trainer.numNodes")
         env, computed = self._env(node.at("env"))
-        words = self._words(node)
+        words = self._words(node, env)
         return Role(
             name="node",
             replicas=replicas or Value("1", self.origin(node, "spec.trainer.numNodes (default)")),
@@ -130,15 +131,32 @@ class Reader:
         values = (self.value(p.at("containerPort"), "ports.containerPort") for p in listed)
         return tuple(v for v in values if v is not None)
 
-    def _words(self, container: Node) -> tuple[Value, ...]:
+    def _words(self, container: Node, env: Mapping[str, Value]) -> tuple[Value, ...]:
+        """Command and arguments; ``$(NAME)`` is the container's own variable, as far as it is known."""
         words: list[Value] = []
         for field in ("command", "args"):
             node = container.at(field)
             for element in node.elements if node is not None else ():
                 word = self.value(element, field)
+                if word is not None and "\n" in word.text:
+                    # A block scalar begins on the line after its indicator.
+                    below = msgspec.structs.replace(word.origin, line=element.line + 1, column=0)
+                    word = Value(word.text, below)
                 if word is not None:
-                    words.append(word)
+                    words.append(Value(_expanded(word.text, env), word.origin))
         return tuple(words)
+
+
+def _expanded(text: str, env: Mapping[str, Value]) -> str:
+    """Kubernetes' own expansion (the page "Define a Command and Arguments"): ``$(NAME)``, and ``$$`` for
+    one that is meant for the shell."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[0].startswith("$$"):
+            return match[0][1:]
+        return env[match[1]].text if match[1] in env else OPAQUE
+
+    return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", value, text)
 
 
 def _inside(words: tuple[Value, ...], file: str) -> tuple[tuple[Value, ...], ...]:

@@ -112,15 +112,21 @@ def with_inner(commands: Sequence[tuple[Value, ...]], file: str) -> Iterator[tup
 
 
 def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
-    """The commands of a script that stands inside of a word, at the word's line."""
+    """The commands of a script that stands inside of a word, each word at its own line."""
     origin = word.origin
     return [
         tuple(
-            Value(w.text, Origin(file=origin.file, line=origin.line, flag=origin.flag))
+            Value(
+                w.text, Origin(file=origin.file, line=_inside(origin, w.origin), flag=origin.flag)
+            )
             for w in command
         )
         for command in read_shell(word.text, file).commands
     ]
+
+
+def _inside(outer: Origin, inner: Origin) -> int:
+    return outer.line + inner.line - 1 if outer.line and inner.line else outer.line
 
 
 def _take(words: list[Word], background: bool, script: Script, file: str, loops: Loops) -> None:
@@ -161,7 +167,7 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
 
 def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
     """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
-    if not command or not _ELSEWHERE.match(command[0].text):
+    if len(command) < 3 or not _ELSEWHERE.match(command[0].text):
         return
     origin = command[-1].origin
     for process in read_shell(command[-1].text, file).processes:

@@ -80,6 +80,17 @@ class Launch:
         while self.ports:
             self.ports.pop().close()
 
+    def name(self, index: int) -> str:
+        """As a person knows it: ``ps 0``, ``worker 2``."""
+        job, number = self.plan.tasks[index] if self.plan.tasks else ("worker", index)
+        return f"{job} {number}"
+
+    def respawn(self, index: int) -> Worker:
+        """Asks for this worker once more, with the addresses that it had."""
+        worker = _spawn(self.plan, self.reaper, index, self.environments[index])
+        self.workers[index] = worker
+        return worker
+
     def clean(self) -> None:
         """Removes the black boxes."""
         shutil.rmtree(self.boxes, ignore_errors=True)

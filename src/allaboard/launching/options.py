@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from allaboard.launching.values import add_tls
+
 FLAGS = ("--observe", "--chief", "--evaluator", "--verbose", "-v", "-h", "--help")
 """Options that take no value."""
 
@@ -55,6 +57,11 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--observe", action="store_true", help="only watch: hold nobody, signal nobody, end nothing"
     )
+    add(
+        "--check-values",
+        metavar="N",
+        help="compare some elements of one parameter between ranks every N steps (PyTorch)",
+    )
     add("--on-hang", default="report", choices=("report", "stop"), help="about a job that hangs")
     add(
         "--hang-after",
@@ -92,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
         help="where the agents of several hosts meet (the framework's own address)",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
+    add_tls(made)
     add("-v", "--verbose", action="store_true", help="all evidence of a finding")
     return made
 

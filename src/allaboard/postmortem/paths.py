@@ -20,6 +20,8 @@ from allaboard.stacks.tree import merge
 
 FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """What logs may add to a run that found something itself: causes, not consequences."""
+LARGEST = 1_000_000
+"""Ranks that are looked for; what is read may say any number."""
 MEMBERS = 16
 """Members that are told one by one."""
 
@@ -144,7 +146,7 @@ def _absent(runs: Sequence[Run], members: Sequence[Member], record: Record) -> l
     seen |= {r.rank for r in record.recorded}
     if not sizes or not seen:
         return []
-    absent = sorted(set(range(max(sizes))) - seen)
+    absent = sorted(set(range(min(max(sizes), LARGEST))) - seen)
     if not absent or max(sizes) <= 1:
         return []
     hosts = ", ".join(sorted({r.host for r in runs if r.host}))

@@ -9,6 +9,8 @@ import msgspec
 
 from allaboard.facts import Finding, JobView, Report
 
+WORKERS = 100_000
+"""Workers of one host that are asked for by name; a torn file may say any number."""
 WHOLE = 256 << 20
 """Bytes of a journal or a report that are read."""
 
@@ -97,7 +99,7 @@ def _journal(run: Run, found: dict[tuple[str, str], Finding]) -> None:
     for line in data.splitlines():
         try:
             entry = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             torn += 1
             continue
         if isinstance(entry, dict):
@@ -155,7 +157,7 @@ def _report(run: Run, found: dict[tuple[str, str], Finding]) -> None:
             "before the end; how each worker ended is not known"
         )
         return
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         run.lacks.append(f"report.json is torn or of another version: {str(error)[:120]}")
         return
     for finding in run.report.findings:
@@ -166,7 +168,9 @@ def _missing_logs(run: Run) -> None:
     size = run.start.size if run.start is not None else 0
     size = size or (max(run.workers) + 1 if run.workers else 0)
     names = run.start.names if run.start is not None else ()
-    absent = [n for n in names or [f"worker-{i}" for i in range(size)] if n not in run.logs]
+    absent = [
+        n for n in names or [f"worker-{i}" for i in range(min(size, WORKERS))] if n not in run.logs
+    ]
     if absent:
         named = ", ".join(absent[:16]) + (" ..." if len(absent) > 16 else "")
         run.lacks.append(f"the log of {named}: what it printed")

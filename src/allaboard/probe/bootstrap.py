@@ -12,13 +12,17 @@ from .imports import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType, TracebackType
+    from typing import Any
 
 
-def start() -> None:
-    """Hooks this interpreter if it belongs to a job (ALLABOARD_BOX is set); else does nothing."""
-    if not os.environ.get("ALLABOARD_BOX"):
+def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
+    """Hooks this interpreter if it belongs to a job (ALLABOARD_BOX is set), or may come to: then
+    ``attach`` is called with what it declares, before it arrives. Else does nothing."""
+    if not os.environ.get("ALLABOARD_BOX") and attach is None:
         return
+    member.here.attach = attach
     adapters = _adapters()
     before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
     hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}

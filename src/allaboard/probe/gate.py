@@ -27,15 +27,18 @@ def wait(
     round_: int,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
+    aloud: bool = True,
 ) -> None:
-    """Returns when this round may go on; raises SystemExit(3) when the roll call failed."""
+    """Returns when this round may go on; raises SystemExit(3) when the roll call failed, which it says
+    if ``aloud``."""
     arrived = now()
     while True:
         heard, let_through, verdict = box.agent()
         if let_through >= round_:
             return
         if verdict:
-            _say(box.verdict())
+            if aloud:
+                _say(box.verdict())
             raise SystemExit(EXIT_ROLL_CALL)
         if now() - max(heard, arrived) > DEAF:
             return

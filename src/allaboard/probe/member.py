@@ -39,6 +39,8 @@ class _Process:
         self.told: BaseException | None = None
         self.notes: dict[str, str] = {}
         self.depth = 0
+        self.raises = False
+        self.attach: Callable[[Declared], object] | None = None
 
     def wake(self) -> None:
         """Makes this process a member with a black box of its own, if it is not one yet."""
@@ -58,7 +60,7 @@ class _Process:
         self.phase(STARTED)
 
     def sleep(self) -> None:
-        """In a forked child: the parent's box is the parent's."""
+        """In a forked child: the parent's box is the parent's. Also where a member ceases to be one."""
         self.box = None
         self.round = 0
         self.depth = 0
@@ -103,6 +105,8 @@ def arrive(declared: Declared) -> None:
     here.depth += 1
     if here.depth > 1:
         return
+    if here.attach is not None and not here.folder:
+        here.attach(declared)
     here.wake()
     if here.box is None:
         return
@@ -119,7 +123,7 @@ def arrive(declared: Declared) -> None:
         return
     if held:
         try:
-            gate.wait(here.box, here.round)
+            gate.wait(here.box, here.round, aloud=not here.raises)
         except BaseException:
             here.depth -= 1  # the program may catch it and try once more
             raise

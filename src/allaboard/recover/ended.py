@@ -36,10 +36,11 @@ def cause(view: JobView) -> Cause | None:
     """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
     found = failures(view)
     first = next(iter(found.began + found.fell), None)
-    return None if first is None else _cause(first)
+    return None if first is None else cause_of(first)
 
 
-def _cause(member: Member) -> Cause:
+def cause_of(member: Member) -> Cause:
+    """How a member that has ended came to its end."""
     raised = member.raised
     if raised is not None and raised.where is not None:
         where = raised.where

@@ -11,13 +11,14 @@ FUTILE = 3
 """Rounds in a row without progress after which no further one is worth its time."""
 
 
-def after_round(rounds: Sequence[RoundEnd], policy: Restarts) -> Again | Stop:
-    """What is done now that the last of ``rounds`` has ended."""
+def after_round(rounds: Sequence[RoundEnd], policy: Restarts, alone: int = 0) -> Again | Stop:
+    """What is done now that the last of ``rounds`` has ended; ``alone`` tasks were started again by
+    themselves before."""
     last = rounds[-1]
     stop = _over(last, policy) or _same_again(rounds) or _no_progress(rounds)
     if stop:
         return Stop(stop)
-    used = len(rounds) - 1
+    used = len(rounds) - 1 + alone
     if used >= policy.most:
         times = f"{used} restart{'s' if used != 1 else ''}"
         return Stop(f"{times} used up (--max-restarts {policy.most})")

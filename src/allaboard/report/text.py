@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
+from allaboard.report.servers import server_lines
 from allaboard.rollcall.roll import Roll, roll_calls
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+UNSEEN = 4
+"""Lines about what could not be seen before the rest is counted."""
 _COLOUR = {"error": "31", "warning": "33", "info": "36"}
 
 
@@ -17,8 +20,12 @@ def clean(text: str) -> str:
 
 
 def finding_lines(finding: Finding, colour: bool = False, verbose: bool = False) -> list[str]:
-    """Who and what; why we think so; what to do."""
+    """Who and what; why we think so; what to do. One line where it is over."""
     head = f"{finding.rule} {finding.name}"
+    if finding.over is not None:
+        return [
+            f"{head} is over: {clean(finding.summary)} (it was so until {finding.over[11:19]} UTC)"
+        ]
     if colour:
         head = f"\x1b[1;{_COLOUR[finding.severity]}m{head}\x1b[0m"
     sure = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty})"
@@ -72,7 +79,7 @@ def summary_lines(report: Report) -> list[str]:
     end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
     if report.outcome is Outcome.FAILED:
         end += f": {report.reason}"
-    lines = [end, *_round_lines(report)]
+    lines = [end, *_round_lines(report), *server_lines(report)]
     if report.findings:
         named = "; ".join(_named(f) for f in report.findings[:4])
         more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""
@@ -81,16 +88,25 @@ def summary_lines(report: Report) -> list[str]:
         )
     elif report.outcome not in (Outcome.COMPLETED, Outcome.INTERRUPTED):
         lines.append("no finding: no rule knows what happened; the logs may")
-    if report.findings or report.outcome is not Outcome.COMPLETED:
+    lines += [f"not seen: {clean(line)}" for line in report.unseen[:UNSEEN]]
+    if len(report.unseen) > UNSEEN:
+        lines.append(f"not seen: and {len(report.unseen) - UNSEEN} more, in the report")
+    if report.findings or report.unseen or report.outcome is not Outcome.COMPLETED:
         lines.append(f"logs, journal and report: {report.run_dir}")
     return lines
 
 
 def _round_lines(report: Report) -> list[str]:
-    """Where the workers were started again: how each round ended, and what was decided."""
+    """Where workers were started again: each task alone, how each round ended, what was decided."""
+    lines = [
+        f"  {t.task.replace('-', ' ')} came back: {clean(t.cause)}"
+        + (f"; there again after {t.seconds:.1f} s" if t.seconds is not None else "")
+        for t in report.returns[:8]
+    ]
+    if len(report.returns) > 8:
+        lines.append(f"  and {len(report.returns) - 8} more returns; the report has them")
     if not report.restarts:
-        return []
-    lines = []
+        return lines
     for ended in report.rounds:
         how = str(ended.cause) if ended.cause is not None else ended.reason
         again = f", {ended.repeated} of them done before" if ended.repeated else ""
@@ -105,5 +121,6 @@ def _round_lines(report: Report) -> list[str]:
 
 
 def _named(finding: Finding) -> str:
-    who = ", ".join(f"{w.job} {w.index}" for w in finding.who[:4])
+    over = ["over"] if finding.over is not None else []
+    who = ", ".join([*(f"{w.job} {w.index}" for w in finding.who[:4]), *over])
     return f"{finding.rule} {finding.name} ({who})" if who else f"{finding.rule} {finding.name}"

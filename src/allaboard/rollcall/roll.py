@@ -14,6 +14,8 @@ import msgspec
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.once import once
 
+LARGEST = 1_000_000
+"""Ranks that are called by name; no job has so many, but a box may hold anything."""
 SETTLE = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
@@ -129,7 +131,7 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
         for m in people
         if size > 1 and id(m) not in present and (m.declared is None or id(m) in ours)
     ]
-    missing = tuple(r for r in range(size) if r not in by_rank)
+    missing = tuple(r for r in range(min(size, LARGEST)) if r not in by_rank)
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
     relevant = (
         [by_index[r] for r in missing if r in by_index] if view.launched > 1 or view.joined else []

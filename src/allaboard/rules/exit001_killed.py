@@ -88,5 +88,6 @@ RULE = Rule(
         "tf-killed",
         "ps-sync-killed",
         "restart-killed",
+        "restart-tf2-worker",
     ),
 )

@@ -46,7 +46,10 @@ def _claim(members: list[Member], found: Failures) -> Claim:
         summary=f"{names} raised {error.type}{where}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix=f"mend {place}; the whole traceback is in {first.log}",
+        # A syntax error has no frame: its message names the place.
+        fix=f"mend {place}; the whole traceback is in {first.log}"
+        if error.where is not None
+        else f"read {first.log}: the whole traceback is there",
         since=error.at,
     )
 

@@ -82,6 +82,7 @@ RULE = Rule(
     },
     silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
     since="0.1",
+    passes=True,
     drill=(
         "stopped",
         "tf-stopped",
@@ -89,5 +90,6 @@ RULE = Rule(
         "ps-sync-stopped",
         "tf2-ps-stopped",
         "restart-stopped",
+        "restart-ps-stopped",
     ),
 )

@@ -188,5 +188,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     drill=("stuck-in-python", "tf-stuck-in-python", "stuck-in-child"),
 )

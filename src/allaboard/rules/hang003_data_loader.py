@@ -70,5 +70,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     drill=("stuck-in-data-loader",),
 )

@@ -88,5 +88,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     drill=("file-lock",),
 )

@@ -14,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.locks import holder
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-_OTHER_RULES = (Spot.USER, Spot.CHILD, Spot.DATA, Spot.FILE_LOCK)
+_OTHER_RULES = (
+    Spot.USER, Spot.CHILD, Spot.DATA, Spot.FILE_LOCK, Spot.INPUT, Spot.DEBUGGER,
+)  # fmt: skip
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -30,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in found.elsewhere:
         if one.stopped or not still(one) or one.cpu >= IDLE:
             continue
-        if spot(one.stack) not in _OTHER_RULES:
+        if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))
 
 
@@ -74,5 +77,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("asleep", "tf-asleep", "pair-asleep"),
+    passes=True,
+    drill=("asleep", "comes-back", "tf-asleep", "pair-asleep"),
 )

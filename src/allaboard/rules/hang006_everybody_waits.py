@@ -58,7 +58,11 @@ def _claim(view: JobView, found: Stall) -> Claim:
     odd = groups[0] if differ and len(groups[0]) < len(groups[1]) else list(found.waiting)
     return Claim(
         summary=f"all {len(found.waiting)} members wait for each other"
-        + (f" in {len(places)} different places" if differ else f" in {next(iter(places))}"),
+        + (
+            f" in {len(places)} different places"
+            if differ
+            else f" in {next(iter(places)).removeprefix('in ')}"
+        ),
         who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"rank {', '.join(str(m.who.rank) for m in ms)}: {where}", "stacks")
@@ -108,5 +112,6 @@ RULE = Rule(
         "one has ended": stalled(waiting(0), waiting(1), ended(2, code=0)),
     },
     since="0.1",
+    passes=True,
     drill=("other-order-unseen",),
 )

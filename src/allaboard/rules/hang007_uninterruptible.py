@@ -79,5 +79,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     drill=("uninterruptible",),
 )

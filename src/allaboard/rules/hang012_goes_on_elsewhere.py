@@ -109,5 +109,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     drill=("alone",),
 )

@@ -27,7 +27,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in view.alive if view.launched > 0 else ():
         if one.probed or one.launcher or one.candidate:
             continue
-        if view.now - view.launched_at >= PATIENCE:
+        if view.now - max(view.launched_at, one.started_at) >= PATIENCE:
             yield Claim(
                 summary=f"probe absent in {one.who.job} {one.who.index}: "
                 "evidence from outside only",
@@ -52,6 +52,9 @@ RULE = Rule(
     },
     silent_on={
         "it has just started": gathering(held(0), _ABSENT, now=3.0),
+        "it was started again just now": gathering(
+            held(0), coming(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0), now=100.0
+        ),
         "another launcher": gathering(_ABSENT, launched=0),
     },
     since="0.1",

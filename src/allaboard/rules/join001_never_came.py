@@ -52,6 +52,7 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         fix=f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
         "where it is set",
         since=roll.first_arrival,
+        awaits=True,
     )
 
 

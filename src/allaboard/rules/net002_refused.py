@@ -34,6 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
         fix=f"look at rank 0 on {tried.name}: has it started, and does it use port {tried.port}? "
         f"nc -vz {shlex.quote(tried.name)} {tried.port}",
         since=tried.call.since,
+        awaits=True,
     )
 
 

@@ -33,6 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
         fix=f"on {host}: ping -c1 {numeric}; nc -vz -w3 {numeric} {tried.port}"
         f"   # if only the ping is answered: open TCP {tried.port} between the two",
         since=tried.call.since,
+        awaits=True,
     )
 
 

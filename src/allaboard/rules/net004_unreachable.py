@@ -31,6 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
         fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then mend the route, the interface or "
         "the address",
         since=tried.call.since,
+        awaits=True,
     )
 
 

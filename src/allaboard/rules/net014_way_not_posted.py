@@ -42,6 +42,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if shared
         else "look at rank 0 on its own host: has it started?",
         since=tried.call.since,
+        awaits=True,
     )
 
 

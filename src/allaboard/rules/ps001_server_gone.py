@@ -32,22 +32,20 @@ def check(view: JobView) -> Iterator[Claim]:
         end = one.exit
         if one.who.job not in SERVER_JOBS or end is None or end.ours or end.oom:
             continue
-        if (
-            one.phase <= Phase.ARRIVED
-            or _raised(one)
-            or find(view, one.who.job, one.who.index) != one
-        ):
+        other = find(view, one.who.job, one.who.index)
+        served = other is not None and other is not one and other.phase >= Phase.JOINED
+        if one.phase <= Phase.ARRIVED or _raised(one) or served:
             continue  # it never served; its exception says more; another serves in its place
         hurt = [m for m in trainers(view) if m.alive or (m.exit is not None and m.exit.code != 0)]
-        if hurt and view.now - ended_at(one) >= TOGETHER:
-            yield _claim(view, one, end, hurt)
+        if hurt and (view.ended or view.now - ended_at(one) >= TOGETHER):
+            yield _claim(view, one, end, hurt, comes=other is not one)
 
 
 def _raised(one: Member) -> bool:
     return one.raised is not None and one.raised.type not in ("SystemExit", "KeyboardInterrupt")
 
 
-def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
+def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member], comes: bool) -> Claim:
     inside = [m for m in hurt if m.alive and m.op is not None]
     evidence = [Evidence(how_ended(end), "wait status")]
     if inside:
@@ -66,6 +64,8 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
         evidence=tuple(evidence),
         fix="let its branch for ps end in server.join()"
         if left
+        else "nothing: it is started again; workers go on from their newest checkpoint"
+        if comes
         else f"read {one.log}; start the job again, from its newest checkpoint",
         since=end.at,
     )
@@ -91,6 +91,15 @@ RULE = Rule(
             "ps 0 ended with exit code 0, and its variables are gone; "
             "worker 0 cannot go on without it",
         ),
+        "it comes again": (
+            job(
+                task("worker", 0, op=_RUN),
+                task("ps", 0, exit=Exit(at=98.5, signal=9), phase_since=90.0),
+                task("ps", 0, number=3, phase=Phase.IMPORTING, phase_since=99.0),
+            ),
+            "ps 0 was killed by SIGKILL, and its variables are gone; "
+            "worker 0 cannot go on without it",
+        ),
     },
     silent_on={
         "the work is done": job(
@@ -107,5 +116,5 @@ RULE = Rule(
         "no parameter server": job(waiting(0), ended(1, signal=9)),
     },
     since="0.1",
-    drill=("ps-killed", "tf2-ps-killed", "ps-returns"),
+    drill=("ps-killed", "tf2-ps-killed", "ps-returns", "restart-ps", "restart-tf2-ps"),
 )

@@ -36,7 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         if view.now - one.op.since < PATIENCE:
             continue
-        absent = [t for t in told.cluster if _absent(view, t)]
+        absent = [t for t in told.cluster if _absent(view, t) and not _coming(view, t, one.op)]
         servers = [t for t in absent if t.startswith("ps:")]
         if absent:
             yield _claim(view, one, servers or absent, one.op.since)
@@ -47,6 +47,19 @@ def _absent(view: JobView, listed: str) -> bool:
     job_name, _, index = listed.partition(":")
     there = find(view, job_name, int(index))
     return there is None or not there.alive or there.phase < Phase.JOINED
+
+
+def _coming(view: JobView, listed: str, session: Op) -> bool:
+    """Whether this task was started again while the session was waiting: it is on its way."""
+    job_name, _, index = listed.partition(":")
+    there = find(view, job_name, int(index))
+    if there is None or not there.alive or there.started_at < session.since:
+        return False
+    return view.now - there.started_at < RETURNS
+
+
+RETURNS = 60.0
+"""Seconds in which a task that was started again has imported TensorFlow, on a busy machine too."""
 
 
 def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim:
@@ -95,6 +108,11 @@ RULE = Rule(
         "restores a large checkpoint": job(
             task("worker", 0, op=_MAKES, step=0, cpu=1.0),
             task("ps", 0, exit=Exit(at=60.0, code=1)),
+        ),
+        "it comes again": job(
+            task("worker", 0, op=_MAKES, step=0),
+            task("worker", 1, step=0),
+            task("ps", 0, started_at=85.0, phase=Phase.IMPORTING),
         ),
         "just begun": job(
             task("worker", 0, op=Op("SessionManager.prepare_session", 1, 95.0), step=0),

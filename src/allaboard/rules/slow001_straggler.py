@@ -133,5 +133,6 @@ RULE = Rule(
         "it stands still": stalled(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
     },
     since="0.1",
+    passes=True,
     drill=("slow-code", "slow-data"),
 )

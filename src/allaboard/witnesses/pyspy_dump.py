@@ -42,7 +42,7 @@ def hears(exhibit: Exhibit) -> Testimony | None:
 def _json(exhibit: Exhibit) -> Testimony | None:
     try:
         threads = msgspec.json.decode(exhibit.data, type=list[_Thread])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not threads:
         return None

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -92,12 +93,42 @@ def eat_memory():
         eaten.append(bytearray(os.urandom(1 << 20)) * 16)
 
 
+def ask():
+    """Somebody's question, at a terminal where nobody is."""
+    sys.stdin = os.fdopen(os.openpty()[1])
+    return input("go on? ")
+
+
+def write_log(first, second):
+    with first:
+        time.sleep(0.2)
+        with second:
+            pass
+
+
+def take_two_locks():
+    cache, log = threading.Lock(), threading.Lock()
+    threading.Thread(target=write_log, args=(log, cache), daemon=True).start()
+    flush(cache, log)
+
+
+def flush(second, first):
+    with second:
+        time.sleep(0.2)
+        with first:
+            pass
+
+
 def fail(name, rank):
     """The fault, in the middle of training."""
     if name == "stuck-in-python":
         wait_for_flag([])
     elif name == "asleep":
         retry_later()
+    elif name == "input":
+        ask()
+    elif name == "two-locks":
+        take_two_locks()
     elif name == "stuck-in-child":
         subprocess.run(["sleep", "3600"], check=True)
     elif name == "uninterruptible":
@@ -123,6 +154,8 @@ def fail(name, rank):
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "aborts-at-exit":
         sys.aborts = AbortsWhenCollected()
+    elif name == "comes-back":
+        time.sleep(10)
     elif name == "pause":
         time.sleep(1.5)
 

@@ -26,6 +26,13 @@ def part(fault, guilty, batches):
     return TensorDataset(images, (images.sum(1) > 0).long())
 
 
+def load_older(net):
+    """This rank alone resumes from another checkpoint."""
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(0.9)
+
+
 def mark(path):
     """When the fault began, for those who measure how long it takes to be found."""
     if path:
@@ -47,15 +54,24 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     rows = ROWS // 2 if options.fault == "batch-sizes-differ" and guilty else ROWS
     loader = DataLoader(part(options.fault, guilty, options.at_step), batch_size=rows)
+    begins = options.at_step
+    if options.fault in ("same-batches", "batch-sizes-differ"):
+        begins = 1
+    elif options.fault == "uneven-batches":
+        begins -= 2
     step = 0
     while step < options.steps:
         for images, labels in loader:
             step += 1
             optimizer.zero_grad()
+            if options.fault == "nan-loss" and guilty and step == options.at_step:
+                images = images * float("nan")  # a mean over an empty shard
+            if options.fault == "parted" and guilty and step == options.at_step:
+                load_older(model.module)
             loss = nn.functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
-            if guilty and step == (options.at_step - 2 if options.fault == "uneven-batches" else 1):
+            if guilty and step == begins:
                 mark(options.mark)
             time.sleep(0.005)
         mean = loss.detach().clone()

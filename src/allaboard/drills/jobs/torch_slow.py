@@ -1,9 +1,10 @@
-"""A DDP job whose steps take 20 ms, in which one rank or all are slow, as --fault names it.
+"""A DDP job whose steps take 20 ms, in which ranks are slow or use something up, as --fault names it.
 
 The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
 """
 
 import argparse
+import resource
 import time
 from pathlib import Path
 
@@ -34,6 +35,10 @@ def render_debug_picture():
     time.sleep(0.04)
 
 
+def leak(path, kept):
+    kept.append(Path(path).open())
+
+
 def mark(path):
     """When the fault began, for those who measure how long it takes to be found."""
     if path:
@@ -53,6 +58,16 @@ def main():
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    if options.fault == "too-many-threads":
+        torch.set_num_threads(4)
+    if options.fault == "open-files" and guilty:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, most))
+    if options.fault == "address-space" and guilty:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), resource.RLIM_INFINITY))
+    kept = []
+    pixels = torch.randn(1024, 1024)
     slow = options.fault == "slow-data-everywhere" or (options.fault == "slow-data" and guilty)
     data = Pictures(0.005 if slow else 0.0)
     sampler = DistributedSampler(data)
@@ -70,6 +85,12 @@ def main():
             optimizer.step()
             if options.fault == "slow-code" and guilty and step >= options.at_step:
                 render_debug_picture()
+            if options.fault == "open-files" and guilty and step >= options.at_step:
+                leak(__file__, kept)
+            if options.fault == "address-space" and guilty and step >= options.at_step:
+                kept.append(torch.ones(1 << 18))
+            if options.fault == "too-many-threads":
+                pixels @ pixels
             if dist.get_rank() == 0 and step % 50 == 0:
                 time.sleep(0.5)  # a checkpoint: no fault
             time.sleep(0.01)

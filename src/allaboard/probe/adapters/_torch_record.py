@@ -14,6 +14,7 @@ from time import monotonic, thread_time
 from .. import member
 from ..calls import Calls, Group
 from . import _torch_calls as table
+from ._torch_loss import Losses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,12 +230,18 @@ def reducer(recorder: Recorder, cls: Any) -> None:
 
 def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]:
     """The autograd engine's entry: the gradients of every reducer that is due go round in it."""
+    losses = Losses()
 
     @functools.wraps(call)
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+        box = member.here.box
+        if box is not None:
+            try:
+                losses.saw(box, args[0])
+            except Exception:
+                pass
         if not recorder.pending:
             return call(*args, **kwargs)
-        box = member.here.box
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth:
             recorder.pending.clear()

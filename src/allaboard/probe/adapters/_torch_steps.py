@@ -7,7 +7,10 @@ without such a count (plain SGD) tell nothing, nor do several that take turns.
 
 from __future__ import annotations
 
+import sys
+
 from .. import member
+from ._torch_values import Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +25,17 @@ class Steps:
     def __init__(self) -> None:
         self._one = 0
         self._several = False
+        self._values = Values()
 
     def __call__(self, optimizer: Any, args: object, kwargs: object) -> None:
         if id(optimizer) != self._one:
             self._other(optimizer)
         member.step()
+        if self._values.every and member.here.box is not None:
+            try:
+                self._values.stepped(member.here.box, optimizer)
+            except Exception:
+                self._values.every = 0
 
     def _other(self, optimizer: Any) -> None:
         try:
@@ -36,6 +45,7 @@ class Steps:
                 self._several = True
                 return
             self._one = id(optimizer)
+            member.here.note("threads", "%d" % sys.modules["torch"].get_num_threads())
             number = _count(optimizer)
             if number is not None:
                 member.here.note(FIRST_STEP, "%d" % number)

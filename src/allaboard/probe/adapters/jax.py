@@ -32,7 +32,7 @@ def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
 
 
 def _distributed(module: Any) -> None:
-    call = member.joining(module.State.initialize, _declared)
+    call = member.joining(module.State.initialize, declared)
 
     @functools.wraps(call)
     def initialize(
@@ -44,19 +44,19 @@ def _distributed(module: Any) -> None:
         **kwargs: Any,
     ) -> Any:
         if num_processes is None and process_id is None and member.here.box is not None:
-            num_processes = _integer("JAX_NUM_PROCESSES")
-            process_id = _integer("JAX_PROCESS_ID")
+            num_processes = integer("JAX_NUM_PROCESSES")
+            process_id = integer("JAX_PROCESS_ID")
         return call(self, coordinator_address, num_processes, process_id, *args, **kwargs)
 
     module.State.initialize = initialize
 
 
-def _integer(name: str) -> int | None:
+def integer(name: str) -> int | None:
     value = os.environ.get(name, "")
     return int(value) if value.isdigit() else None
 
 
-def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     address, size, rank = args[1:4]
     address = address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if address is None or size is None or rank is None:

@@ -45,10 +45,10 @@ def environment_of_task(
 
 def _strategy(module: Any) -> None:
     cls = module.CollectiveAllReduceStrategy
-    cls.__init__ = member.joining(cls.__init__, _declared)
+    cls.__init__ = member.joining(cls.__init__, declared)
 
 
-def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The cluster that the strategy was given, else the one that TF_CONFIG describes."""
     resolver = kwargs.get("cluster_resolver") or (args[1] if len(args) > 1 else None)
     origin = "cluster_resolver argument" if resolver is not None else "TF_CONFIG"

@@ -60,10 +60,12 @@ def _distributed(module: Any) -> None:
     destroy = getattr(module, "destroy_process_group", None)
     if destroy is not None:
         module.destroy_process_group = _destroying(recorder, destroy)
-    module.init_process_group = member.joining(module.init_process_group, _declared)
+    module.init_process_group = member.joining(module.init_process_group, declared)
     native = sys.modules.get("torch._C._distributed_c10d")
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
+    elif native is not None:
+        _absent("torch.nn.parallel", "Reducer.prepare_for_backward")
     work = getattr(native, "Work", None)
     if hasattr(work, "wait"):
         work.wait = member.waiting("Work.wait", work.wait)  # type: ignore[union-attr]
@@ -101,13 +103,20 @@ def _graph(module: Any) -> None:
     call = getattr(module, "_engine_run_backward", None)
     if call is not None:
         module._engine_run_backward = record.backward(_recorder(), call)
+    else:
+        _absent("torch.autograd", "_engine_run_backward")
+
+
+def _absent(module: str, name: str) -> None:
+    """What this version does not offer is told in the report; training goes on without it."""
+    member.here.note("hook " + module, "this version has no " + name)
 
 
 def _join(module: Any) -> None:
     record.join(_recorder(), module.Join)
 
 
-def _declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """What init_process_group was told: its arguments first, the environment second."""
     names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
     given = dict(zip(names, args), **kwargs)
@@ -157,6 +166,8 @@ def _optimizer(module: Any) -> None:
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(Steps())
+    else:
+        _absent("torch.optim", "register_optimizer_step_post_hook")
 
 
 MODULES = {

@@ -1,0 +1,81 @@
+"""Looks at processes of other hosts, through the system's ssh client and allaboard over there."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from allaboard.facts import HostLook
+
+SECONDS = 60.0
+"""For one host: the login, five looks, the answer."""
+AT_ONCE = 32
+"""Logins at the same time: what one sshd or one agent of keys takes without refusing."""
+NOT_FOUND = 127
+"""The exit code of a shell that has no such command."""
+OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+"""Never ask for a password: nobody may be there to type it."""
+
+
+def looks(asked: Mapping[str, Sequence[str]], ssh: str, program: str) -> tuple[HostLook, ...]:
+    """What each host tells, in their order; one that cannot be asked has its ``trouble``.
+
+    Args:
+        asked: pids or words, as for `outside.chosen`, by the host as ssh(1) takes it.
+        ssh: the client and its options, as a shell would split it.
+        program: how allaboard is started over there.
+    """
+
+    async def all_of_them() -> tuple[HostLook, ...]:
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def one(host: str, targets: Sequence[str]) -> HostLook:
+            async with places:
+                return await _look(host, targets, shlex.split(ssh), program)
+
+        return tuple(await asyncio.gather(*(one(h, t) for h, t in asked.items())))
+
+    return asyncio.run(all_of_them())
+
+
+async def _look(host: str, targets: Sequence[str], ssh: list[str], program: str) -> HostLook:
+    words = f"{program} diagnose --look {shlex.join(['--', *targets])}"
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *ssh,
+            *OPTIONS,
+            "--",
+            host,
+            words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+        )
+    except OSError as error:
+        return HostLook(host=host, trouble=f"{ssh[0]}: {(error.strerror or '').lower()}")
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return HostLook(host=host, trouble=f"no answer in {SECONDS:g} s: ssh {host} true")
+    return _read(host, output, errors.decode("utf-8", "replace"), process.returncode or 0, program)
+
+
+def _read(host: str, output: bytes, errors: str, code: int, program: str) -> HostLook:
+    try:
+        return msgspec.json.decode(output, type=HostLook)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    if code == NOT_FOUND or "No module named allaboard" in errors:
+        said = f"allaboard does not start there as `{program}`; say how: --remote 'PATH/allaboard'"
+    elif code == 0:
+        said = "its answer is of another version of allaboard; install the same one there"
+    else:
+        said = lines[-1].removeprefix("allaboard diagnose: ") if lines else f"exit code {code}"
+    return HostLook(host=host, trouble=said[:300])

@@ -1,0 +1,1 @@
+"""The agent of a process that somebody else started."""

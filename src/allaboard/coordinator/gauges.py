@@ -1,0 +1,69 @@
+"""What is measured every few seconds of processes and hosts, and the line through the last minute of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from allaboard.facts import Reading, Use
+
+SPAN = 60.0
+"""Seconds that are looked back on."""
+SAMPLES = 4
+"""Fewer make no line."""
+
+
+class Gauges:
+    """The last readings, by host, process and name."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int, str], deque[tuple[float, float]]] = {}
+        self._uses: dict[tuple[str, int, str], Use] = {}
+
+    def take(self, at: float, host: str, readings: Iterable[Reading]) -> None:
+        """Readings of one host, all taken at ``at`` (s)."""
+        for one in readings:
+            key = host, one.pid, one.name
+            seen = self._seen.setdefault(key, deque())
+            seen.append((at, one.value))
+            while seen[0][0] < at - SPAN:
+                seen.popleft()
+            rate, fit = line(seen) if len(seen) >= SAMPLES else (0.0, 0.0)
+            self._uses[key] = Use(
+                host=host,
+                pid=one.pid,
+                name=one.name,
+                value=one.value,
+                limit=one.limit,
+                rate=rate,
+                fit=fit,
+                span=at - seen[0][0],
+                origin=one.origin,
+            )
+
+    def forget(self, host: str, pid: int) -> None:
+        """The process has ended."""
+        for key in [k for k in self._uses if k[:2] == (host, pid)]:
+            del self._uses[key], self._seen[key]
+
+    def clear(self) -> None:
+        """Forgets what was measured while the observer was not scheduled."""
+        self._seen.clear()
+        self._uses.clear()
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(self._uses.values())
+
+
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Slope of the least-squares line through (time, value), and its coefficient of determination."""
+    n = len(points)
+    mean_x = sum(x for x, _ in points) / n
+    mean_y = sum(y for _, y in points) / n
+    xx = sum((x - mean_x) ** 2 for x, _ in points)
+    xy = sum((x - mean_x) * (y - mean_y) for x, y in points)
+    yy = sum((y - mean_y) ** 2 for _, y in points)
+    if xx <= 0.0:
+        return 0.0, 0.0
+    return xy / xx, xy * xy / (xx * yy) if yy > 0.0 else 0.0

@@ -1,0 +1,18 @@
+"""A parameter server of TensorFlow 1 is killed; it comes back at its own address, and no worker is started
+again: their sessions find it, and the training comes to its end."""
+
+from allaboard.contracts import Drill
+from allaboard.hosts.signals import kill
+
+DRILL = Drill(
+    script="tf1_ps.py",
+    expects="PS001",
+    workers=1,
+    guilty=1,
+    trains=0,
+    arguments=("--steps", "300"),
+    options=("--ps", "1", "--on-failure", "restart"),
+    outside=kill,
+    exit_codes=(0,),
+    returns=1,
+)

@@ -1,0 +1,18 @@
+"""A parameter server of TensorFlow 1 is stopped, not dead, and nobody lets it go on; it is replaced."""
+
+from allaboard.contracts import Drill
+from allaboard.hosts.signals import go_on, stop
+
+DRILL = Drill(
+    script="tf1_ps.py",
+    expects="HANG001",
+    workers=1,
+    guilty=1,
+    trains=0,
+    arguments=("--steps", "300"),
+    options=("--ps", "1", "--on-failure", "restart", "--stopped-after", "3"),
+    outside=stop,
+    heal=go_on,
+    exit_codes=(0,),
+    returns=1,
+)

@@ -1,0 +1,1 @@
+"""The roll call from within a script: the frameworks' own calls, bounded and explained."""

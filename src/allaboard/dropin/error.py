@@ -1,0 +1,35 @@
+"""What a drop-in raises where the job cannot start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allaboard.facts import Finding
+
+
+class RollCallError(RuntimeError):
+    """The members of the job did not come together; the same on every rank that is alive.
+
+    ``findings`` say who and why (`allaboard.facts.Finding`); the message prints them.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        self.findings = tuple(findings)
+        super().__init__(message)
+
+
+def failed(run: str, said: str) -> RollCallError:
+    """From what the agent noted in its folder ``run``; ``said`` are the words of its verdict."""
+    try:
+        from allaboard.facts import Severity
+        from allaboard.postmortem.run_folder import read
+        from allaboard.report.text import finding_lines
+
+        findings = [f for f in read(Path(run)).findings if f.severity is Severity.ERROR]
+        lines = [line for f in findings for line in finding_lines(f)]
+    except Exception as error:
+        findings, lines = [], [f"(what was found could not be read: {error!r})"]
+    return RollCallError("\n".join([said or "the roll call failed", *lines]), findings)

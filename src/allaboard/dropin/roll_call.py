@@ -1,0 +1,65 @@
+"""The roll call alone: who is here, before any framework is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from allaboard.dropin.joining import joining
+
+
+class Roster(NamedTuple):
+    """All ``size`` members are here; this one is ``rank``, task ``number`` of ``job``. ``place`` is
+    where they met ("" with a cluster spec), ``seconds`` how long it took."""
+
+    rank: int
+    size: int
+    job: str
+    number: int
+    place: str
+    seconds: float
+
+
+def roll_call(
+    timeout: float = 60.0,
+    *,
+    cluster: Mapping[str, Sequence[str]] | None = None,
+    task_type: str = "worker",
+    task_id: int = 0,
+    coordinator: str = "",
+) -> Roster:
+    """Waits until every member of the job has called it, on the place where the job itself will meet.
+
+    Args:
+        timeout: seconds for those who do not come.
+        cluster: job to addresses, as tf.train.ClusterSpec takes it; else the environment says who
+            takes part (TF_CONFIG, RANK and MASTER_ADDR, Slurm's, Open MPI's, JAX's variables).
+        task_type: the job of this process; with ``cluster`` only.
+        task_id: its index; with ``cluster`` only.
+        coordinator: HOST:PORT where all meet, where the environment does not say.
+
+    Raises:
+        RollCallError: somebody is missing, there twice, or cannot be reached; on every member.
+        ValueError: nothing says which member of how many this is.
+    """
+    from allaboard.preflight.task import Unsaid, task
+    from allaboard.preflight.task import declared as declare
+
+    variables = dict(os.environ)
+    if cluster is not None:
+        mine = {"type": task_type, "index": task_id}
+        whole = {job: list(tasks) for job, tasks in cluster.items()}
+        variables["TF_CONFIG"] = json.dumps({"cluster": whole, "task": mine})
+    try:
+        one = task(variables, "tensorflow" if cluster is not None else "", coordinator)
+    except Unsaid as error:
+        raise ValueError(str(error)) from None
+    began = time.monotonic()
+    with joining({**declare(one), "call": "roll_call"}, timeout):
+        pass
+    return Roster(
+        one.rank, one.size, one.job, one.number, one.place, round(time.monotonic() - began, 3)
+    )

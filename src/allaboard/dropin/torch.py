@@ -1,0 +1,53 @@
+"""torch.distributed's `init_process_group`, after a roll call."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from allaboard.dropin.joining import UNBOUNDED, joining
+from allaboard.probe.adapters.torch import declared
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+    **more: Any,
+) -> None:
+    """As `torch.distributed.init_process_group`, whose arguments these are; the roll call comes first,
+    on the same meeting place (env://, tcp://, file://).
+
+    ``timeout`` bounds the roll call and then torch's own call; without one torch's 30 minutes do, and
+    who is absent is told after one. With ``store`` there is no place to meet, so no roll call.
+
+    Raises:
+        RollCallError: somebody is missing, late beyond the timeout, there twice, or cannot be
+            reached; on every rank that called.
+        Everything that torch raises.
+    """
+    import torch.distributed as dist
+
+    given = {
+        "backend": backend, "init_method": init_method, "timeout": timeout, "world_size": world_size,
+        "rank": rank, "store": store, "group_name": group_name, "pg_options": pg_options,
+        "device_id": device_id,
+    }  # fmt: skip
+    bound = timeout.total_seconds() if timeout is not None else UNBOUNDED
+    with joining(_declared(given), bound):
+        dist.init_process_group(**given, **more)
+
+
+def _declared(given: dict[str, Any]) -> dict[str, Any] | None:
+    if given["store"] is not None:
+        return None
+    try:
+        return declared((), given)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None  # an argument or a variable that is missing is torch's to judge

@@ -1,0 +1,62 @@
+"""What hosts take from the members that train on them, as rules read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Member,
+    Phase,
+    Severity,
+    Use,
+)
+from allaboard.facts.samples import job, member
+
+SPAN = 10.0
+"""Seconds that must have been measured."""
+
+
+def trains(view: JobView) -> bool:
+    """Whether all train: a start and an end have a load of their own."""
+    members = [m for m in view.alive if not m.launcher]
+    return bool(members) and not view.ending and all(m.phase is Phase.TRAINING for m in members)
+
+
+def pressed(view: JobView, name: str, rate: float) -> Iterator[tuple[Use, tuple[Member, ...]]]:
+    """Hosts of which this counter rises by so much a second, with who trains there."""
+    if not trains(view):
+        return
+    for use in view.uses:
+        if use.name == name and use.span >= SPAN and use.rate >= rate:
+            whose = tuple(
+                m
+                for m in view.alive
+                if m.who.host == use.host and use.pid in (0, m.who.pid) and not m.launcher
+            )
+            if whose:
+                yield use, whose
+
+
+def loaded(whose: tuple[Member, ...], summary: str, evidence: Evidence, fix: str) -> Claim:
+    """A warning about a host: the job goes on, and more slowly."""
+    return Claim(
+        summary=summary,
+        who=tuple(m.who for m in whose[:8]),
+        evidence=(evidence,),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def busy(name: str, rate: float, span: float = 20.0, limit: float = 0.0) -> JobView:
+    """A job for rules' examples: host ``a``, where this counter rises by so much a second."""
+    use = Use(
+        host="a", pid=0, name=name, value=9.0, limit=limit, rate=rate, fit=0.99, span=span,
+        origin="cpu.stat",
+    )  # fmt: skip
+    return job(*(member(r) for r in range(3)), uses=(use,))

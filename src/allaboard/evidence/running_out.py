@@ -1,0 +1,88 @@
+"""What will run out, and when: a limit, and a line that rises towards it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Severity, Use, Who
+from allaboard.facts.finding import Certainty
+from allaboard.facts.samples import job, member
+
+SPAN = 10.0
+"""Seconds that must have been measured, ..."""
+STRAIGHT = 0.9
+"""... in which the line must fit so well, ..."""
+HALF = 0.5
+"""... once so much of the limit is used, ..."""
+SOON = 600.0
+"""... and it is reached within so many seconds."""
+
+
+def running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Member, ...]]]:
+    """What of these names rises towards its limit, with whose it is: of a host's, all who train there.
+
+    Only while all train: a start takes memory and files at a pace of its own, and is not measured."""
+    members = tuple(m for m in view.alive if not m.launcher)
+    if not members or any(m.phase is not Phase.TRAINING for m in members) or view.ending:
+        return
+    for use in view.uses:
+        if not use.name.startswith(names) or not use.limit:
+            continue
+        straight = use.span >= SPAN and use.fit >= STRAIGHT
+        if straight and use.value >= HALF * use.limit and use.left <= SOON:
+            whose = tuple(
+                m for m in members if m.who.host == use.host and use.pid in (0, m.who.pid)
+            )
+            if whose:
+                yield use, whose
+
+
+def claim(use: Use, who: tuple[Who, ...], subject: str, fix: str) -> Claim:
+    """``subject`` ("worker 1 runs out of open files") and when, as a warning."""
+    return Claim(
+        summary=f"{subject} in about {when(use.left)}: {amount(use, use.value)} of "
+        f"{amount(use, use.limit)}, {amount(use, use.rate)} more a second",
+        who=who,
+        evidence=(
+            Evidence(
+                f"{amount(use, use.value)}, a straight line over {use.span:.0f} s "
+                f"(fit {use.fit:.2f})",
+                use.origin,
+            ),
+        ),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def when(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def amount(use: Use, value: float) -> str:
+    """A number of files, or bytes in the unit that suits them."""
+    if use.limit < 1 << 20 and use.name == "open files":
+        return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value / 1e3:.0f} kB"
+
+
+def rising(name: str, pid: int = 101, **changes: float) -> JobView:
+    """A job for rules' examples: rank 1, or host ``a``, uses 700 of 1000 (files) or MB, 10 more a second."""
+    size = 1.0 if name == "open files" else 1e6
+    fields = {"value": 700.0, "limit": 1000.0, "rate": 10.0} | changes
+    use = Use(
+        host="a",
+        pid=pid,
+        name=name,
+        value=fields["value"] * size,
+        limit=fields["limit"] * size,
+        rate=fields["rate"] * size,
+        fit=fields.get("fit", 0.99),
+        span=fields.get("span", 20.0),
+        origin="/proc/101/fd",
+    )
+    return job(*(member(r) for r in range(3)), uses=(use,))

@@ -1,0 +1,91 @@
+"""Takes secrets out of what leaves the house: values of what is named like one, and what looks like one.
+
+It errs on the side of taking out too much: a bug report without a variable can be asked for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+GONE = "(redacted)"
+SHORT = 6
+"""Values below this length are not searched for elsewhere: they would take out half of every word."""
+_NAME = (
+    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|credential|private[_-]?key"
+    r"|api[_-]?key|access[_-]?key|auth(?!or|entic)|cookie|(?<![a-z])key(?![a-z]))[\w.-]*"
+)
+"""What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not."""
+_SECRET_NAME = re.compile(_NAME, re.I)
+_PLAIN = re.compile(r"(?:-?[0-9.]{1,20}|true|false|null|none)\Z", re.I)
+"""Values that are no secret by their form; taking them out would break the JSON around them."""
+_ASSIGNED = re.compile(
+    rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>\\?["\']?\s*[=:]\s*)"""
+    r"""(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|(?:Bearer|Basic)\s+\S+|[^\s,;&"\'}}\])]+)""",
+    re.I,
+)
+_FLAG = re.compile(rf"(?P<flag>(?<![\w-])--?{_NAME})(?P<mark>\s+)(?P<value>[^\s-]\S*)", re.I)
+_PAIRED = re.compile(
+    rf"""(?P<head>["\']--?{_NAME}["\']\s*,\s*)(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')""",
+    re.I,
+)
+_URL = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@\"\'<>]+@", re.I)
+_KNOWN = re.compile(
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}"
+    r"|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{12,}|ASIA[A-Z0-9]{12,}|AIza[\w-]{20,}|glpat-[\w-]{16,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
+_BEARER = re.compile(r"\b(?P<kind>Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_PEM = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable, a flag or a key of this name may hold a secret."""
+    return bool(_SECRET_NAME.fullmatch(name.lstrip("-")))
+
+
+def secrets_of(environment: Mapping[str, str]) -> list[str]:
+    """The values of such variables, longest first: they are taken out wherever they stand."""
+    found = {v for n, v in environment.items() if is_secret(n) and len(v) >= SHORT}
+    return sorted(found, key=len, reverse=True)
+
+
+def redacted(text: str, known: Iterable[str] = ()) -> str:
+    """The text without secrets; ``known`` are values that are taken out as they stand."""
+    for value in known:
+        text = text.replace(value, GONE)
+    text = _PEM.sub(GONE, text)
+    text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
+    text = _ASSIGNED.sub(_assigned, text)
+    text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
+    text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
+    text = _BEARER.sub(lambda m: f"{m['kind']} {GONE}", text)
+    return _KNOWN.sub(GONE, text)
+
+
+def command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
+    """Arguments of a program without secrets: ``--token X`` is two words there."""
+    found: list[str] = []
+    hidden = False
+    values = list(known)
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        found.append(GONE if hidden and not word.startswith("-") else redacted(word, values))
+        hidden = not equals and word.startswith("-") and is_secret(flag)
+    return found
+
+
+def _assigned(match: re.Match[str]) -> str:
+    value = match["value"]
+    if value.startswith(GONE) or _PLAIN.match(value):
+        return match[0]
+    return match["name"] + match["mark"] + _quoted(match["value"])
+
+
+def _quoted(value: str) -> str:
+    for quote in ('\\"', '"', "'"):
+        if value.startswith(quote):
+            return f"{quote}{GONE}{quote}"
+    return GONE

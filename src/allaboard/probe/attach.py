@@ -1,0 +1,110 @@
+"""Makes a process that nobody started for us a member: a black box, and an agent of its own beside it.
+
+The agent is a process of its own, so that it goes on while native code holds the GIL here. It ends with
+this process, or when it is released. Whatever fails in here, the program goes on without a roll call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from . import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Peer:
+    """The agent beside this process. ``run`` is the folder where it notes what it finds."""
+
+    def __init__(self, folder: str, process: subprocess.Popen[bytes]) -> None:
+        self.folder = folder
+        self.run = os.path.join(folder, "run")
+        self.process = process
+
+    def release(self) -> None:
+        """The framework's init is done, or has failed: lets the agent go, which removes the folder."""
+        member.here.sleep()
+        member.here.folder = ""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        leaving[:] = [p for p in leaving if p.poll() is None] + [self.process]
+
+
+leaving: list[subprocess.Popen[bytes]] = []
+"""Agents that were let go: they are not waited for."""
+
+
+def attach(declared: dict[str, Any], timeout: float | None, watch: bool) -> Peer | None:
+    """Starts the agent and makes this process a member; None, and a line on stderr, where that fails.
+
+    ``timeout`` (s) is a strict bound for the roll call and for the framework's own call after it; None
+    only reports. ``watch``: the agent stays until this process ends, which nobody will tell it.
+    """
+    folder = ""
+    try:
+        folder = _folder()
+        os.mkdir(os.path.join(folder, "run"), 0o700)
+        told = {
+            "pid": os.getpid(),
+            "boxes": folder,
+            "rank": declared["rank"],
+            "place": _place(declared),
+            "timeout": timeout,
+            "watch": watch,
+            "argv": sys.argv[:1],
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "allaboard.attached", json.dumps(told)],
+            stdin=subprocess.DEVNULL if watch else subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,  # the terminal's Ctrl-C is the program's
+        )
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        _say("no roll call: %s: %s" % (type(error).__name__, error))
+        return None
+    member.here.folder = folder
+    member.here.gated = "cluster"
+    return Peer(folder, process)
+
+
+def _folder() -> str:
+    """In memory, where that is to be had."""
+    prefix = "allaboard-%d-" % os.getuid()
+    try:
+        return tempfile.mkdtemp(prefix=prefix, dir="/dev/shm")
+    except OSError:
+        return tempfile.mkdtemp(prefix=prefix)
+
+
+def _place(declared: dict[str, Any]) -> str:
+    """``host:port`` where all meet, as far as this process was told; empty for a file."""
+    cluster = declared.get("cluster") or {}
+    for task in ("chief:0", "worker:0"):
+        if task in cluster:
+            return str(cluster[task])
+    scheme, _, rest = str(declared.get("place", "")).partition("://")
+    return rest.partition("/")[0] if scheme == "tcp" else ""
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the package where this process found it, and without what would hook the agent."""
+    found = {k: v for k, v in os.environ.items() if k not in ("ALLABOARD", "PYTHONSTARTUP")}
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    found["PYTHONPATH"] = os.pathsep.join(p for p in (home, found.get("PYTHONPATH")) if p)
+    return found
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write("allaboard: %s\n" % text)
+        sys.stderr.flush()
+    except Exception:
+        pass

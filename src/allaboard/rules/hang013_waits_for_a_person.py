@@ -1,0 +1,85 @@
+"""A member waits for somebody to type something, in `input()` or in a debugger, while the others wait for it.
+
+## Why it matters
+Under a launcher nobody sits at the member's standard input: the question is in a log file, if anywhere, and
+the others stand in their collective until a timeout that names nobody.
+
+## What to do
+Take the `breakpoint()`, `pdb.set_trace()` or `input()` out, or let one process alone reach it, outside of
+the training. To debug one rank, start it by itself (`-n 1`), or attach to it where it hangs: `py-spy dump
+--locals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
+
+PLACES = (Spot.INPUT, Spot.DEBUGGER)
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or not found.waiting:
+        return
+    for one in found.elsewhere:
+        if not one.stopped and still(one) and one.cpu < IDLE and spot(one.stack) in PLACES:
+            yield _claim(view, one, waiting_where(found))
+
+
+def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+    assert one.stack is not None
+    place = one.stack.user or one.stack.frames[0]
+    asks = "stands in a debugger" if spot(one.stack) is Spot.DEBUGGER else "waits for input"
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} {asks} at {place}, and the others wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            others,
+            Evidence(place.text or str(place), f"{place.file}:{place.line}"),
+        ),
+        fix=f"take it out of {place.file}:{place.line}; its question is in {one.log}",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+_ASK = Frame("/home/u/train.py", 12, "ask", "answer = input('go on? ')")
+_PDB = (
+    Frame("/usr/lib/python3.11/cmd.py", 126, "cmdloop"),
+    Frame("/usr/lib/python3.11/pdb.py", 354, "_cmdloop"),
+    Frame("/usr/lib/python3.11/bdb.py", 90, "trace_dispatch"),
+    Frame("/home/u/train.py", 30, "train", "loss.backward()"),
+)
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "input()": (
+            stalled(waiting(0), member(1, stack=stack(_ASK, USER)), waiting(2)),
+            "worker 1 waits for input at train.py:12 in ask, and the others wait for it",
+        ),
+        "pdb": (
+            stalled(waiting(0), member(1, stack=stack(*_PDB)), waiting(2)),
+            "worker 1 stands in a debugger at train.py:30 in train, and the others wait for it",
+        ),
+    },
+    silent_on={
+        "nobody waits for it": stalled(*(member(r, stack=stack(_ASK, USER)) for r in range(3))),
+        "somebody types": stalled(
+            waiting(0), member(1, stack=stack(*_PDB, moving=True)), waiting(2)
+        ),
+        "in the collective": stalled(waiting(0), member(1, stack=stack(REDUCE, USER)), waiting(2)),
+    },
+    since="0.1",
+    passes=True,
+    drill=("input",),
+)

@@ -1,0 +1,102 @@
+"""A member waits for a lock that another of its threads holds, while the others wait for it.
+
+Python's locks do not say who has them. What is told is read from the code: a thread inside a `with lock:`
+block holds it, and a lock is known by its words there ("self.lock"), so that this is likely and not
+certain.
+
+## Why it matters
+Two threads that each hold what the other wants stand for ever, without CPU and without a word. A thread
+that holds a lock while it waits for something slow holds up the training just as well.
+
+## What to do
+Take locks in one order everywhere, hold them for as short as can be, and never across a collective, a
+network call or `queue.put`. `lock.acquire(timeout=60)` turns a deadlock into an exception with a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.locks import holder
+from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member, Stage
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or not found.waiting:
+        return
+    for one in found.elsewhere:
+        held = holder(one)
+        if held is not None and not one.stopped and still(one) and one.cpu < IDLE:
+            yield _claim(view, one, *held, waiting_where(found))
+
+
+def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Evidence) -> Claim:
+    name = f"{one.who.job} {one.who.index}"
+    both = bool(other.wants) and other.wants in main.holds
+    told = f"which another thread holds at {other.at}"
+    if both:
+        told = f"and the thread that holds it, at {other.at}, for {other.wants}: neither goes on"
+    return Claim(
+        summary=f"{name} waits for {main.wants} at {main.at}, {told}",
+        who=(one.who,),
+        evidence=(
+            Evidence(_words("main thread", main), f"{main.at.file}:{main.at.line}"),
+            Evidence(_words("other thread", other), f"{other.at.file}:{other.at.line}"),
+            others,
+        ),
+        fix="take the two locks in one order everywhere"
+        if both
+        else f"see why the lock is held for so long at {other.at.file}:{other.at.line}",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _words(who: str, thread: Holds) -> str:
+    holds = f"holds {', '.join(thread.holds)}" if thread.holds else "holds none that is seen"
+    return f"{who} {holds}" + (f", wants {thread.wants}" if thread.wants else "")
+
+
+_MAIN = Frame("/home/u/train.py", 20, "flush", "with cache:")
+_OTHER = Frame("/home/u/train.py", 31, "fill", "with log:")
+_READ = Frame("/home/u/train.py", 40, "fetch", "reply = read()")
+
+
+def _locked(*threads: Holds) -> JobView:
+    seen = msgspec.structs.replace(stack(_MAIN, USER), threads=threads)
+    return stalled(waiting(0), member(1, stack=seen), waiting(2))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "each wants the other's": (
+            _locked(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),
+            "worker 1 waits for cache at train.py:20 in flush, and the thread that holds it, "
+            "at train.py:31 in fill, for log: neither goes on",
+        ),
+        "held by one that reads": (
+            _locked(Holds(_MAIN, "cache"), Holds(_READ, "", ("cache",))),
+            "worker 1 waits for cache at train.py:20 in flush, which another thread holds at "
+            "train.py:40 in fetch",
+        ),
+    },
+    silent_on={
+        "nobody is seen to hold it": _locked(
+            Holds(_MAIN, "cache"), Holds(_READ, "", ("self.other",))
+        ),
+        "no other thread": _locked(Holds(_MAIN, "cache", ("log",))),
+    },
+    since="0.1",
+    passes=True,
+    drill=("two-locks",),
+)

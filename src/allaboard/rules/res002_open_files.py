@@ -1,0 +1,57 @@
+"""A member opens files and does not close them: it will run out of file descriptors.
+
+The number of its open files is counted every few seconds. It is told once half of the limit (`ulimit -n`) is
+used, in a straight line that reaches the limit within ten minutes.
+
+## Why it matters
+At the limit the next open, socket or DataLoader worker fails with "Too many open files", in whichever line
+comes first, which is seldom the one that leaks.
+
+## What to do
+`ls -l /proc/PID/fd` shows what is open. Usual reasons: files opened for each sample without `with`, tensors
+shared between processes by descriptors (`torch.multiprocessing.set_sharing_strategy("file_system")`), a
+DataLoader or pool made anew in each pass. `ulimit -n` raises the limit and moves the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import names
+from allaboard.evidence.running_out import claim, rising, running_out
+from allaboard.facts import Claim, JobView, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for use, whose in running_out(view, "open files"):
+        yield claim(
+            use,
+            tuple(m.who for m in whose),
+            f"{names(whose)} runs out of file descriptors",
+            f"ls -l /proc/{use.pid}/fd | sort -k 11 | tail -50   # what is open; close it after use",
+        )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a leak": (
+            rising("open files"),
+            "worker 1 runs out of file descriptors in about 30 s: 700 of 1000, 10 more a second",
+        ),
+    },
+    silent_on={
+        "many, but no more": rising("open files", rate=0.0),
+        "up and down": rising("open files", fit=0.4),
+        "less than half": rising("open files", value=300.0),
+        "in hours": rising("open files", rate=0.01),
+        "no limit": rising("open files", limit=0.0),
+        "only just seen": rising("open files", span=4.0),
+    },
+    since="0.1",
+    passes=True,
+    drill=("open-files",),
+)

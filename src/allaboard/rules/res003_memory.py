@@ -1,0 +1,68 @@
+"""Memory will run out, at the rate at which it is used.
+
+Looked at every few seconds: the memory of the workers' cgroup against its limit, that of the host, and a
+worker's address space where `ulimit -v` bounds it. Page cache that can be dropped does not count. It is
+told once half is used, in a straight line that reaches the limit within ten minutes.
+
+## Why it matters
+The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
+that is not the one that leaks. What was computed since the last checkpoint is lost.
+
+## What to do
+Usual reasons: losses or outputs kept with their graph (`total += loss` instead of `loss.item()`), a list
+that grows by each batch, caches in the dataset, copies in many DataLoader workers. Save a checkpoint now;
+`tracemalloc` or `memray` names the lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import names
+from allaboard.evidence.running_out import claim, rising, running_out
+from allaboard.facts import Claim, JobView, Stage
+
+FIX = "save a checkpoint; look for tensors or lists that are kept from step to step (loss.item())"
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for use, whose in running_out(view, "address space", "memory of the cgroup", "host memory"):
+        if use.name == "address space":
+            what = f"{names(whose)} runs out of address space (ulimit -v)"
+        elif use.name == "host memory":
+            what = f"host {use.host} runs out of memory"
+        else:
+            what = f"the cgroup of the workers on {use.host} runs out of memory"
+        yield claim(use, tuple(m.who for m in whose), what, FIX)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "ulimit -v": (
+            rising("address space"),
+            "worker 1 runs out of address space (ulimit -v) in about 30 s: 700.0 MB of 1.0 GB, "
+            "10.0 MB more a second",
+        ),
+        "a cgroup": (
+            rising("memory of the cgroup", pid=0),
+            "the cgroup of the workers on a runs out of memory in about 30 s: 700.0 MB of 1.0 GB, "
+            "10.0 MB more a second",
+        ),
+        "the host": (
+            rising("host memory", pid=0),
+            "host a runs out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
+        ),
+    },
+    silent_on={
+        "full and steady": rising("memory of the cgroup", pid=0, value=990.0, rate=0.0),
+        "it fills and empties": rising("host memory", pid=0, fit=0.5),
+        "less than half": rising("address space", value=400.0),
+    },
+    since="0.1",
+    passes=True,
+    drill=("address-space",),
+)

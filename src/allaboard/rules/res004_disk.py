@@ -1,0 +1,58 @@
+"""A disk or /dev/shm that the job writes to will be full.
+
+Looked at every few seconds: /dev/shm, and the file systems of the run folder and of the working folder. It
+is told once half is used, in a straight line that reaches the end within ten minutes.
+
+## Why it matters
+A checkpoint that does not fit is a checkpoint that is torn. A full /dev/shm kills DataLoader workers with a
+bus error, and with it whatever shares memory there.
+
+## What to do
+`df -h`, `du -xsh * | sort -h`. Fewer checkpoints kept, logs elsewhere; `--shm-size` of the container for
+/dev/shm, or fewer DataLoader workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.running_out import claim, rising, running_out
+from allaboard.facts import Claim, JobView, Stage
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for use, whose in running_out(view, "/dev/shm", "disk"):
+        path = use.name.removeprefix("disk ")
+        yield claim(
+            use,
+            tuple(m.who for m in whose),
+            f"{path} on {use.host} will be full",
+            f"df -h {path}; du -xsh {path}/* | sort -h | tail",
+        )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "/dev/shm": (
+            rising("/dev/shm", pid=0),
+            "/dev/shm on a will be full in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
+        ),
+        "a disk": (
+            rising("disk /data", pid=0),
+            "/data on a will be full in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
+        ),
+    },
+    silent_on={
+        "nearly full and steady": rising("disk /data", pid=0, value=990.0, rate=0.0),
+        "checkpoints come and go": rising("disk /data", pid=0, fit=0.5),
+        "in hours": rising("disk /data", pid=0, rate=0.02),
+    },
+    since="0.1",
+    passes=True,
+    unstaged="a disk that others use would have to be filled; the line through the last minute is the "
+    "one of RES002",
+)

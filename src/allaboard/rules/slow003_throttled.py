@@ -1,0 +1,56 @@
+"""The cgroup of the workers holds them back: they have used up their share of CPU.
+
+The kernel counts the time in which a cgroup's processes wanted to run and were not let (`cpu.stat`). A
+tenth of the time and more is told, with the quota.
+
+## Why it matters
+The workers see all the host's cores and start as many threads, and then all of them stand still for the
+rest of each period. Every rank waits for the one that is held back.
+
+## What to do
+Raise the limit (`resources.limits.cpu` in Kubernetes, `--cpus` of a container, `--cpus-per-task` in Slurm),
+or use fewer threads (`OMP_NUM_THREADS`, `num_workers`) so that they fit in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.host_load import busy, loaded, pressed
+from allaboard.facts import Claim, Evidence, JobView, Stage
+
+SHARE = 0.1
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for use, whose in pressed(view, "throttled", SHARE):
+        quota = f" ({use.limit:g} cores)" if use.limit else ""
+        yield loaded(
+            whose,
+            f"the cgroup of the workers on {use.host} holds them back: their CPU quota{quota} is used up, "
+            f"{use.rate:.1f} s of throttling a second",
+            Evidence(f"{use.rate:.2f} s a second over {use.span:.0f} s", use.origin),
+            "raise the CPU limit (resources.limits.cpu, --cpus, --cpus-per-task) or use fewer threads",
+        )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "half a second a second": (
+            busy("throttled", 0.5, limit=1.5),
+            "the cgroup of the workers on a holds them back: their CPU quota (1.5 cores) is used up, "
+            "0.5 s of throttling a second",
+        ),
+    },
+    silent_on={
+        "now and then": busy("throttled", 0.02),
+        "only just seen": busy("throttled", 0.5, span=3.0),
+    },
+    since="0.1",
+    passes=True,
+    drill=("throttled",),
+)

@@ -1,0 +1,50 @@
+"""The hypervisor gives this virtual machine's CPU time to others.
+
+The kernel counts the time in which a virtual CPU was ready and did not run (steal, /proc/stat). A tenth of
+all cores' time and more is told.
+
+## Why it matters
+The job is slow for a reason that nothing inside the machine shows, and the other hosts wait for this one in
+every step.
+
+## What to do
+Ask for a machine that is not shared (dedicated cores, another instance type), or move the job. `vmstat 1`
+shows it in column `st`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.host_load import busy, loaded, pressed
+from allaboard.facts import Claim, Evidence, JobView, Stage
+
+SHARE = 0.1
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for use, whose in pressed(view, "steal", SHARE):
+        yield loaded(
+            whose,
+            f"host {use.host} loses {use.rate:.0%} of its CPU time to other virtual machines",
+            Evidence(f"steal {use.rate:.1%} over {use.span:.0f} s", use.origin),
+            "vmstat 1   # column st; ask for a machine that is not shared",
+        )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a third": (
+            busy("steal", 0.33),
+            "host a loses 33% of its CPU time to other virtual machines",
+        ),
+    },
+    silent_on={"a little": busy("steal", 0.03), "only just seen": busy("steal", 0.5, span=3.0)},
+    since="0.1",
+    passes=True,
+    unstaged="only a hypervisor can take time away; made from proc(5)",
+)

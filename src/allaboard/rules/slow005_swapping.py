@@ -1,0 +1,51 @@
+"""The host swaps: memory is written to disk and read back while the job trains.
+
+The kernel counts pages that go out and come in (/proc/vmstat). More than 4 MB a second over ten seconds is
+told.
+
+## Why it matters
+A page that has to come from disk costs a thousand times what it costs from memory; the whole job waits for
+the host where that happens, and it looks like a slow worker.
+
+## What to do
+Fewer DataLoader workers or smaller batches on that host, `pin_memory=False`; see who uses the memory: `ps
+-eo pid,rss,args --sort -rss | head`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.host_load import busy, loaded, pressed
+from allaboard.facts import Claim, Evidence, JobView, Stage
+
+RATE = 4e6
+"""Bytes a second."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for use, whose in pressed(view, "swapped", RATE):
+        yield loaded(
+            whose,
+            f"host {use.host} swaps: {use.rate / 1e6:.0f} MB a second between memory and disk",
+            Evidence(f"{use.rate / 1e6:.1f} MB a second over {use.span:.0f} s", use.origin),
+            "ps -eo pid,rss,args --sort -rss | head   # who uses the memory",
+        )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a lot": (
+            busy("swapped", 3e7),
+            "host a swaps: 30 MB a second between memory and disk",
+        ),
+    },
+    silent_on={"a little": busy("swapped", 1e5), "only just seen": busy("swapped", 3e7, span=3.0)},
+    since="0.1",
+    passes=True,
+    unstaged="swap would have to be turned on for the whole machine; made from proc(5)",
+)

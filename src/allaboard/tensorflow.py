@@ -1,0 +1,65 @@
+"""TensorFlow's start across workers, after a roll call: `allaboard.tensorflow`.
+
+TensorFlow itself has no timeout there and holds Python's lock while it waits: a strategy whose workers do not
+come hangs for ever and cannot be interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from allaboard.config.in_process import tensorflow_resolver
+from allaboard.dropin.joining import UNBOUNDED, joining
+from allaboard.dropin.roll_call import Roster
+from allaboard.dropin.roll_call import roll_call as _roll_call
+from allaboard.probe.adapters.tensorflow import declared
+
+
+def MultiWorkerMirroredStrategy(
+    cluster_resolver: Any = None, communication_options: Any = None, *, timeout: float = UNBOUNDED
+) -> Any:
+    """As `tf.distribute.MultiWorkerMirroredStrategy`. The configuration is checked, then the roll is
+    called, then TensorFlow's own strategy is made; ``timeout`` (s) bounds both.
+
+    Raises:
+        ConfigurationError: TF_CONFIG would not start (`allaboard check` says the same).
+        RollCallError: somebody is missing, there twice, or cannot be reached; on every worker.
+    """
+    import tensorflow as tf
+
+    if cluster_resolver is None:
+        cluster_resolver = tensorflow_resolver()
+    with joining(declared((None, cluster_resolver), {}), timeout):
+        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver, communication_options)
+
+
+def ParameterServerStrategy(
+    cluster_resolver: Any = None, variable_partitioner: Any = None, *, timeout: float = UNBOUNDED
+) -> Any:
+    """As `tf.distribute.ParameterServerStrategy`, on the chief. Its workers and parameter servers are
+    `tf.distribute.Server`s that are up before the chief: every address of the cluster is tried first.
+
+    Raises:
+        ConfigurationError: TF_CONFIG would not start.
+        RollCallError: a worker or parameter server does not answer within ``timeout`` (s).
+    """
+    import tensorflow as tf
+
+    from allaboard.dropin.servers import await_servers
+
+    if cluster_resolver is None:
+        cluster_resolver = tensorflow_resolver()
+    await_servers(cluster_resolver.cluster_spec().as_dict(), timeout)
+    return tf.distribute.ParameterServerStrategy(cluster_resolver, variable_partitioner)
+
+
+def roll_call(
+    timeout: float = 60.0,
+    cluster: Mapping[str, Sequence[str]] | None = None,
+    task_type: str = "worker",
+    task_id: int = 0,
+) -> Roster:
+    """The roll call of TF_CONFIG's cluster, or of the one given, without TensorFlow; see
+    `allaboard.roll_call`. Call it before TensorFlow binds its port."""
+    return _roll_call(timeout, cluster=cluster, task_type=task_type, task_id=task_id)

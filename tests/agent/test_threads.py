@@ -1,0 +1,49 @@
+"""What threads want and hold, by the text of their code."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+
+from allaboard.agent.threads import threads
+from allaboard.facts import Frame, Holds
+
+CODE = """
+def flush(log, cache):
+    with log:
+        if True:
+            with cache:
+                pass
+    cache.acquire(timeout=9)
+
+def fill(self, cache):
+    with open("x") as file, self.lock:
+        file.read()
+    for _ in range(3): pass
+"""
+
+
+def test_a_thread_holds_the_blocks_that_it_is_inside_of(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(CODE)
+
+    def at(line: int, function: str) -> Frame:
+        text = linecache.getline(str(file), line).strip()
+        return Frame(str(file), line, function, text)
+
+    main, other = at(5, "flush"), at(11, "fill")
+    assert threads([(main,), (other,)]) == (
+        Holds(main, "cache", ("log",)),
+        Holds(other, "", ("self.lock", "open('x')")),
+    )
+    acquires = at(7, "flush")
+    assert threads([(acquires,)]) == (Holds(acquires, "cache"),)
+    assert threads([(at(12, "fill"),), (main,)]) == (), "the main thread wants none"
+    assert threads([]) == () and threads([()]) == ()
+
+
+def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("with a:\n  def (\n")
+    for name in ("bad.py", "none.py"):
+        frame = Frame(str(tmp_path / name), 1, "f", "with a:")
+        assert threads([(frame,)]) == (Holds(frame, "a"),)

@@ -1,0 +1,43 @@
+"""The line through what was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.coordinator.gauges import SAMPLES, SPAN, Gauges, line
+from allaboard.facts import Reading
+
+
+def follow(gauges: Gauges, *values: float, every: float = 2.0) -> None:
+    for n, value in enumerate(values):
+        gauges.take(100.0 + every * n, "a", [Reading("open files", value, 1000.0, 7, "/proc/7/fd")])
+
+
+def test_a_line_is_found_with_how_well_it_fits() -> None:
+    assert line([(0, 1), (1, 3), (2, 5)]) == (2.0, 1.0)
+    slope, fit = line([(0, 0), (1, 10), (2, 0), (3, 10)])
+    assert slope == pytest.approx(2.0) and fit == pytest.approx(0.2)
+    assert line([(1, 5), (1, 6)]) == (0.0, 0.0)
+    assert line([(0, 5), (1, 5)]) == (0.0, 0.0)
+
+
+def test_what_rises_has_an_end() -> None:
+    gauges = Gauges()
+    follow(gauges, *range(100, 500, 10))
+    (use,) = gauges.uses
+    assert (use.host, use.pid, use.value, use.limit) == ("a", 7, 490.0, 1000.0)
+    assert use.rate == pytest.approx(5.0) and use.fit == pytest.approx(1.0)
+    assert use.left == pytest.approx(102.0) and use.span == SPAN
+
+
+def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
+    gauges = Gauges()
+    follow(gauges, *range(SAMPLES - 1))
+    assert gauges.uses[0].rate == 0.0 and gauges.uses[0].left == float("inf")
+    gauges.forget("b", 7)
+    assert gauges.uses
+    gauges.forget("a", 7)
+    assert gauges.uses == ()
+    follow(gauges, 1.0)
+    gauges.clear()
+    assert gauges.uses == ()

@@ -1,0 +1,85 @@
+"""A finding whose state has passed is told to be over; what was wrong stays wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.catalogue import Entry, catalogue
+from allaboard.coordinator.ledger import AGAIN, SETTLED, Ledger
+from allaboard.facts import Claim, JobView
+from allaboard.facts.samples import ended, job, member, stalled
+from allaboard.report.text import finding_lines
+
+
+def entry(code: str) -> Entry:
+    found = catalogue().find(code)
+    assert found is not None
+    return found
+
+
+def ledger() -> Ledger:
+    return Ledger(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
+
+
+CLAIM = Claim(summary="worker 1 sleeps", who=(member(1).who,))
+WELL = job(*(member(r) for r in range(3)))
+
+
+def told(kept: Ledger, now: float, code: str = "HANG005", view: JobView = WELL) -> list[bool]:
+    """What is said at this moment, where the claim is not made: whether each is over."""
+    new = list(kept.new(now, []))
+    return [f.over is not None for f in (*new, *kept.over(now, view))]
+
+
+def test_it_is_over_once_the_job_moves_for_a_while() -> None:
+    kept = ledger()
+    (first,) = kept.new(10.0, [(entry("HANG005"), CLAIM)])
+    assert first.over is None
+    assert told(kept, 10.0 + SETTLED - 0.1) == []
+    assert told(kept, 10.0 + SETTLED) == [True]
+    assert told(kept, 11.0 + SETTLED) == []
+    (finding,) = kept.findings
+    assert finding.over == "2026-01-01T00:00:10.000Z"
+    (line,) = finding_lines(finding)
+    assert line.startswith(
+        "HANG005 not-in-the-collective is over: worker 1 sleeps (it was so until 00:00:10"
+    )
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        stalled(*(member(r) for r in range(3))),
+        job(member(0), ended(1, code=0), member(2)),
+        job(*(member(r) for r in range(3)), ending=True),
+    ],
+)
+def test_it_is_not_over_where_nothing_moves_or_who_it_is_about_is_gone(view: JobView) -> None:
+    kept = ledger()
+    list(kept.new(10.0, [(entry("HANG005"), CLAIM)]))
+    assert told(kept, 99.0, view=view) == []
+
+
+def test_what_is_no_state_is_never_over() -> None:
+    kept = ledger()
+    list(kept.new(10.0, [(entry("NUM001"), CLAIM)]))
+    assert told(kept, 99.0) == []
+
+
+def test_what_comes_again_soon_was_not_over_and_later_it_is_said_anew() -> None:
+    kept = ledger()
+    claims = [(entry("SLOW001"), CLAIM)]
+    list(kept.new(10.0, claims))
+    assert told(kept, 20.0) == [True]
+    assert list(kept.new(30.0, claims)) == [] and kept.findings[0].over is None
+    assert told(kept, 40.0) == [True]
+    assert [f.over for f in kept.new(30.0 + AGAIN, claims)] == [None]
+
+
+def test_another_host_hears_of_it() -> None:
+    here, there = ledger(), ledger()
+    (finding,) = here.new(10.0, [(entry("HANG005"), CLAIM)])
+    there.told(finding)
+    (over,) = here.over(20.0, WELL)
+    there.told(over)
+    assert there.findings == (over,)

@@ -1,0 +1,187 @@
+"""A job that may start again what failed, under a fake clock: who comes back, who ends a round, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.events import (
+    BoxReading,
+    Command,
+    End,
+    Exited,
+    Launched,
+    Put,
+    Replace,
+    Seen,
+)
+from allaboard.coordinator.state import Job, Settings
+from allaboard.decide import Policy
+from allaboard.facts import Declared, Outcome, Phase
+from allaboard.recover.policy import Restarts
+
+TASKS = (("worker", 0), ("worker", 1), ("ps", 0))
+CLUSTER = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2", "ps:0": "127.0.0.1:3"}
+
+
+class World:
+    """Two workers and a server of TensorFlow 1, or three ranks; restarts are allowed."""
+
+    def __init__(self, tasks: tuple[tuple[str, int], ...] = TASKS, most: int = 3) -> None:
+        self.clock = FakeClock()
+        self.job = Job(
+            Settings(
+                launched=3,
+                host="a",
+                tasks=tasks,
+                policy=Policy(restarts=True, stopped_after=30.0),
+                restarts=Restarts(allowed=True, most=most),
+            ),
+            self.clock.now,
+            catalogue().entries,
+            self.clock.utc,
+        )
+        self.tasks = tasks
+        self.pids = [100, 101, 102]
+        self.steps = [0, 0, 0]
+        self.state = ["S", "S", "S"]
+        self.gone: set[int] = set()
+        self.importing: set[int] = set()
+        for worker in range(3):
+            self.tell(Launched(worker=worker, pid=100 + worker, at=self.clock.now))
+        self.tell()
+        self.job.boarded(self.clock.now)
+
+    def declared(self, worker: int) -> Declared:
+        job, index = self.tasks[worker] if self.tasks else ("worker", worker)
+        call = "tf.distribute.Server" if self.tasks else "init_process_group"
+        cluster = CLUSTER if self.tasks else {}
+        return Declared(
+            framework="tensorflow" if self.tasks else "torch",
+            call=call,
+            rank=worker,
+            world_size=3,
+            job=job,
+            index=index,
+            cluster=cluster,
+        )
+
+    def tell(self, *events: Any, seconds: float = 0.0) -> list[Command]:
+        now = self.clock.advance(seconds)
+        looks = [
+            Seen(pid=pid, worker=w, at=now, state=self.state[w], cpu=0.0, box=self.box(w))
+            for w, pid in enumerate(self.pids)
+            if pid not in self.gone
+        ]
+        return self.job.handle(now, *events, *looks)
+
+    def box(self, worker: int) -> BoxReading:
+        if worker in self.importing:
+            return BoxReading(phase=int(Phase.IMPORTING), phase_since=self.clock.now, round=0)
+        return BoxReading(
+            phase=int(Phase.TRAINING if self.steps[worker] else Phase.JOINED),
+            phase_since=1000.0,
+            round=1,
+            step=self.steps[worker],
+            ops=self.steps[worker],
+            declared=self.declared(worker),
+        )
+
+    def kill(self, worker: int, signal: int = 9) -> list[Command]:
+        self.steps = [s + 10 for s in self.steps]
+        self.tell(seconds=1.0)
+        self.gone.add(self.pids[worker])
+        return self.tell(
+            Exited(pid=self.pids[worker], at=self.clock.now, signal=signal), seconds=0.1
+        )
+
+    def launch(self, worker: int) -> list[Command]:
+        self.pids[worker] += 100
+        self.steps[worker] = 0
+        self.state[worker] = "S"
+        return self.tell(
+            Launched(worker=worker, pid=self.pids[worker], at=self.clock.now), seconds=0.1
+        )
+
+
+def of(commands: list[Command], kind: type[Any]) -> list[Any]:
+    return [c for c in commands if isinstance(c, kind)]
+
+
+def test_a_killed_server_comes_back_alone_and_the_round_goes_on() -> None:
+    world = World()
+    answers = world.kill(2)
+    assert of(answers, Replace) == [
+        Replace(worker=2, reason="ps 0 was killed by SIGKILL; restart 1 of 3")
+    ]
+    world.importing.add(2)
+    answers = world.launch(2)
+    for at in range(20):
+        if at == 8:
+            world.importing.clear()
+        answers += world.tell(seconds=0.5)
+    assert of(answers, End) == []
+    assert [m.who.pid for m in world.job.view(world.clock.now).members] == [100, 101, 202]
+    assert "PS001" in {f.rule for f in world.job.ledger.findings}
+    (made,) = world.job.returns.made
+    assert made.task == "ps-0" and made.seconds is not None
+    assert world.job.outcome()[0] is Outcome.COMPLETED
+
+
+def test_the_last_restart_is_the_last() -> None:
+    world = World(most=1)
+    world.kill(2)
+    world.launch(2)
+    (end,) = of(world.kill(2), End)
+    assert end.outcome is Outcome.FAILED
+    assert "1 restart used up (--max-restarts 1)" in end.reason
+
+
+def test_a_stopped_server_is_put_an_end_to_and_replaced() -> None:
+    world = World()
+    world.state[2] = "T"
+    before = [c for _ in range(29) for c in world.tell(seconds=1.0)]
+    assert of(before, Put) == [] and of(before, End) == []
+    after = [c for _ in range(3) for c in world.tell(seconds=1.0)]
+    assert [p.pid for p in of(after, Put)] == [102]
+    world.gone.add(102)
+    answers = world.tell(Exited(pid=102, at=world.clock.now, signal=9), seconds=0.1)
+    assert of(answers, Replace) == [
+        Replace(worker=2, reason="ps 0 was stopped for 30 s; restart 1 of 3")
+    ]
+
+
+def test_what_ends_when_the_work_is_done_does_not_come_back() -> None:
+    world = World()
+    for worker in (0, 1):
+        world.gone.add(100 + worker)
+        world.tell(Exited(pid=100 + worker, at=world.clock.now, code=0), seconds=0.1)
+    assert of(world.kill(2), Replace) == []
+
+
+def test_a_killed_rank_of_a_collective_job_ends_the_round_at_once() -> None:
+    world = World(tasks=())
+    (end,) = of(world.kill(1), End)
+    assert end.outcome is Outcome.FAILED
+
+
+def test_a_stopped_rank_ends_the_round_after_its_patience() -> None:
+    world = World(tasks=())
+    world.steps = [50, 50, 50]
+    world.tell()
+    world.state[1] = "T"
+    before = [c for _ in range(29) for c in world.tell(seconds=1.0)]
+    assert of(before, End) == []
+    after = [c for _ in range(4) for c in world.tell(seconds=1.0)]
+    (end,) = of(after, End)
+    assert end.outcome is Outcome.HANG
+    assert "worker 1 has been stopped for 30 s (--stopped-after 30)" in end.reason
+
+
+def test_who_is_held_by_a_debugger_is_left_alone() -> None:
+    world = World(tasks=())
+    world.steps = [50, 50, 50]
+    world.tell()
+    world.state[1] = "t"
+    assert of([c for _ in range(60) for c in world.tell(seconds=1.0)], End) == []

@@ -1,0 +1,87 @@
+"""Secrets do not leave the house, and what is none stays readable."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allaboard.postmortem.redact import GONE, command, is_secret, redacted, secrets_of
+
+SECRET = "s3cr3t-Value-42"
+HOLDING = [
+    f"WANDB_API_KEY={SECRET}",
+    f"export HF_TOKEN='{SECRET}'",
+    f"aws_secret_access_key = {SECRET}",
+    f'{{"password": "{SECRET}", "rank": 1}}',
+    f'{{"line": "{{\\"api_key\\": \\"{SECRET}\\"}}"}}',
+    f"{{'DB_PASSWORD': '{SECRET}'}}",
+    f"curl -H 'Authorization: Bearer {SECRET}' x",
+    f"python train.py --wandb-token {SECRET} --lr 0.1",
+    f"python train.py --api-key={SECRET}",
+    f"['python', 'train.py', '--token', '{SECRET}']",
+    f"proxy http://user:{SECRET}@proxy:3128",
+    f"git clone https://{SECRET}@host/repo",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----",
+    f"-----BEGIN PRIVATE KEY-----\n{SECRET}",
+    "ghp_" + "a1B2" * 9,
+    "token is hf_" + "abcdEFGH" * 4,
+    "AKIA" + "ABCDEFGH12345678",
+]
+
+
+@pytest.mark.parametrize("text", HOLDING)
+def test_a_secret_is_gone(text: str) -> None:
+    said = redacted(text)
+    assert SECRET not in said and GONE in said
+    assert not any(part in said for part in ("a1B2a1B2", "abcdEFGH", "ABCDEFGH1234"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.distributed.DistStoreError: wait timeout after 10000ms, keys: /default_pg/0//cpu//0/0",
+        "KeyError: 'loss'",
+        "tokens=1024 num_tokens: 5 tokenizer=bert max_tokens=8",
+        '{"key":4294967297,"rank":0}',
+        "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 RANK=0",
+        "tcp://10.0.0.1:29500 file:///shared/rendezvous",
+        "author: someone, authentic: yes",
+        "step 12 loss 0.3 keyboard interrupt",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_known_values_are_taken_out_wherever_they_stand() -> None:
+    known = secrets_of({"MY_TOKEN": SECRET, "PATH": "/usr/bin", "SHORT_KEY": "abc", "RANK": "0"})
+    assert known == [SECRET]
+    assert redacted(f"connecting as {SECRET}/x", known) == f"connecting as {GONE}/x"
+
+
+def test_arguments() -> None:
+    words = ["python", "train.py", "--token", SECRET, "--lr", "0.1", "--wandb_key=" + SECRET]
+    assert command(words) == ["python", "train.py", "--token", GONE, "--lr", "0.1",
+                              "--wandb_key=" + GONE]  # fmt: skip
+    assert command(["--token", "--verbose", "x"]) == ["--token", "--verbose", "x"]
+
+
+def test_json_stays_json() -> None:
+    entry = {"kind": "view", "key": 12, "token": None, "api_key": SECRET, "notes": ["a", "b"]}
+    back = json.loads(redacted(json.dumps(entry)))
+    assert back == {**entry, "api_key": GONE}
+
+
+def test_names() -> None:
+    for name in ("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "--api-key", "COOKIE"):
+        assert is_secret(name), name
+    for name in ("RANK", "MASTER_ADDR", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "KEYBOARD"):
+        assert not is_secret(name), name
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_taken(text: str) -> None:
+    assert isinstance(redacted(text), str)

@@ -1,0 +1,94 @@
+"""What the probe sees of losses and parameters, with tensors that have only what it asks for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from allaboard.agent.boxes import OpenBox
+from allaboard.facts import Check, Loss
+from allaboard.probe.adapters._torch_loss import Losses
+from allaboard.probe.adapters._torch_values import VARIABLE, Values
+from allaboard.probe.blackbox import Box
+
+
+class Tensor:
+    """A one-dimensional tensor on the CPU."""
+
+    is_cpu = True
+
+    def __init__(self, *values: float) -> None:
+        self.values = values
+
+    def numel(self) -> int:
+        return len(self.values)
+
+    def item(self) -> float:
+        return self.values[0]
+
+    def detach(self) -> Tensor:
+        return self
+
+    def reshape(self, size: int) -> Tensor:
+        return self
+
+    def __getitem__(self, part: slice) -> Tensor:
+        return Tensor(*self.values[part])
+
+    def tolist(self) -> list[float]:
+        return list(self.values)
+
+
+class Shard(Tensor):
+    """Of a class of its own."""
+
+
+def box_of(folder: Path) -> tuple[Box, OpenBox]:
+    path = folder / f"{os.getpid()}.box"
+    box = Box(str(path))
+    return box, OpenBox(path)
+
+
+def test_losses_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
+    box, reader = box_of(tmp_path)
+    losses = Losses()
+    told = []
+    for value in (1.0, float("nan"), float("inf"), 2.0, float("-inf")):
+        losses.saw(box, (Tensor(value),))
+        box.step()
+        told.append(reader.read().loss)
+    assert told == [
+        None, Loss(1, 2, "nan"), Loss(2, 2, "nan"), Loss(0, 2, "nan"), Loss(1, 5, "-inf"),
+    ]  # fmt: skip
+    for other in (Shard(float("nan")), Tensor(float("nan"), 1.0)):
+        losses.saw(box, (other,))
+    assert reader.read().loss == Loss(1, 5, "-inf")
+
+
+def test_parameters_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "2")
+    box, reader = box_of(tmp_path)
+    values = Values()
+    one, two = Tensor(*range(100)), Tensor(1.0)
+    groups = [{"params": [one, Shard(1.0)]}, {"params": [two]}]
+    optimizer = types.SimpleNamespace(param_groups=groups)
+    for _ in range(200):
+        box.step()
+        values.stepped(box, optimizer)
+    checks = reader.read().checks
+    assert [c.step for c in checks[-3:]] == [196, 198, 200] and len(checks) == 64
+    assert {c.parameter for c in checks} == {0, 1}
+    assert len({c.digest for c in checks}) == 2
+    assert isinstance(checks[0], Check)
+
+
+def test_without_the_variable_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert Values().every == 0
+    monkeypatch.setenv(VARIABLE, "often")
+    assert Values().every == 0

@@ -1,0 +1,121 @@
+"""ALLABOARD=1: the roll call and the watch under somebody else's launcher, with no command changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+import allaboard
+from allaboard.hosts import proc
+
+ROOT = Path(__file__).parents[2]
+HOME = Path(allaboard.__file__).parents[1]
+PTH = ROOT / "src" / "allaboard.pth"
+TRAINS = """
+import os, sys, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+tensor = torch.ones(4)
+for step in range(int(sys.argv[1])):
+    dist.all_reduce(tensor); tensor.fill_(1.0); time.sleep(0.01)
+    if step == 20 and dist.get_rank() == 1 and "stop" in sys.argv:
+        os.kill(os.getpid(), 19)
+print("trained", dist.get_rank(), flush=True)
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter whose site-packages has what a wheel puts there."""
+    folder = tmp_path_factory.mktemp("env")
+    venv.create(folder)
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    site = folder / "lib" / version / "site-packages"
+    # Ours first, then every place where the frameworks are.
+    places = [str(HOME), sysconfig.get_path("purelib"), *(p for p in sys.path if "-packages" in p)]
+    (site / "a.pth").write_text("\n".join(dict.fromkeys(places)) + "\n")
+    (site / "allaboard.pth").write_text(PTH.read_text())
+    return str(folder / "bin" / "python")
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", **more}
+
+
+def test_the_wheel_brings_the_file() -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {"src/allaboard.pth": "allaboard.pth"}
+    assert len(PTH.read_text().splitlines()) == 1
+
+
+def test_without_the_variable_it_costs_microseconds(python: str) -> None:
+    script = "import sys; print([m for m in sys.modules if 'allaboard' in m])"
+    done = subprocess.run(
+        [python, "-c", script], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert done.stdout == "[]\n"
+    line, rounds = compile(PTH.read_text(), "pth", "exec"), 10_000
+    began = time.perf_counter()
+    for _ in range(rounds):
+        exec(line, {})
+    assert (time.perf_counter() - began) / rounds < 100e-6
+
+
+def test_a_program_that_never_joins_is_left_alone(python: str) -> None:
+    done = subprocess.run(
+        [python, "-c", "import subprocess, sys; print(subprocess.run([sys.executable, '-V']))"],
+        capture_output=True, text=True, check=True, env=environment(ALLABOARD="1"),
+    )  # fmt: skip
+    assert "allaboard" not in done.stderr
+
+
+def launcher(python: str, script: Path, *words: str) -> list[str]:
+    torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return [*torchrun, str(script), *words]
+
+
+@pytest.mark.zoo
+def test_under_torchrun(python: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TRAINS)
+    done = subprocess.run(
+        launcher(python, script, "30"),
+        capture_output=True, text=True, timeout=120, env=environment(ALLABOARD="1"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["0", "1", "trained", "trained"]
+    assert done.stderr.count("all 2 aboard") == 1, done.stderr
+    assert not [w for w in done.stderr.split() if w.startswith(("HANG", "JOIN", "NET", "EXIT"))]
+
+
+@pytest.mark.zoo
+def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
+    script, said = tmp_path / "train.py", tmp_path / "said"
+    script.write_text(TRAINS)
+    with said.open("w") as sink:
+        process = subprocess.Popen(
+            launcher(python, script, "100000", "stop"),
+            stderr=sink, env=environment(ALLABOARD="1"),
+        )  # fmt: skip
+    try:
+        until = time.monotonic() + 60
+        while "HANG001" not in said.read_text():
+            assert time.monotonic() < until and process.poll() is None, said.read_text()
+            time.sleep(0.1)
+    finally:
+        for pid in (process.pid, *proc.descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+    assert "HANG001 stopped: worker 1 is stopped" in said.read_text()

@@ -1,0 +1,80 @@
+"""The lines of docs/templates.md, on the scripts that stand beside them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from allaboard.hosts.ports import reserve
+
+pytestmark = pytest.mark.zoo
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+PAGE = (ROOT / "docs" / "templates.md").read_text()
+NEEDS = {"accelerate": "accelerate", "lightning": "lightning", "hf_trainer": "transformers"}
+
+
+def lines(title: str) -> list[str]:
+    """The command lines below a title of the page."""
+    part = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0].replace("\\\n", " ")
+    return [re.sub(r"\s+", " ", m[1]) for m in re.finditer(r"^\$ (.*)", part, re.M)]
+
+
+def marked(line: str) -> object:
+    """What is not part of every installation, and more than two of the lines, is for the long run."""
+    kind = next(k for k in NEEDS if f"{k}_train" in line)
+    short = kind == "accelerate" and line.startswith("allaboard run")
+    return pytest.param(line, kind, marks=[] if short else [pytest.mark.long])
+
+
+def free_port() -> int:
+    (held,) = reserve(1)
+    with held:
+        return int(held.getsockname()[1])
+
+
+def started(line: str, tmp_path: Path, **more: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **more}
+    environment["PATH"] = f"{BIN}{os.pathsep}{environment['PATH']}"
+    environment["VIRTUAL_ENV"] = str(BIN.parent)
+    # Their answers to questions that accelerate would ask, and a port that is free here.
+    line = line.replace("launch ", "launch --mixed_precision no --dynamo_backend no ")
+    return subprocess.Popen(
+        ["bash", "-c", line.replace("examples/", f"{ROOT}/examples/")],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "kind"), [marked(w) for w in lines("One host")])
+def test_on_one_host(line: str, kind: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec(NEEDS[kind]) is None:
+        pytest.skip(f"{NEEDS[kind]} is not installed; pip install 'allaboard[templates]'")
+    if "launch" in line:
+        line = line.replace("launch ", f"launch --main_process_port {free_port()} ")
+    process = started(line, tmp_path)
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    assert "trained on 2 processes" in said, said
+    # ALLABOARD=1 asks for the file that an installed wheel brings; its own test has it.
+    assert "ALLABOARD=1" in line or "all 2 aboard" in said, said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("line", [w for w in lines("Several hosts") if not w.startswith("srun")])
+def test_on_two_hosts(line: str, tmp_path: Path) -> None:
+    """Two launchers on one machine, which each believe to be a host's."""
+    kind = next(k for k in NEEDS if f"{k}_train" in line)
+    if importlib.util.find_spec(NEEDS[kind]) is None:
+        pytest.skip(f"{NEEDS[kind]} is not installed; pip install 'allaboard[templates]'")
+    line = line.replace("node0", "127.0.0.1").replace("29500", str(free_port()))
+    second = re.sub(r"(--node-rank|--machine_rank) 0", r"\1 1", line)
+    running = [started(each, tmp_path) for each in (line, second)]
+    said = [process.communicate(timeout=250)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0], "\n".join(said)
+    assert "trained on 4 processes" in "".join(said), said
