@@ -331,6 +331,8 @@ class Job:
                 untold = any(not m.facts for m in roll.held)
                 if untold and now - roll.last_arrival < ANSWERS:
                     continue
+                if any(split_key(m.called)[0] in self.away for m in roll.held):
+                    continue  # the word would not reach it, and the port would be gone
                 yield from self.crossing.trials(now, roll)
                 if not self.crossing.tried(now):
                     continue
