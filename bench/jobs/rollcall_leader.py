@@ -32,6 +32,14 @@ from allaboard.meeting.listener import more_files
 
 SECRET = b"the job's secret"
 TICK = 0.05
+FACTS = {
+    "version python": "3.11.7", "version torch": "2.13.0+cpu", "version numpy": "2.4.6",
+    "variable OMP_NUM_THREADS": "1", "variable NCCL_DEBUG": "WARN", "variable LANG": "C.UTF-8",
+    "variable NCCL_SOCKET_IFNAME": "eth0", "limit open files": "1048576", "size /dev/shm": "64 MiB",
+    "count CPUs": "96", "count GPUs": "8", "script": "0123456789ab", "commit": "0123456789ab",
+    "script path": "/home/u/project/train.py", "data interface": "what h resolves to on itself",
+    "interfaces": "lo, eth0, ib0", "data address": "10.0.0.1",
+}  # fmt: skip
 
 
 def say(**what: object) -> None:
@@ -76,7 +84,7 @@ async def main() -> None:
     now = time.monotonic()
     here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
     leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
-    leader.events += [seen(0, size, 1), Answered(pid=1, facts={"count CPUs": "8"})]
+    leader.events += [seen(0, size, 1), Answered(pid=1, facts=FACTS)]
     full = 0.0
     ticks, spent = 0, 0.0
     wanted = size if timeout > 100 else size - 1

@@ -17,9 +17,9 @@ import sys
 import time
 
 import msgspec
-from rollcall_leader import SECRET, seen
+from rollcall_leader import FACTS, SECRET, seen
 
-from allaboard.coordinator.events import Announce, Answered, LetThrough
+from allaboard.coordinator.events import Announce, Answered, Command, LetThrough
 from allaboard.facts import Answer, Link
 from allaboard.meeting import wire
 from allaboard.meeting.wire import (
@@ -32,15 +32,6 @@ from allaboard.meeting.wire import (
     Tried,
     TryThese,
 )
-
-FACTS = {
-    "version python": "3.11.7", "version torch": "2.13.0+cpu", "version numpy": "2.4.6",
-    "variable OMP_NUM_THREADS": "1", "variable NCCL_DEBUG": "WARN", "variable LANG": "C.UTF-8",
-    "variable NCCL_SOCKET_IFNAME": "eth0", "limit open files": "1048576", "size /dev/shm": "64 MiB",
-    "count CPUs": "96", "count GPUs": "8", "script": "0123456789ab", "commit": "0123456789ab",
-    "script path": "/home/u/project/train.py", "data interface": "what h resolves to on itself",
-    "interfaces": "lo, eth0, ib0", "data address": "10.0.0.1",
-}  # fmt: skip
 
 
 class Member:
@@ -83,9 +74,7 @@ class Member:
                 out += wire.frame(Tried(links=tuple(self._link(*t) for t in word.targets)))
             elif isinstance(word, Release):
                 out += wire.frame(Released())
-            elif isinstance(word, Orders) and any(
-                isinstance(c, LetThrough | Announce) for c in word.commands
-            ):
+            elif isinstance(word, Orders) and any(map(_verdict, word.commands)):
                 return out, True
 
     def _hello(self, challenge: Challenge) -> bytes:
@@ -102,6 +91,11 @@ class Member:
     def _link(self, host: str, address: str) -> Link:
         return Link(source=f"h{self.rank}", target=host, address=address, answer=Answer.ABOARD,
                     seconds=1e-4, rate=1e9)  # fmt: skip
+
+
+def _verdict(command: Command) -> bool:
+    missing = isinstance(command, Announce) and command.finding.rule == "JOIN001"
+    return missing or isinstance(command, LetThrough)
 
 
 def sized(data: bytes) -> bytes:

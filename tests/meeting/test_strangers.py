@@ -12,6 +12,7 @@ import pytest
 import strangers
 from rally import SECRET, Rally
 
+from allaboard.meeting.listener import _apart
 from allaboard.meeting.member import Identity
 
 Stranger = Callable[[int, str], Coroutine[Any, Any, None]]
@@ -167,3 +168,9 @@ def test_an_agent_whose_stream_broke_is_the_same_when_it_comes_again() -> None:
             assert len(rally.job.records) == 3
 
     asyncio.run(again())
+
+
+def test_a_busy_listener_does_not_take_its_own_delay_for_a_wrong_clock() -> None:
+    assert _apart(told=100.0, asked=99.0, now=105.0) == 0.0
+    assert _apart(told=400.0, asked=99.0, now=105.0) == 295.0
+    assert _apart(told=-200.0, asked=99.0, now=105.0) == -299.0
