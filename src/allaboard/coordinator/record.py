@@ -43,6 +43,7 @@ class Record:
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
         self.paces = Paces()
+        self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
@@ -100,7 +101,9 @@ class Record:
     def interval(self) -> float | None:
         """The median of its last step times (s)."""
         seen = self.box.intervals if self.box is not None else ()
-        return median(seen) if len(seen) >= 3 else None
+        if seen is not self._timed[0]:
+            self._timed = seen, median(seen) if len(seen) >= 3 else None
+        return self._timed[1]
 
     def member(self, launcher: bool) -> Member:
         """The frozen picture of this process."""
