@@ -156,6 +156,7 @@ class Record:
             loss=box.loss if box is not None else None,
             checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
+            traffic=self._rate(lambda k: float(k.traffic)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
             exit=self.exit,
