@@ -17,8 +17,8 @@ from allaboard.evidence.parse import parse_faulthandler, parse_pyspy, parse_thre
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Frame, Stack
 from allaboard.hosts import proc
-from allaboard.hosts.traffic import traffic
 from allaboard.hosts.blocked import blocked
+from allaboard.hosts.traffic import traffic
 
 ANSWER = 0.5
 """Seconds that a process gets to write its stacks."""
