@@ -28,9 +28,15 @@ TARGET_MS = 150.0
 
 
 def shell_loop(
-    n: int, python: str, words: list[str], environment: dict[str, str], output: BinaryIO
+    n: int,
+    python: str,
+    words: list[str],
+    environment: dict[str, str],
+    output: BinaryIO,
+    sessions: bool = False,
 ) -> int:
-    """What a shell script with ``&`` and ``wait`` does."""
+    """What a shell script with ``&`` and ``wait`` does; with ``sessions``, each in one of its own, as
+    launchers do: on a busy machine the kernel shares the processor between sessions."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -41,6 +47,7 @@ def shell_loop(
             env=environment | job | {"RANK": str(r), "LOCAL_RANK": str(r), "OMP_NUM_THREADS": "1"},
             stdout=output,
             stderr=output,
+            start_new_session=sessions,
         )
         for r in range(n)
     ]

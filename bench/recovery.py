@@ -67,7 +67,8 @@ def once(way: str, n: int, python: str, environment: dict[str, str]) -> dict[str
             if way == "bare start":
                 begin = time.time()
                 again = environment | {"TORCHELASTIC_RESTART_COUNT": "1"}
-                code = launch.shell_loop(n, python, [JOB, "--marks", folder], again, output)
+                words = [JOB, "--marks", folder]
+                code = launch.shell_loop(n, python, words, again, output, sessions=True)
                 assert code == 0
                 return {m: max(r[m] for r in moments(marks, 1, n)) - begin for m in MOMENTS}
             process = subprocess.Popen(

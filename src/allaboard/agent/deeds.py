@@ -96,7 +96,9 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                if self._options.strict or self._options.secret or not self._job.quiet:
+                # Without a secret another host's word ends only what serves for a training that is done.
+                done = command.outcome is Outcome.COMPLETED
+                if self._options.strict or self._options.secret or not self._job.quiet or done:
                     self._end(now, command)
             case Put():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")

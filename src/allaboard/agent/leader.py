@@ -16,6 +16,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Knocked,
     LetThrough,
@@ -209,7 +210,7 @@ def _ours(event: Event, member: Connection) -> Event | None:
                     ),
                 )
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
-        case Exited() | Looked():
+        case Exited() | Looked() | Exchanged():
             changes = {}
         case Measured():
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)

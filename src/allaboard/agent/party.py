@@ -99,7 +99,7 @@ class Party:
                     self.declared is None
                     and declared is not None
                     and declared.world_size > 1
-                    and event.box.phase == Phase.ARRIVED
+                    and Phase.ARRIVED <= event.box.phase < Phase.LEAVING  # not all are held there
                 ):
                     self.declared = declared
                     self.arrived_at = now
@@ -202,7 +202,7 @@ class Party:
                 self.follower = None
             await self._lead(declared)
             return
-        if declared.cluster and not self.coordinator:
+        if declared.cluster and declared.hold and not self.coordinator:
             await self._listen_as_task(declared)
         if self.follower is None:
             self._follow()
@@ -346,7 +346,7 @@ class Party:
 def _meeting_address(declared: Declared) -> str:
     """``host:port`` of the place that the framework itself will use; empty for a file."""
     if declared.cluster:
-        order = [f"{j}:0" for j in ("chief", "worker")]
+        order = [f"{j}:0" for j in ("chief", "master", "worker")]
         return next((declared.cluster[t] for t in order if t in declared.cluster), "")
     scheme, _, rest = declared.place.partition("://")
     return rest.partition("/")[0] if scheme == "tcp" else ""

@@ -18,6 +18,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Interrupted,
     Launched,
@@ -162,6 +163,9 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Exchanged():
+                if event.pid in self.records:
+                    self.records[event.pid].pairs.take(event.at, event.flows)
             case Trace():
                 if event.pid in self.records:
                     self.records[event.pid].trace(event.traced)

@@ -12,7 +12,7 @@ from allaboard.launching.options import parser, split
 from allaboard.launching.refusal import Refused, usage
 from allaboard.launching.restarts import STOPPED_AFTER, restarts
 from allaboard.launching.run_folder import run_dir
-from allaboard.launching.tasks import roles
+from allaboard.launching.tasks import roles, served_here
 from allaboard.launching.values import check_values, coordinator, secret, size, variables
 from allaboard.launching.words import command, script
 
@@ -70,6 +70,8 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
     report = given.report
     if report is not None and not report.absolute().parent.is_dir():
         usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
+    if joined and not tasks and not dashes:
+        served = served_here({**os.environ, **variables(given.env)}, given, words)
     job = new_job_id()
     return Plan(
         command=command(words, given.module, dashes),

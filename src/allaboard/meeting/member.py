@@ -19,6 +19,8 @@ BLOCK = 65536
 BLOCKS, ENOUGH = 5, 0.003
 """How many are sent at the most, and the seconds that need no second look: a host that was not
 scheduled for a moment is not a slow link."""
+OPENING, AGAIN = 4, 0.25
+"""How often a refused attempt is made again, and after how many seconds."""
 TRY = 3.0
 """Seconds for each part of a link's trial."""
 
@@ -91,6 +93,11 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
 async def try_link(who: Identity, target: str, address: str) -> Link:
     """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
     met = await dial(address, TRY, TRY, small=False)
+    for _ in range(OPENING):
+        if met.answer is not Answer.REFUSED:
+            break
+        await asyncio.sleep(AGAIN)  # its agent has told of its arrival, and opens its door now
+        met = await dial(address, TRY, TRY, small=False)
 
     def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
         return Link(
