@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from allaboard.hosts.traffic import traffic
+from allaboard.hosts.socket_bytes import socket_bytes
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
@@ -20,14 +20,14 @@ def test_what_was_sent_is_counted_at_both_ends(family: socket.AddressFamily) -> 
     with listener, socket.create_connection(listener.getsockname()[:2]) as here:
         there, _ = listener.accept()
         with there:
-            before = traffic([os.getpid()])
+            before = socket_bytes([os.getpid()])
             here.sendall(bytes(100_000))
             left = 100_000
             while left:
                 left -= len(there.recv(left))
-            assert traffic([os.getpid()]) - before >= 200_000
+            assert socket_bytes([os.getpid()]) - before >= 200_000
 
 
 def test_nobody_has_none() -> None:
-    assert traffic([]) == 0
-    assert traffic([2**22 + 1]) == 0
+    assert socket_bytes([]) == 0
+    assert socket_bytes([2**22 + 1]) == 0

@@ -26,7 +26,7 @@ WAIT = 0.2
 """Seconds that the kernel gets; it answers at once."""
 
 
-def traffic(pids: Iterable[int]) -> int:
+def socket_bytes(pids: Iterable[int]) -> int:
     """Bytes acknowledged and received so far, over the open connections of these processes; 0 where
     they are not to be seen. It falls when a connection is closed."""
     inodes = {inode for pid in pids for inode in _inodes(pid)}
