@@ -36,7 +36,7 @@ class Council:
         if options.joined is not None and not options.observe:
             variables = {**os.environ, **launch.plan.extra}
             self._party = Party(
-                options.joined, variables, options.secret, options.coordinator, wake
+                options.joined, variables, options.secret, options.coordinator, wake, options.tls
             )
             self._staying = Staying(self._party, job, options.timeout)
 

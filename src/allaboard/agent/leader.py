@@ -32,7 +32,9 @@ from allaboard.coordinator.events import (
     split_key,
 )
 from allaboard.facts import Knock
+from allaboard.meeting import wire
 from allaboard.meeting.listener import Connection, Listener
+from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
 
 CLOSING = 1.0
@@ -44,8 +46,15 @@ CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 class Leader:
     """``events`` collects what came from other hosts; ``framework`` says whose clients are ours."""
 
-    def __init__(self, job: str, secret: bytes, framework: str, wake: Callable[[], None]) -> None:
-        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked)
+    def __init__(
+        self,
+        job: str,
+        secret: bytes,
+        framework: str,
+        wake: Callable[[], None],
+        tls: Tls | None = None,
+    ) -> None:
+        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked, tls)
         self.framework = framework
         self.events: list[Event] = []
         self._wake = wake
@@ -79,8 +88,9 @@ class Leader:
                 self._ended = self._ended or isinstance(command, End)
                 if not isinstance(command, Note):
                     self._last_words.append(command)
-                for number in list(self._members):
-                    self._send(number, Orders(commands=(command,)))
+                frame = wire.frame(Orders(commands=(command,)))
+                for member in list(self._members.values()):
+                    member.pass_on(frame)
                 return [command]
         return [command]
 
