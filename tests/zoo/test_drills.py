@@ -12,7 +12,9 @@ DRILLS = all_drills()
 
 
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", DRILLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] if d.long else []) for n, d in DRILLS.items()]
+)
 def test_the_fault_is_named(name: str) -> None:
     drill = DRILLS[name]
     if why := lacks(drill):
