@@ -75,6 +75,7 @@ class Drill:
         ends: whether the run ends by itself; else it is ended once the fault is named.
         allowed: further rules that may speak too.
         needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
+        long: why the tests stage it in their long run only; "" where they always do.
         over: the fault passes, and the finding must be told to be over.
     """
 
@@ -97,6 +98,7 @@ class Drill:
     ends: bool = True
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    long: str = ""
     over: bool = False
 
 
@@ -116,6 +118,7 @@ class HostDrill:
         blames: the hosts that the finding must name.
         on: the hosts whose report must have the finding; all that live where it is left out.
         arrange: done to the bed before the start: firewall, names, cables, programs in the way.
+        roles: the task of each host in a job with parameter servers, those that train first.
         environment: what the workers of a host (its number) get instead of the usual environment.
         arguments: further arguments of the script.
         faults: host to the ``--fault`` that its script gets.
@@ -138,6 +141,7 @@ class HostDrill:
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
     arrange: Callable[[Bed], object] | None = None
+    roles: tuple[str, ...] = ()
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
     faults: Mapping[int, str] = field(default_factory=dict)

@@ -24,11 +24,12 @@ BEFORE = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
     finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
-    launcher decides what becomes of the others; ``only_reports``: a roll call that fails is told, and
-    the framework's own timeout decides; ``patience``: seconds that they who stand at the door
-    wait for somebody who may still come; ``init_within``: seconds that the framework's own init may take
-    after that; ``stop_on_error``: a rehearsal, which ends once it is known what
-    is wrong. ``restarts``: what failed may be started again, so that a
+    launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
+    is done; ``only_reports``: a roll call that fails is told, and the framework's own timeout decides;
+    ``patience``: seconds that they who stand at the door wait for somebody who may still come;
+    ``init_within``: seconds that the framework's own init may take after that; ``stop_on_error``: a
+    rehearsal, which ends once it is known what is wrong. ``restarts``: what failed may be started again, so
+    that a
     failure that is certain ends the round at once, and a worker that is stopped for ``stopped_after`` s
     while others wait does too."""
 
@@ -36,6 +37,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     stop_on_hang: bool = False
     hang_after: float = 600.0
     ends_survivors: bool = True
+    ends_servers: bool = True
     only_reports: bool = False
     stop_on_error: bool = False
     patience: float = 0.0
@@ -167,7 +169,7 @@ def _done(view: JobView, policy: Policy) -> Verdict | None:
     """Parameter servers, and TF2's workers, serve for ever: the end is ours to see. An evaluator
     gets its time for the last checkpoint."""
     rest = left_over(view)
-    if not rest or not policy.ends_survivors:
+    if not rest or not policy.ends_servers:
         return None
     done = trainers(view)
     quiet = view.now - max(_ended_at(m) for m in done)

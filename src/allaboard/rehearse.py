@@ -20,6 +20,7 @@ from allaboard.contracts import Drill
 from allaboard.discover import by_name
 from allaboard.facts import Finding, Stage
 from allaboard.launch.local import python
+from allaboard.testbed import cpu_limit
 
 JOBS = Path(drills.__file__).parent / "jobs"
 AT_STEP = 60
@@ -65,10 +66,8 @@ def lacks(drill: Drill) -> str:
     """Why this machine cannot stage it; "" where it can."""
     if "cgroup-memory" in drill.needs and _memory_group() is None:
         return "needs root and a memory control group to make a child of"
-    if "cgroup-cpu" in drill.needs and not os.access(
-        "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", os.W_OK
-    ):
-        return "needs root and a cpu control group (version 1) to make a child of"
+    if "cgroup-cpu" in drill.needs and not cpu_limit.possible():
+        return "needs root and a control group with a limit of CPU"
     return ""
 
 
@@ -124,6 +123,8 @@ class _Stage:
                 process.wait()
             if group is not None:
                 _remove(group)
+            if "cgroup-cpu" in self.drill.needs:
+                cpu_limit.sweep()
         return self._judge(code, output.read_text(errors="replace"))
 
     def _command(self) -> list[str]:

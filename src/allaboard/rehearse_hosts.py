@@ -28,6 +28,8 @@ LIMIT = 150.0
 """Seconds that a drill may take in all."""
 OFTEN = 0.05
 SCRIPTS = {"torch": "torch_ddp.py", "tensorflow": "tf_mwms.py", "jax": "jax_psum.py"}
+SERVED = "tf1_ps.py"
+"""The job of hosts that have roles."""
 CLUSTER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TF_CONFIG", "JAX_", "SLURM_", "OMPI_",
            "PMI_", "PMIX_", "TORCHELASTIC_", "ALLABOARD")  # fmt: skip
 
@@ -50,12 +52,19 @@ def rehearse(name: str) -> Rehearsal:
         return _Stage(name, drill, bed).run()
 
 
-def described(framework: str, index: int, hosts: int) -> dict[str, str]:
-    """What a launcher would put into the environment of the one worker of this host."""
+def described(
+    framework: str, index: int, hosts: int, roles: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """What a launcher would put into the environment of the one worker of this host; ``roles`` are the
+    tasks of all hosts where they have different ones."""
     first = f"h0:{MEETING_PORT}"
     if framework == "tensorflow":
-        workers = [f"h{i}:{MEETING_PORT}" for i in range(hosts)]
-        task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+        cluster: dict[str, list[str]] = {}
+        for i, job in enumerate(roles or ("worker",) * hosts):
+            cluster.setdefault(job, []).append(f"h{i}:{MEETING_PORT}")
+        mine = roles[index] if roles else "worker"
+        place = cluster[mine].index(f"h{index}:{MEETING_PORT}")
+        task = {"cluster": cluster, "task": {"type": mine, "index": place}}
         return {"TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "2"}
     if framework == "jax":
         return {
@@ -178,10 +187,13 @@ class _Stage:
         drill = self.drill
         run = self.bed.folder / f"run-h{index}"
         environment = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
-        environment.update(described(drill.framework, index, drill.hosts), OMP_NUM_THREADS="1")
+        environment.update(
+            described(drill.framework, index, drill.hosts, drill.roles), OMP_NUM_THREADS="1"
+        )
         if drill.environment is not None:
             environment = drill.environment(index, environment)
-        words = [str(JOBS / drill.scripts.get(index, SCRIPTS[drill.framework])), *drill.arguments]
+        usual = SERVED if drill.roles else SCRIPTS[drill.framework]
+        words = [str(JOBS / drill.scripts.get(index, usual)), *drill.arguments]
         if index in drill.faults:
             words += ["--fault", drill.faults[index], "--guilty", str(index)]
         plain = index in drill.plain

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.roles.script import Reading, read
-from allaboard.roles.tasks import WrongRoles, served, tasks
+from allaboard.roles.tasks import WrongRoles, served, tasks, without
 
 TF1 = Reading(known=True, serves=True, needs_servers=("replica_device_setter", 7))
 TF2 = Reading(known=True, needs_servers=("ParameterServerStrategy", 9),
@@ -84,3 +84,19 @@ def test_the_examples_are_read_for_what_they_are(name: str, serves: bool, chief:
     found = read(Path(__file__).parents[2] / "examples" / f"{name}.py")
     assert found.known and found.needs_servers and found.serves is serves
     assert bool(found.needs_chief) is chief
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (TF1, "allaboard run --ps 1 -n 2 t.py"),
+        (TF2, "allaboard run --ps 1 -n 2 --chief t.py"),
+        (Reading(known=True, needs_servers=("ClusterCoordinator", 3), collective=("x", 1)), ""),
+        (Reading(known=True), ""),
+        (Reading(), ""),
+    ],
+    ids=["TF1", "TF2", "it may be either", "no servers", "not read"],
+)
+def test_workers_alone_for_a_script_that_builds_on_servers(reading: Reading, said: str) -> None:
+    told = without("2", reading, "t.py")
+    assert told.endswith(said) if said else told == ""

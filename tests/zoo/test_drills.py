@@ -9,12 +9,11 @@ from allaboard.rehearse import all_drills, lacks, rehearse
 from allaboard.rehearse_hosts import all_host_drills
 
 DRILLS = all_drills()
+NAMES = [pytest.param(n, marks=pytest.mark.long) if d.long else n for n, d in DRILLS.items()]
 
 
 @pytest.mark.zoo
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.long] if d.long else []) for n, d in DRILLS.items()]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_fault_is_named(name: str) -> None:
     drill = DRILLS[name]
     if why := lacks(drill):

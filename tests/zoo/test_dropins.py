@@ -23,6 +23,8 @@ from bedded import need
 
 pytestmark = pytest.mark.zoo
 JOBS = Path(__file__).parent / "jobs"
+BY_RANK = (sys.executable, str(JOBS / "dropin_torch.py"), "--by-rank")
+"""The job that hands rank and world size over in the arguments, as file:// and tcp:// want it."""
 LATE = 3.0
 """Seconds beyond its timeout that an answer may take here, where many tests share two cores."""
 
@@ -156,6 +158,19 @@ def test_tcp_in_the_arguments_wins_over_the_environment() -> None:
     command = (sys.executable, "-c", script)
     found = start("torch", [0, 1], 2, argument, change=without_port, command=command)
     assert [s.words for s in found] == [["through", "0"], ["through", "1"]], found[0].err
+
+
+def test_a_file_whose_folder_is_not_there(tmp_path: Path) -> None:
+    argument = {"timeout": 8, "init_method": f"file://{tmp_path}/none/meet"}
+    found = start("torch", [0, 1], 2, argument, change=lambda rank, told: told, command=BY_RANK)
+    assert all(s.rules & {"NET013", "NET014"} for s in found), [s.words for s in found]
+    assert max(s.seconds for s in found) < 8 + LATE
+
+
+def test_a_file_that_works(tmp_path: Path) -> None:
+    argument = {"timeout": 60, "init_method": f"file://{tmp_path}/meet"}
+    found = start("torch", [0, 1], 2, argument, command=BY_RANK)
+    assert [s.words[:2] for s in found] == [["sum", "2"]] * 2, found[0].err
 
 
 def test_under_allaboard_run_it_does_nothing_twice(tmp_path: Path) -> None:

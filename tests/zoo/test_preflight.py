@@ -15,14 +15,21 @@ from allaboard.rehearse_hosts import CLUSTER, described
 from allaboard.testbed import Bed, Process, open_mpi, slurm, ssh
 from allaboard.testbed.firewall import Block
 from bedded import need
+from certificates import authority, signed
 
 pytestmark = pytest.mark.zoo
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "preflight.schema.json"
 PREFLIGHT = (sys.executable, "-m", "allaboard", "preflight")
 
 
-def start(bed: Bed, *options: str, framework: str = "torch") -> list[Process]:
-    """A preflight on every host; each in a folder of its own, where found.json will be."""
+def start(
+    bed: Bed,
+    *options: str,
+    framework: str = "torch",
+    without: tuple[int, tuple[str, ...]] = (-1, ()),
+) -> list[Process]:
+    """A preflight on every host; each in a folder of its own, where found.json will be. ``without``: a
+    host, and options that all others get."""
     running = []
     for index, host in enumerate(bed.hosts):
         variables = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
@@ -30,6 +37,7 @@ def start(bed: Bed, *options: str, framework: str = "torch") -> list[Process]:
         folder = bed.folder / host
         folder.mkdir()
         words = [*PREFLIGHT, "--run-dir", str(folder / "run"), *options]
+        words += () if index == without[0] else without[1]
         running.append(bed.start(host, words, variables, folder=folder))
     return running
 
@@ -144,3 +152,15 @@ def test_under_open_mpi() -> None:
         process = bed.start("h0", words)
         assert process.wait(60) == 0, process.text()
         assert "3 of 3 here" in process.text()
+
+
+def test_over_tls_and_who_has_no_certificate(tmp_path: Path) -> None:
+    need()
+    files = signed(tmp_path, "host", authority(tmp_path, "ca"))
+    told = ("--tls-cert", str(files.cert), "--tls-key", str(files.key), "--tls-ca", str(files.ca))
+    with Bed(3) as bed:
+        assert ended(start(bed, "--quick", *told)) == [0, 0, 0]
+    with Bed(2) as bed:
+        running = start(bed, "--quick", "--timeout", "4", without=(1, told))
+        assert ended(running) == [3, 3]
+        assert "NET015" in running[1].text(), running[1].text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -93,6 +94,7 @@ class OpenBox:
         phase, since, round_ = self._state()
         step, step_at = self._step()
         op, ops = self._operation()
+        inside = self._inside(time.monotonic())
         return BoxReading(
             phase=phase,
             phase_since=since,
@@ -103,6 +105,7 @@ class OpenBox:
             intervals=self._intervals(step),
             op=op,
             ops=ops,
+            inside=inside,
             groups=self.calls.states(),
             declared=self._declared,
             raised=self._raised,
@@ -214,6 +217,17 @@ class OpenBox:
                     thread=thread,
                 )
         return inside, entered
+
+    def _inside(self, now: float) -> float:
+        """Seconds inside operations so far, of the thread that has been in them the longest."""
+        longest = 0.0
+        for slot in range(layout.SLOTS):
+            at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
+            begin, since, active = layout.OP.unpack_from(self.map, at)[:3]
+            if begin:
+                (spent,) = layout.TIME.unpack_from(self.map, at + layout.SPENT_AT)
+                longest = max(longest, spent + (max(0.0, now - since) if active else 0.0))
+        return longest
 
     def _exception(self) -> Raised | None:
         told = _decode(self._texts["raised"][1], _Raised)

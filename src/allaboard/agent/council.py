@@ -11,6 +11,7 @@ from allaboard.agent.staying import Staying
 from allaboard.agent.watch import Watch
 from allaboard.coordinator.events import Answered, Command, Event, Seen
 from allaboard.coordinator.state import Job
+from allaboard.evidence.servers import awaited_by_servers, names, trainers
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local import Launch
@@ -35,7 +36,7 @@ class Council:
         if options.joined is not None and not options.observe:
             variables = {**os.environ, **launch.plan.extra}
             self._party = Party(
-                options.joined, variables, options.secret, options.coordinator, wake
+                options.joined, variables, options.secret, options.coordinator, wake, options.tls
             )
             self._staying = Staying(self._party, job, options.timeout)
 
@@ -60,6 +61,14 @@ class Council:
         elsewhere = party.observe(now, events)
         self._job.quiet = party.linked
         return party.route(now, self._job.handle(now, *events, *elsewhere))
+
+    def awaited(self, now: float) -> str:
+        """Who still trains on other hosts, by name, where servers wait for the word that all is done, which
+        only this host can give; else nobody."""
+        if self._party is None or self._party.leader is None:
+            return ""
+        view = self._job.view(now)
+        return names([m for m in trainers(view) if m.alive]) if awaited_by_servers(view) else ""
 
     def _answers(self, events: list[Event]) -> list[Event]:
         """What a member runs with, once it stands at the door."""

@@ -96,7 +96,10 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                if self._options.strict or self._options.secret or not self._job.quiet:
+                # Without a secret another host's word ends only what serves for a training that is done.
+                done = command.outcome is Outcome.COMPLETED
+                known = self._options.secret or self._options.tls
+                if self._options.strict or known or not self._job.quiet or done:
                     self._end(now, command)
             case Put():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")

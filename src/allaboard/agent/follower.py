@@ -11,6 +11,7 @@ from allaboard.coordinator.events import (
     Called,
     Command,
     Event,
+    Exchanged,
     Exited,
     Looked,
     Measured,
@@ -161,7 +162,7 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Answered() | Trace() | Measured():
+            case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured():
                 return True
         return False
 

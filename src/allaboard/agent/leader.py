@@ -16,6 +16,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Knocked,
     LetThrough,
@@ -32,6 +33,7 @@ from allaboard.coordinator.events import (
 )
 from allaboard.facts import Knock
 from allaboard.meeting.listener import Connection, Listener
+from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
 
 CLOSING = 1.0
@@ -43,8 +45,15 @@ CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 class Leader:
     """``events`` collects what came from other hosts; ``framework`` says whose clients are ours."""
 
-    def __init__(self, job: str, secret: bytes, framework: str, wake: Callable[[], None]) -> None:
-        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked)
+    def __init__(
+        self,
+        job: str,
+        secret: bytes,
+        framework: str,
+        wake: Callable[[], None],
+        tls: Tls | None = None,
+    ) -> None:
+        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked, tls)
         self.framework = framework
         self.events: list[Event] = []
         self._wake = wake
@@ -209,7 +218,7 @@ def _ours(event: Event, member: Connection) -> Event | None:
                     ),
                 )
             changes: dict[str, object] = {"box": box, "host": member.hello.host}
-        case Exited() | Looked():
+        case Exited() | Looked() | Exchanged():
             changes = {}
         case Measured():
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)

@@ -21,6 +21,7 @@ from allaboard.facts import (
     Certainty,
     ConfigFacts,
     Diagnosis,
+    Evidence,
     Finding,
     HostLook,
     JobView,
@@ -67,9 +68,15 @@ def diagnosis(looks: Sequence[HostLook]) -> Diagnosis:
 
 def _sure(finding: Finding) -> Finding:
     """Whoever was not looked at may be on its way: from a few seconds of looking that is not certain."""
-    if not finding.rule.startswith("JOIN") or finding.certainty is not Certainty.CERTAIN:
+    if not finding.rule.startswith("JOIN"):
         return finding
-    return msgspec.structs.replace(finding, certainty=Certainty.LIKELY)
+    looked = Evidence(f"looked at for {LOOKS * BETWEEN:.0f} s", "stacks")
+    certainty = finding.certainty
+    return msgspec.structs.replace(
+        finding,
+        certainty=Certainty.LIKELY if certainty is Certainty.CERTAIN else certainty,
+        evidence=tuple(looked if e.origin == "--timeout" else e for e in finding.evidence),
+    )
 
 
 def _people(looks: Sequence[HostLook]) -> Iterator[Present]:

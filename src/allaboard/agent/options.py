@@ -9,6 +9,7 @@ from pathlib import Path
 from allaboard.agent.notes import Subject
 from allaboard.facts import Finding, Outcome
 from allaboard.hosts.described import Described
+from allaboard.meeting.tls import Tls
 from allaboard.recover.policy import Restarts
 from allaboard.report.assemble import exit_code
 
@@ -20,6 +21,7 @@ class Options:
 
     ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
     the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
+    ``tls`` the certificates of this host, where the meeting is to speak TLS;
     ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
     may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
     another place than the job's own.
@@ -46,6 +48,7 @@ class Options:
     joined: Described | None = None
     strict: bool = True
     secret: bytes = b""
+    tls: Tls | None = None
     coordinator: str = ""
     code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
         exit_code(outcome, signal)

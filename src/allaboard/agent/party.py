@@ -36,6 +36,7 @@ from allaboard.meeting.dial import dial, split
 from allaboard.meeting.doors import Door, FileDoor, StoreDoor
 from allaboard.meeting.listener import Connection, Listener
 from allaboard.meeting.member import Identity, try_links
+from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Word
 
 AGAIN = 0.5
@@ -57,7 +58,9 @@ class Party:
         secret: bytes,
         coordinator: str,
         wake: Callable[[], None],
+        tls: Tls | None = None,
     ) -> None:
+        self.tls = tls
         self.told = told
         self.environment = environment
         self.secret = secret
@@ -99,7 +102,7 @@ class Party:
                     self.declared is None
                     and declared is not None
                     and declared.world_size > 1
-                    and event.box.phase == Phase.ARRIVED
+                    and Phase.ARRIVED <= event.box.phase < Phase.LEAVING  # not all are held there
                 ):
                     self.declared = declared
                     self.arrived_at = now
@@ -170,7 +173,9 @@ class Party:
 
     def identity(self) -> Identity:
         rank = self.declared.rank if self.declared is not None else self.told.rank
-        return Identity(self.told.job, self.secret, self.host, rank, self._data, self._session)
+        return Identity(
+            self.told.job, self.secret, self.host, rank, self._data, self._session, self.tls
+        )
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -182,7 +187,7 @@ class Party:
         address, origin = await loop.run_in_executor(None, data_address, self.environment)
         names = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = {"data address": address, "data interface": origin, "interfaces": names}
-        self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody)
+        self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody, self.tls)
         await self._echo.open(0)
         self._data = f"{address or '0.0.0.0'}:{self._echo.port}"
         elsewhere = self.told.rank > 0 or (self.told.rank < 0 and not await _is_local(self.address))
@@ -202,7 +207,7 @@ class Party:
                 self.follower = None
             await self._lead(declared)
             return
-        if declared.cluster and not self.coordinator:
+        if declared.cluster and declared.hold and not self.coordinator:
             await self._listen_as_task(declared)
         if self.follower is None:
             self._follow()
@@ -231,7 +236,7 @@ class Party:
         return None
 
     async def _lead(self, declared: Declared) -> None:
-        self.leader = Leader(self.told.job, self.secret, declared.framework, self._wake)
+        self.leader = Leader(self.told.job, self.secret, declared.framework, self._wake, self.tls)
         self.leader.ports_elsewhere = bool(declared.cluster) and not self.coordinator
         self._events.append(RoleTaken(leads=True))
         self._events.append(AgentHere(agent=0, host=self.host, data=self._data, rank=declared.rank))
@@ -308,7 +313,7 @@ class Party:
             port = split(address)[1]
         except ValueError:
             return
-        self._own = Listener(self.told.job, self.secret, _close, _ignore, self._plain)
+        self._own = Listener(self.told.job, self.secret, _close, _ignore, self._plain, self.tls)
         await self._bind(self._own, port)
 
     def _plain(self, peer: str, kind: str, said: str) -> None:
@@ -346,7 +351,7 @@ class Party:
 def _meeting_address(declared: Declared) -> str:
     """``host:port`` of the place that the framework itself will use; empty for a file."""
     if declared.cluster:
-        order = [f"{j}:0" for j in ("chief", "worker")]
+        order = [f"{j}:0" for j in ("chief", "master", "worker")]
         return next((declared.cluster[t] for t in order if t in declared.cluster), "")
     scheme, _, rest = declared.place.partition("://")
     return rest.partition("/")[0] if scheme == "tcp" else ""

@@ -14,6 +14,7 @@ from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
 from allaboard.agent.settings import settings
 from allaboard.agent.streams import Streams
+from allaboard.agent.traffic import Traffic
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -68,6 +69,7 @@ class Round:
         self.reading = reading
         self.wake = asyncio.Event()
         self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
+        self.traffic = Traffic(self.clock.monotonic)
         # Under a launcher of one process a rank, what is printed is that rank's.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
@@ -101,6 +103,7 @@ class Round:
         self.next_slow = 0.0
         self.next_pulse = 0.0
         self.broken = False
+        self.told_needed = False
 
     async def run(self) -> None:
         """Returns when every worker has ended."""
@@ -120,7 +123,7 @@ class Round:
                 self.events.append(Overslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over and not self.council.stays(now):
+            if self.workers.over and not (self.council.stays(now) or self._needed(now)):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
@@ -128,11 +131,22 @@ class Round:
             await self.wake.wait()
             alarm.cancel()
 
+    def _needed(self, now: float) -> bool:
+        """Whether this host has to stay for others' sake, though its own workers have ended."""
+        if self.interrupted or self.job.ending is not None:
+            return False
+        rest = self.council.awaited(now)
+        if rest and not self.told_needed:
+            self.told_needed = True
+            self.voice.say(f"done here; ends what serves elsewhere when {rest} ended too")
+        return bool(rest)
+
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
         self.ending.cancel()
         self.job.quiet = False
         self.deeds.cancel()
+        self.traffic.close()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
         self.council.close()
@@ -189,6 +203,7 @@ class Round:
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
         awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        events += self.traffic.look(now, events)
         if self.job.rolled_at is not None:
             events += self.watch.measure(now)
         self.deeds.beat(now)

@@ -33,6 +33,7 @@ def settings(launch: Launch, options: Options, restarted: int) -> Settings:
             restarts=options.restarts.allowed,
             stopped_after=options.stopped_after,
             ends_survivors=not options.wrapped and options.joined is None,
+            ends_servers=not options.wrapped,
             only_reports=options.joined is not None and not options.strict,
         ),
     )

@@ -9,9 +9,12 @@ from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.events import BoxReading, Event, Exited, Measured, Seen
 from allaboard.facts import Phase
 from allaboard.hosts import proc
+from allaboard.hosts.quota import quota
 from allaboard.hosts.unanswered import unanswered
 from allaboard.hosts.usage import Usage
 
+QUOTA = 10.0
+"""Seconds after which it is looked anew how much CPU a process may use; it changes rarely."""
 LONG = 2.0
 """Seconds in init or in one operation after which the kernel is asked for connections without answer,
 and between two such questions."""
@@ -38,6 +41,7 @@ class Watch:
         self.gone: set[int] = set()
         self._known: dict[int, int] = {}
         self._broken: set[str] = set()
+        self._quotas: dict[int, tuple[float, float | None]] = {}
         self._usage = Usage(written)
         self._measured = float("-inf")
         self._asked: dict[int, tuple[float, tuple[str, ...]]] = {}
@@ -102,7 +106,7 @@ class Watch:
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
-            allowed=proc.allowed_cores(pid),
+            allowed=self._allowed(pid, now),
             unanswered=self._unanswered(pid, reading, now),
         )
 
@@ -128,6 +132,14 @@ class Watch:
             told = unanswered(pid)
             self._asked[pid] = now, told
         return told
+
+    def _allowed(self, pid: int, now: float) -> float:
+        at, limit = self._quotas.get(pid, (-QUOTA, None))
+        if now - at >= QUOTA:
+            limit = quota(pid)
+            self._quotas[pid] = now, limit
+        cores = proc.allowed_cores(pid)
+        return min(cores, limit) if limit is not None else cores
 
     def _open_new(self) -> None:
         if not self.ready:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -17,6 +18,8 @@ from allaboard.agent.options import Options
 from allaboard.attached.process import attach
 from allaboard.hosts.described import Described, described, job_id
 from allaboard.launch.local import new_job_id
+from allaboard.launching.refusal import Refused
+from allaboard.launching.values import secret, tls
 
 TOLD_AFTER = 60.0
 """Seconds after which it is told that somebody is absent, where the bound is longer."""
@@ -44,10 +47,14 @@ def main(arguments: list[str]) -> int:
                 grace=2.0,
                 joined=joined(told["rank"], told["place"]),
                 strict=timeout is not None,
-                secret=os.environ.get("ALLABOARD_SECRET", "").encode(),
+                secret=secret(None),
+                tls=tls(argparse.Namespace()),
                 attached=True,
             ),
         )
+    except Refused as error:
+        sys.stderr.write(f"allaboard: no roll call: {error}\n")
+        return 2
     finally:
         shutil.rmtree(boxes, ignore_errors=True)
 

@@ -18,7 +18,7 @@ from allaboard.coordinator.events import (
     RoleTaken,
     TryLinks,
 )
-from allaboard.facts import Answer, Call, Holder, Knock, Link
+from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link
 from allaboard.rollcall.roll import Roll
 from allaboard.rollcall.schedule import targets
 
@@ -44,6 +44,7 @@ class Crossing:
         self.plain: Knock | None = None
         self.told_plain = False
         self.reported = False
+        self._serving: set[str] = set()
         self._knocks: dict[tuple[str, str], Knock] = {}
 
     def take(self, event: Event) -> None:
@@ -59,7 +60,7 @@ class Crossing:
                 self.call = event.call
             case LinksTried():
                 self.awaited.discard(event.agent)
-                self.links += event.links
+                self.links += [k for k in event.links if not self._serves(k)]
             case PortHeld():
                 self.holder = event.holder
             case Knocked():
@@ -75,6 +76,10 @@ class Crossing:
             knock = msgspec.structs.replace(known, times=known.times + 1)
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
+
+    def _serves(self, link: Link) -> bool:
+        """Whether it met a task's own server, which was not held and is up, or comes up now."""
+        return link.address in self._serving and link.answer in (Answer.GRPC, Answer.REFUSED)
 
     def facts(self) -> dict[str, Any]:
         """The fields of a JobView that are about other hosts."""
@@ -144,7 +149,8 @@ class Crossing:
                 yield TryLinks(agent=agent.agent, targets=tuple((a.host, a.data) for a in chosen))
 
     def _by_task(self, roll: Roll) -> Iterator[TryLinks]:
-        """TensorFlow: the tasks' own addresses, as this very task was told them."""
+        """TensorFlow: the tasks' own addresses, as this very task was told them. Who is not held serves
+        there already, without us."""
         order = sorted(roll.here, key=lambda m: m.who.rank)
         for index, member in enumerate(order):
             told = member.declared
@@ -153,7 +159,18 @@ class Crossing:
             for i in targets(index, len(order)):
                 other = order[i].who
                 address = told.cluster.get(f"{other.job}:{other.index}")
-                if address is not None and order[i].who.host != member.who.host:
-                    wanted.append((other.host, address))
+                if address is None or other.host == member.who.host or not _meet(told, other.job):
+                    continue
+                wanted.append((other.host, address))
+                theirs = order[i].declared
+                if theirs is not None and not theirs.hold:
+                    self._serving.add(address)
             if wanted:
                 yield TryLinks(agent=member.key >> 32, targets=tuple(wanted))
+
+
+def _meet(one: Declared, other: str) -> bool:
+    """Whether the two exchange anything: with parameter servers, workers have nothing to say to each
+    other."""
+    servers = any(task.startswith("ps:") for task in one.cluster)
+    return not servers or {one.job, other} != {"worker"}

@@ -13,6 +13,7 @@ from allaboard.facts import (
     Check,
     Declared,
     Finding,
+    Flows,
     Frame,
     GroupState,
     Holder,
@@ -42,7 +43,8 @@ def split_key(called: int) -> tuple[int, int]:
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
-    """One look into a black box. ``intervals`` are the last step times (s), oldest first."""
+    """One look into a black box. ``intervals`` are the last step times (s), oldest first; ``inside``
+    the time (s) that it has been inside operations in all."""
 
     phase: int
     phase_since: float
@@ -53,6 +55,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[float, ...] = ()
     op: Op | None = None
     ops: int = 0
+    inside: float = 0.0
     groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
     raised: Raised | None = None
@@ -73,7 +76,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may run on; ``unanswered`` its connections that nobody answers.
+    one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -86,7 +89,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     candidate: bool = False
     rank: int = -1
     host: str = ""
-    allowed: int = 0
+    allowed: float = 0.0
     unanswered: tuple[str, ...] = ()
 
 
@@ -115,6 +118,14 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
+
+
+class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One look at the connections of a process, those with other tasks of its job."""
+
+    pid: int
+    at: float
+    flows: tuple[Flows, ...]
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -213,6 +224,7 @@ Event = (
     | Seen
     | Exited
     | Looked
+    | Exchanged
     | Locks
     | Trace
     | Measured

@@ -7,6 +7,7 @@ from statistics import median
 
 from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
 from allaboard.coordinator.paces import Paces
+from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
@@ -42,6 +43,7 @@ class Record:
         self.looks: list[Looked] = []
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
+        self.pairs = Pairs()
         self.paces = Paces()
         self.exit: Exit | None = None
         self.lost = False
@@ -59,8 +61,9 @@ class Record:
             self.cpu_marks.pop(0)
         before, self.box = self.box, seen.box or self.box
         moved = _marker(before) != _marker(self.box)
-        inside = self.box is not None and self.box.op is not None
-        self.shares.add(seen.at, seen.cpu, inside, seen.allowed)
+        if seen.state != "X" and self.box is not None:
+            works = self.box.phase >= (Phase.TRAINING if self.box.step else Phase.JOINED)
+            self.shares.add(seen.at, seen.cpu, self.box.inside, seen.allowed, works)
         if seen.box is not None and seen.box.pace is not None:
             self.paces.add(seen.at, seen.box.pace)
         if moved:
@@ -86,6 +89,7 @@ class Record:
         """Forgets what was measured while the observer was not scheduled."""
         self.cpu_marks.clear()
         self.shares.clear()
+        self.pairs.clear()
         self.paces.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
@@ -148,6 +152,8 @@ class Record:
             os_state_since=self.state_since,
             cpu=self._cpu(),
             load=self.shares.load,
+            run=self.shares.run,
+            pairs=self.pairs.pairs,
             pace=self.paces.pace,
             loops=box.loops if box is not None else (),
             loss=box.loss if box is not None else None,

@@ -9,17 +9,28 @@ from allaboard.facts import Load
 SPAN = 10.0
 """Seconds that are looked back on."""
 
+Mark = tuple[float, float, float]
+"""When, CPU time so far (s), time inside operations so far (s)."""
+
 
 class Shares:
-    """Looks of the last SPAN s: when, CPU time so far (s), and whether inside an operation."""
+    """Looks of the last SPAN s, and the first one of its work."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, float, bool]] = deque()
-        self.allowed = 0
+        self._looks: deque[Mark] = deque()
+        self._begin: Mark | None = None
+        self._last: Mark | None = None
+        self._allowed = 0.0
 
-    def add(self, at: float, cpu: float, inside: bool, allowed: int) -> None:
-        self._looks.append((at, cpu, inside))
-        self.allowed = allowed
+    def add(self, at: float, cpu: float, inside: float, allowed: float, works: bool) -> None:
+        """Takes in one look. ``works``: it trains or serves, and does not start up any more."""
+        self._last = at, cpu, inside
+        if allowed != self._allowed:
+            self._looks.clear()  # what was used before says nothing of what may be used now
+        self._allowed = allowed
+        if works and self._begin is None:
+            self._begin = self._last
+        self._looks.append(self._last)
         while self._looks[0][0] < at - SPAN:
             self._looks.popleft()
 
@@ -29,13 +40,21 @@ class Shares:
 
     @property
     def load(self) -> Load:
-        if len(self._looks) < 2:
+        """Of the last seconds."""
+        return self._between(self._looks[0], self._looks[-1]) if self._looks else Load()
+
+    @property
+    def run(self) -> Load:
+        """Since its work began."""
+        return self._between(self._begin, self._last) if self._begin and self._last else Load()
+
+    def _between(self, first: Mark, last: Mark) -> Load:
+        span = last[0] - first[0]
+        if span <= 0:
             return Load()
-        (start, before, _), (end, after, _) = self._looks[0], self._looks[-1]
-        span = end - start
         return Load(
             span=span,
-            cpu=max(0.0, after - before) / span if span > 0 else 0.0,
-            allowed=self.allowed,
-            inside=sum(i for _, _, i in self._looks) / len(self._looks),
+            cpu=max(0.0, last[1] - first[1]) / span,
+            allowed=self._allowed,
+            inside=min(1.0, max(0.0, last[2] - first[2]) / span),
         )

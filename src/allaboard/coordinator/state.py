@@ -18,6 +18,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Exchanged,
     Exited,
     Interrupted,
     Launched,
@@ -162,6 +163,9 @@ class Job:
             case Looked():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
+            case Exchanged():
+                if event.pid in self.records:
+                    self.records[event.pid].pairs.take(event.at, event.flows)
             case Trace():
                 if event.pid in self.records:
                     self.records[event.pid].trace(event.traced)
@@ -301,6 +305,8 @@ class Job:
                 untold = any(not m.facts for m in roll.held)
                 if untold and now - roll.last_arrival < ANSWERS:
                     continue
+                if any(split_key(m.called)[0] in self.away for m in roll.held):
+                    continue  # the word would not reach it, and the port would be gone
                 yield from self.crossing.trials(now, roll)
                 if not self.crossing.tried(now):
                     continue

@@ -7,6 +7,7 @@ import signal
 from allaboard.facts import Exit, JobView, Member, Phase
 
 SERVER_JOBS = ("ps",)
+COLLECTIVE = "MultiWorkerMirroredStrategy"
 CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
 """Operations in which TF1's chief makes its session, and waits for every server."""
 AWAITS_CHIEF = "SessionManager.wait_for_session"
@@ -44,6 +45,16 @@ def left_over(view: JobView) -> tuple[Member, ...]:
     return view.alive
 
 
+def collective_with_servers(member: Member) -> bool:
+    """Whether it makes a collective strategy in a cluster that lists servers, which take no part."""
+    told = member.declared
+    return (
+        told is not None
+        and told.call == COLLECTIVE
+        and any(t.startswith("ps:") for t in told.cluster)
+    )
+
+
 def lost(view: JobView) -> bool:
     """Whether a server that those who train need is dead or stopped: they wait for that one, whatever
     else they do."""
@@ -60,6 +71,13 @@ def _servers(view: JobView) -> list[Member | None]:
     """The newest process of each server."""
     indices = {m.who.index for m in view.members if m.who.job in SERVER_JOBS}
     return [find(view, job, index) for job in SERVER_JOBS for index in sorted(indices)]
+
+
+def awaited_by_servers(view: JobView) -> bool:
+    """Whether servers live, nobody who trained has failed, and some train yet."""
+    work = trainers(view)
+    fine = all(m.exit is None or m.exit.code == 0 for m in work)
+    return any(serves(m) for m in view.alive) and fine and any(m.alive for m in work)
 
 
 def name(member: Member) -> str:

@@ -41,7 +41,7 @@ from allaboard.facts.member import (
 )
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
-from allaboard.facts.report import SCHEMA_VERSION, Report, WorkerReport
+from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.stack import Frame, Holds, Stack
@@ -55,6 +55,7 @@ from allaboard.facts.testimony import (
     Speaker,
     Testimony,
 )
+from allaboard.facts.traffic import Flow, Flows, Pair
 from allaboard.facts.tree import FormatError, Node
 from allaboard.facts.usage import Reading, Use
 
@@ -84,6 +85,8 @@ __all__ = [
     "Exit",
     "FilePlace",
     "Finding",
+    "Flow",
+    "Flows",
     "FormatError",
     "Frame",
     "Glimpse",
@@ -109,6 +112,7 @@ __all__ = [
     "Origin",
     "Outcome",
     "Pace",
+    "Pair",
     "PartialSpec",
     "Pasted",
     "Phase",
@@ -136,6 +140,7 @@ __all__ = [
     "Stage",
     "TaskReturn",
     "Testimony",
+    "Times",
     "Traced",
     "Use",
     "Value",

@@ -97,7 +97,18 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
     at: float = 0.0
 
 
-KNOCKS = ("store", "grpc", "http", "tls", "silent", "other", "other-job", "no-secret", "version")
+KNOCKS = (
+    "store",
+    "grpc",
+    "http",
+    "tls",
+    "silent",
+    "other",
+    "other-job",
+    "no-secret",
+    "no-tls",
+    "version",
+)
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""How a process spent its last seconds and steps, and how it went through its data."""
+"""How a process spent its time, measured while the job moves, and how it went through its data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from allaboard.facts.stack import Frame
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """Over the last ``span`` s: ``cpu`` in cores of the process with all its threads, ``allowed``
-    the cores that it may run on (sched_getaffinity(2), 0 where not known), ``inside`` the share of
-    looks that found it inside an operation (Session.run, a collective)."""
+    """Over ``span`` s: ``cpu`` in cores of the process with all its threads, ``allowed`` the cores that
+    it may use (sched_getaffinity(2) and the quota of its control groups, 0 where not known), ``inside``
+    the share of the time in which it was inside an operation (Session.run, a collective)."""
 
     span: float = 0.0
     cpu: float = 0.0
-    allowed: int = 0
+    allowed: float = 0.0
     inside: float = 0.0
 
 

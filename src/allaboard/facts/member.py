@@ -13,6 +13,7 @@ from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.load import Check, Load, Loop, Loss, Pace
 from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.traffic import Pair
 
 
 class Phase(IntEnum):
@@ -44,7 +45,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     ``place`` is where it means to meet the others (``tcp://127.0.0.1:20001``); ``cluster`` maps
     ``"worker:0"`` to an address where the framework has a cluster spec; ``origin`` says where the
     values were read (the call's arguments, the environment); ``local`` is False where members may run on
-    other hosts, of which nothing is known here.
+    other hosts, of which nothing is known here; ``hold`` is False for who does not wait for all others by
+    right, and is let through at once.
     """
 
     framework: str
@@ -58,6 +60,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     backend: str = ""
     origin: str = ""
     local: bool = True
+    hold: bool = True
 
 
 class Op(msgspec.Struct, frozen=True):
@@ -108,10 +111,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how
     far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
     to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last seconds, ``pace`` its last steps; ``loops``
-    how it went through its data; ``loss`` whether that is finite, None where it always was; ``checks``
-    are looks at its parameters; ``unanswered`` are its connections to other hosts that nobody answers
-    ("connect 10.0.0.2:40000"), "send" where data was lost.
+    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training (or
+    serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
+    seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
+    was; ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that
+    nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
     who: Who
@@ -119,6 +123,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     task: str = ""
     load: Load = Load()
+    run: Load = Load()
+    pairs: tuple[Pair, ...] = ()
     pace: Pace = Pace()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None

@@ -7,13 +7,29 @@ import msgspec
 from allaboard.facts.finding import Finding
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.rounds import RoundReport, TaskReturn
+from allaboard.facts.traffic import Pair
 
 SCHEMA_VERSION = 1
 
 
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the time of one that trains with parameter servers went, in shares that make 1 of ``seconds``
+    of training: in its ``own`` code, ``computing`` at the most, waiting for ``servers`` and for other
+    ``workers`` at the least. ``server`` is the one that the evidence points at (``ps:0``)."""
+
+    seconds: float
+    own: float
+    computing: float
+    servers: float
+    workers: float
+    server: str = ""
+
+
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """How one member ended: ``exit_code`` or ``signal`` (a name such as SIGKILL), or neither while
-    it lives; ``phase`` is the last one that it reached by itself."""
+    it lives; ``phase`` is the last one that it reached by itself. In a job with parameter servers also:
+    ``times``; ``cpu`` in cores since its work began, ``allowed`` the cores that it may use; ``pairs`` what it
+    exchanged with the other tasks; ``variables`` and ``bytes`` that are placed on it."""
 
     job: str
     index: int
@@ -24,6 +40,12 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     signal: str | None
     phase: str
     step: int
+    times: Times | None = None
+    cpu: float = 0.0
+    allowed: float = 0.0
+    pairs: tuple[Pair, ...] = ()
+    variables: int = 0
+    bytes: int = 0
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,11 +56,15 @@ def job_id(environment: Mapping[str, str]) -> str:
 
 
 def _tf_config(text: str) -> tuple[list[str], int]:
-    """The training tasks' addresses in TensorFlow's order, chief first, and our place among them."""
+    """The tasks' addresses in TensorFlow's order, chief first and servers last, and our place."""
     try:
         told = json.loads(text) if text else {}
         cluster, task = told["cluster"], told["task"]
-        order = [(j, i) for j in ("chief", "worker") for i in range(len(cluster.get(j, ())))]
+        order = [
+            (j, i)
+            for j in ("chief", "master", "worker", "ps")
+            for i in range(len(cluster.get(j, ())))
+        ]
         addresses = [str(cluster[j][i]) for j, i in order]
         mine = (task["type"], int(task["index"]))
         return addresses, order.index(mine) if mine in order else -1

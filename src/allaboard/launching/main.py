@@ -12,8 +12,8 @@ from allaboard.launching.options import parser, split
 from allaboard.launching.refusal import Refused, usage
 from allaboard.launching.restarts import STOPPED_AFTER, restarts
 from allaboard.launching.run_folder import run_dir
-from allaboard.launching.tasks import roles
-from allaboard.launching.values import check_values, coordinator, secret, size, variables
+from allaboard.launching.tasks import roles, served_here
+from allaboard.launching.values import check_values, coordinator, secret, size, tls, variables
 from allaboard.launching.words import command, script
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from allaboard.agent.options import Options
     from allaboard.hosts.described import Described
     from allaboard.launch.local import Plan
+    from allaboard.meeting.tls import Tls
     from allaboard.recover.policy import Restarts
 
 
@@ -42,7 +43,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
 
     joined = None if given.ps is not None else _joined(given)
     policy = restarts(given, joined is not None)
-    meeting = Meeting(secret(given.secret_file), coordinator(given.coordinator))
+    meeting = Meeting(secret(given.secret_file), coordinator(given.coordinator), tls(given))
     plan = _plan(given, words, dashes, joined is not None)
     try:
         started = launch(plan)
@@ -70,6 +71,8 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
     report = given.report
     if report is not None and not report.absolute().parent.is_dir():
         usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
+    if joined and not tasks and not dashes:
+        served = served_here({**os.environ, **variables(given.env)}, given, words)
     job = new_job_id()
     return Plan(
         command=command(words, given.module, dashes),
@@ -107,6 +110,7 @@ def _options(
         joined=joined,
         strict=given.timeout is not None,
         secret=meeting.secret,
+        tls=meeting.tls,
         coordinator=meeting.coordinator,
         subject=subject,
         passes_through=given.n is None and given.ps is None,
@@ -120,6 +124,7 @@ class Meeting(NamedTuple):
 
     secret: bytes
     coordinator: str
+    tls: Tls | None
 
 
 def _joined(given: argparse.Namespace) -> Described | None:

@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from allaboard.launching.values import add_tls
+
 FLAGS = ("--observe", "--chief", "--evaluator", "--verbose", "-v", "-h", "--help")
 """Options that take no value."""
 
@@ -97,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
         help="where the agents of several hosts meet (the framework's own address)",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
+    add_tls(made)
     add("-v", "--verbose", action="store_true", help="all evidence of a finding")
     return made
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from allaboard.launching.refusal import usage
@@ -18,6 +21,8 @@ def roles(
                 usage(
                     f"{option} goes with --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
                 )
+        if given.n is not None and not dashes and given.module is None:
+            _without_servers(given.n, words)
         return (), frozenset()
     from allaboard.roles.script import read
     from allaboard.roles.tasks import WrongRoles, served, tasks
@@ -31,3 +36,31 @@ def roles(
     except WrongRoles as error:
         usage(str(error))
     return found, served(found, given.ps_server, reading)
+
+
+def served_here(
+    environment: Mapping[str, str], given: argparse.Namespace, words: list[str]
+) -> frozenset[int]:
+    """Whether allaboard runs the server loop in place of the script, as the task of a cluster that somebody
+    else starts: {0}, or nothing."""
+    try:
+        job = str(json.loads(environment.get("TF_CONFIG", ""))["task"]["type"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return frozenset()
+    if job not in ("ps", "worker") or not words or given.module is not None:
+        return frozenset()
+    from allaboard.roles.script import read
+    from allaboard.roles.tasks import served
+
+    reading = read(Path(words[0]))
+    return served(((job, 0),), given.ps_server, reading) if reading.needs_servers else frozenset()
+
+
+def _without_servers(n: str, words: list[str]) -> None:
+    """A note, since a script may choose by an option what it builds on."""
+    from allaboard.roles.script import read
+    from allaboard.roles.tasks import without
+
+    said = without(n, read(Path(words[0])), words[0]) if words else ""
+    if said:
+        sys.stderr.write(f"allaboard: {said}\n")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allaboard.launching.refusal import usage
 
+if TYPE_CHECKING:
+    from allaboard.meeting.tls import Tls
+
+TLS = ("cert", "key", "ca")
 MOST = 4096
 """Workers on one host; far beyond what one host can train, and within its file limits."""
 
@@ -47,6 +53,39 @@ def secret(file: Path | None) -> bytes:
     if not text:
         usage(f"--secret-file {file} is empty; make one: openssl rand -hex 32 > {file}")
     return text
+
+
+def add_tls(made: argparse.ArgumentParser) -> None:
+    """The options of `tls`."""
+    whats = ("this host's certificate", "its key", "the authority of all")
+    for name, what in zip(TLS, whats, strict=True):
+        made.add_argument(
+            f"--tls-{name}", metavar="FILE", type=Path, help=f"TLS between hosts: {what} (PEM)"
+        )
+
+
+def tls(given: argparse.Namespace) -> Tls | None:
+    """From the three options, else from ALLABOARD_TLS_CERT, _KEY and _CA; None where none is given."""
+    found: dict[str, Path] = {}
+    for name in TLS:
+        file = getattr(given, f"tls_{name}", None)
+        text = os.environ.get(f"ALLABOARD_TLS_{name.upper()}", "")
+        if file is not None or text:
+            found[name] = file or Path(text)
+    if not found:
+        return None
+    absent = ", ".join(f"--tls-{n}" for n in TLS if n not in found)
+    if absent:
+        usage(f"TLS between hosts wants three files; {absent} is not given")
+    from allaboard.meeting.tls import Tls
+
+    made = Tls(**found)
+    for server in (True, False):
+        try:
+            made.context(server)
+        except OSError as error:
+            usage(f"TLS between hosts: {error.filename or made.cert}: {error.strerror or error}")
+    return made
 
 
 def coordinator(address: str) -> str:

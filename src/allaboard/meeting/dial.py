@@ -20,13 +20,14 @@ _WAYS = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN,
 
 class Met(NamedTuple):
     """How an attempt ended; with a stream where the roll call answered. ``address`` is the numeric
-    one, ``said`` the system's words."""
+    one, ``said`` the system's words; ``tls``: it goes on in TLS."""
 
     answer: Answer
     said: str = ""
     address: str = ""
     reader: asyncio.StreamReader | None = None
     writer: asyncio.StreamWriter | None = None
+    tls: bool = False
 
 
 def split(address: str) -> tuple[str, int]:
@@ -99,7 +100,7 @@ async def _greet(made: socket.socket, numeric: str, patience: float) -> Met:
         writer.close()
         return Met(Answer.CLOSED, error.strerror or str(error), numeric)
     if answer is Answer.ABOARD:
-        return Met(answer, "", numeric, reader, writer)
+        return Met(answer, "", numeric, reader, writer, said == wire.BANNER_TLS)
     writer.close()
     heard = (said or b"")[:40]
     return Met(answer, ascii(heard)[1:] if heard else "nothing is said", numeric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.facts import Answer
-from allaboard.meeting.wire import BANNER, GREETING, NONCE, STORE_HELLO
+from allaboard.meeting.wire import BANNER, BANNER_TLS, GREETING, NONCE, STORE_HELLO
 
 _METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PATC", b"TRAC")
 
@@ -27,7 +27,7 @@ def caller(said: bytes) -> str:
 
 def listener(said: bytes) -> Answer:
     """Who answered our greeting."""
-    if said.startswith(BANNER):
+    if said.startswith((BANNER, BANNER_TLS)):
         return Answer.ABOARD
     if said == NONCE:
         return Answer.STORE
@@ -47,6 +47,7 @@ WORDS = {
     "other": "a program that speaks another protocol",
     "other-job": "a worker of another job",
     "no-secret": "a worker without the job's secret",
+    "no-tls": "a worker without a certificate of this job",
     "version": "another version of allaboard",
 }
 """Callers, in words."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+import ssl
 import time
 from collections.abc import Callable
 
 from allaboard.meeting import kinds, wire
+from allaboard.meeting.tls import HANDSHAKE as HANDSHAKE_TLS
+from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
 
 FIRST_WORD = 5.0
@@ -63,7 +66,9 @@ class Listener:
         aboard: Callable[[Connection], None],
         said: Callable[[Connection, Word | None], None],
         knocked: Callable[[str, str, str], None],
+        tls: Tls | None = None,
     ) -> None:
+        self.tls = tls.context(server=True) if tls is not None else None
         self.job = job
         self.secret = secret
         self._aboard = aboard
@@ -148,7 +153,9 @@ class Listener:
             self._knocked(peer_of(writer), kind, kinds.WORDS[kind])
             return None
         mine = wire.nonce()
-        writer.write(wire.BANNER)
+        writer.write(wire.BANNER_TLS if self.tls is not None else wire.BANNER)
+        if self.tls is not None and not await self._secure(writer, self.tls):
+            return None
         challenge = Challenge(version=wire.VERSION, nonce=mine, sealed=bool(self.secret))
         writer.write(wire.frame(challenge))
         hello = await wire.expect(reader, Hello, wire.SHORT)
@@ -166,6 +173,16 @@ class Listener:
         connection = Connection(reader, writer, hello, self._number_of(hello))
         self._aboard(connection)
         return connection
+
+    async def _secure(self, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> bool:
+        peer = peer_of(writer)
+        try:
+            await writer.start_tls(context, ssl_handshake_timeout=HANDSHAKE_TLS)
+        except (ssl.SSLError, ConnectionError) as error:
+            said = getattr(error, "reason", None) or str(error)
+            self._knocked(peer, "no-tls", f"{kinds.WORDS['no-tls']} ({said})")
+            return False
+        return True
 
     def _number_of(self, hello: Hello) -> int:
         """An agent whose stream broke has its number again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import time
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import msgspec
 from allaboard.facts import Answer, Link
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial
+from allaboard.meeting.tls import HANDSHAKE, Tls
 from allaboard.meeting.wire import Challenge, Garbled, Hello, Refused, Tried, Welcome
 
 BLOCK = 65536
@@ -19,6 +21,8 @@ BLOCK = 65536
 BLOCKS, ENOUGH = 5, 0.003
 """How many are sent at the most, and the seconds that need no second look: a host that was not
 scheduled for a moment is not a slow link."""
+OPENING, AGAIN = 4, 0.25
+"""How often a refused attempt is made again, and after how many seconds."""
 TRY = 3.0
 """Seconds for each part of a link's trial."""
 
@@ -34,6 +38,7 @@ class Identity(NamedTuple):
     rank: int
     data: str
     session: str = ""
+    tls: Tls | None = None
 
 
 class Turned(Exception):
@@ -49,6 +54,7 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
     assert met.reader is not None and met.writer is not None
     try:
         async with asyncio.timeout(10.0):
+            await _secure(met.writer, met.tls, who.tls)
             challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
             if challenge.version != wire.VERSION:
                 why = f"speaks {challenge.version}, this host {wire.VERSION}"
@@ -66,6 +72,21 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
     if who.secret and not wire.proven(word.proof, shown):
         raise Turned("no-secret", "the listener does not know the job's secret")
     return word
+
+
+async def _secure(writer: asyncio.StreamWriter, wanted: bool, ours: Tls | None) -> None:
+    if wanted and ours is None:
+        raise Turned("tls", "it speaks TLS, and this host was given no certificate")
+    if ours is None:
+        return
+    if not wanted:
+        raise Turned("tls", "it speaks no TLS, and this host was given a certificate")
+    try:
+        await writer.start_tls(ours.context(server=False), ssl_handshake_timeout=HANDSHAKE)
+    except ssl.SSLCertVerificationError as error:
+        raise Turned(
+            "tls", f"its certificate is not of our authority: {error.verify_message}"
+        ) from None
 
 
 def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
@@ -91,6 +112,11 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
 async def try_link(who: Identity, target: str, address: str) -> Link:
     """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
     met = await dial(address, TRY, TRY, small=False)
+    for _ in range(OPENING):
+        if met.answer is not Answer.REFUSED:
+            break
+        await asyncio.sleep(AGAIN)  # its agent has told of its arrival, and opens its door now
+        met = await dial(address, TRY, TRY, small=False)
 
     def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
         return Link(

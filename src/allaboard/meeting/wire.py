@@ -22,6 +22,7 @@ from allaboard.facts import Link
 
 VERSION = 1
 BANNER = b"ALLABRD1"
+BANNER_TLS = b"ALLABRDT"
 # TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
 STORE_HELLO = struct.pack("<BIB", 0, 0x3C85F7CE, 13)
 NONCE = b"ALBD"

@@ -11,7 +11,7 @@ from pathlib import Path
 from allaboard.launching.options import seconds
 from allaboard.launching.refusal import Refused
 from allaboard.launching.run_folder import run_dir
-from allaboard.launching.values import coordinator, secret
+from allaboard.launching.values import add_tls, coordinator, secret, tls
 
 FORMATS = ("text", "json", "html")
 BOUND = 30.0
@@ -71,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
         help="where all meet (the job's own address)",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
+    add_tls(made)
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
     add("-v", "--verbose", action="store_true", help="all evidence of a finding")
     return made
@@ -145,6 +146,7 @@ def _run(given: argparse.Namespace) -> int:
             verbose=given.verbose,
             joined=joined,
             secret=secret(given.secret_file),
+            tls=tls(given),
             coordinator=given.coordinator,
             subject=Subject(variables={**os.environ, **variables}),
             code=exit_code,

@@ -83,6 +83,9 @@ def remote(given: argparse.Namespace, hosts: Sequence[str], rank: int, job: str)
     words += ["--framework", given.framework or "torch", "--format", given.format]
     words += ["--timeout", f"{given.timeout:g}", "--bound", f"{given.bound:g}"]
     words += ["-v"] if given.verbose else []
+    for name in ("cert", "key", "ca"):
+        file = getattr(given, f"tls_{name}")
+        words += [f"--tls-{name}", str(file)] if file is not None else []
     if given.output is not None and rank == 0:
         words += ["--output", str(given.output.absolute())]
     return f"cd {shlex.quote(os.getcwd())} && exec {shlex.join(words)}"  # noqa: PTH109 - a text

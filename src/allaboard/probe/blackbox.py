@@ -13,7 +13,7 @@ offset size    content
 256    64      steps done, time of the last (s)
 320    512     times (s) of the last 64 steps, a ring indexed by step number
 1024   2048    16 thread slots of 128: operations entered, since (s), inside, group (1...), number
-               in the group, name; at 112 of a slot: the thread
+               in the group, name; at 112 of a slot: the thread; at 120: seconds inside in all
 4096   61440   texts: detail, identity, declared, raised, verdict; each has a sequence lock
 65536  153600  12 groups of 12800: calls, time of the last (s), digest; at 48: the first call whose
                order proves nothing (0 none); at 64: round of init, size, own rank in it, name; at
@@ -67,6 +67,7 @@ RING_AT = 320
 SLOTS_AT = 1024
 SLOT_BYTES = 128
 THREAD_AT = 112
+SPENT_AT = 120
 TEXTS = {  # name: (offset, bytes)
     "detail": (4096, 512),
     "identity": (4608, 3584),
@@ -245,12 +246,14 @@ def _allocate(path: str) -> mmap.mmap:
 class Slot:
     """What one thread is inside of. Nested calls count as the outermost."""
 
-    __slots__ = ("_inside", "_map", "_offset", "count", "depth", "main")
+    __slots__ = ("_inside", "_map", "_offset", "_since", "_spent", "count", "depth", "main")
 
     def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_
         self._offset = offset
         self._inside = offset + 16
+        self._since = 0.0
+        self._spent = 0.0
         self.count = 0
         self.depth = 0
         self.main = False
@@ -260,13 +263,16 @@ class Slot:
         self.depth += 1
         if self.depth == 1:
             self.count = n = self.count + 1
-            OP.pack_into(self._map, self._offset, n, now or monotonic(), 1, group, number, name, n)
+            self._since = now = now or monotonic()
+            OP.pack_into(self._map, self._offset, n, now, 1, group, number, name, n)
 
     def leave(self, name: bytes) -> None:
         """Leaves it again."""
         self.depth -= 1
         if self.depth == 0:
             INSIDE.pack_into(self._map, self._inside, 0)
+            self._spent = spent = self._spent + monotonic() - self._since
+            TIME.pack_into(self._map, self._offset + SPENT_AT, spent)
 
 
 def write_text(map_: mmap.mmap, name: str, value: str) -> None:

@@ -7,6 +7,9 @@ import signal
 import msgspec
 
 from allaboard import __version__
+from allaboard.evidence.placement import placement
+from allaboard.evidence.servers import has_servers
+from allaboard.evidence.waiting import split
 from allaboard.facts import (
     Exit,
     Finding,
@@ -16,6 +19,7 @@ from allaboard.facts import (
     Report,
     RoundReport,
     TaskReturn,
+    Times,
     WorkerReport,
 )
 from allaboard.report.unseen import unseen
@@ -43,9 +47,11 @@ def code_of(end: Exit) -> int:
     return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
-def worker_report(member: Member) -> WorkerReport:
+def worker_report(view: JobView, member: Member) -> WorkerReport:
     """One member as the report shows it."""
     end = member.exit
+    served = has_servers(view)
+    held = placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
     return WorkerReport(
         job=member.who.job,
         index=member.who.index,
@@ -56,6 +62,26 @@ def worker_report(member: Member) -> WorkerReport:
         signal=_signal_name(end.signal) if end is not None and end.signal is not None else None,
         phase=member.phase.name.lower(),
         step=member.step,
+        times=_times(view, member) if served else None,
+        cpu=round(member.run.cpu, 3) if served else 0.0,
+        allowed=member.run.allowed if served else 0.0,
+        pairs=member.pairs,
+        variables=held.variables if held is not None else 0,
+        bytes=held.bytes if held is not None else 0,
+    )
+
+
+def _times(view: JobView, member: Member) -> Times | None:
+    found = split(view, member, whole=True)
+    if found is None:
+        return None
+    return Times(
+        seconds=round(found.span, 3),
+        own=round(found.own, 3),
+        computing=round(found.computing, 3),
+        servers=round(found.servers, 3),
+        workers=round(found.workers, 3),
+        server=found.most,
     )
 
 
@@ -86,7 +112,7 @@ def assemble(
         started=started,
         seconds=round(seconds, 3),
         run_dir=run_dir,
-        workers=tuple(worker_report(m) for m in view.members if not m.candidate),
+        workers=tuple(worker_report(view, m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
         unseen=unseen(view),

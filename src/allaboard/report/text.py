@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
+from allaboard.report.servers import server_lines
 from allaboard.rollcall.roll import Roll, roll_calls
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -78,7 +79,7 @@ def summary_lines(report: Report) -> list[str]:
     end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
     if report.outcome is Outcome.FAILED:
         end += f": {report.reason}"
-    lines = [end, *_round_lines(report)]
+    lines = [end, *_round_lines(report), *server_lines(report)]
     if report.findings:
         named = "; ".join(_named(f) for f in report.findings[:4])
         more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""

@@ -51,6 +51,19 @@ def tasks(
     return tuple(found)
 
 
+def without(n: str, reading: Reading, script: str) -> str:
+    """What to say where workers alone are started for a script that builds on parameter servers; "" where
+    its text names a collective strategy too, or nothing is known of it."""
+    needs = reading.needs_servers
+    if needs is None or reading.collective is not None:
+        return ""
+    chief = " --chief" if reading.needs_chief else ""
+    return (
+        f"{script} builds on parameter servers ({needs[0]}, line {needs[1]}), and none is started; "
+        f"with them: allaboard run --ps 1 -n {n}{chief} {script}"
+    )
+
+
 def served(found: tuple[tuple[str, int], ...], mode: str, reading: Reading) -> frozenset[int]:
     """The numbers of the tasks for which allaboard runs the server loop.
 

@@ -19,7 +19,7 @@ from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
-from allaboard.facts.samples import USER, ended, job, member, stack, waiting
+from allaboard.facts.samples import USER, ended, job, member, stack, task, waiting
 
 PATIENCE = 30.0
 """Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or found.waiting or view.now - stood_since(view) < PATIENCE:
         return
-    if all(_rests(one) for one in found.elsewhere):
+    if found.elsewhere and all(_rests(one) for one in found.elsewhere):
         yield _claim(view, found.elsewhere)
 
 
@@ -75,6 +75,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a host of a parameter server, which serves": job(
+            task("ps", 0, stack=stack(USER)), now=200.0, progress_at=100.0
+        ),
         "not for long": job(ended(0, code=0), member(1, stack=stack(_END)), progress_at=80.0),
         "it computes": job(ended(0, code=0), member(1, stack=stack(_END), cpu=0.9), **_LONG),
         "it writes": job(ended(0, code=0), member(1, stack=stack(_END), io=1e7), **_LONG),

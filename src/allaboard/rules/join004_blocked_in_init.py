@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.servers import collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
@@ -31,6 +32,8 @@ def check(view: JobView) -> Iterator[Claim]:
         inside = [m for m in roll.here if m.alive and m.phase is Phase.JOINING]
         if not inside or any(m.cpu > BUSY for m in inside):
             continue
+        if any(collective_with_servers(m) for m in inside):
+            continue  # that is why
         since = max(m.phase_since for m in inside)
         if view.now - since < PATIENCE:
             continue

@@ -51,8 +51,11 @@ def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: b
     told = members[0].declared
     origin = told.origin if told is not None else ""
     where = "it listens" if own else "the others look for it"
+    itself = names == task.replace(":", " ")
     return Claim(
-        summary=f"{names} and {task.replace(':', ' ')} cannot meet: {names} looks for it at {wrong}, "
+        summary=f"{names} listens at {wrong}, and {where} at {right}"
+        if itself
+        else f"{names} and {task.replace(':', ' ')} cannot meet: {names} looks for it at {wrong}, "
         f"{where} at {right}",
         who=tuple(m.who for m in members),
         evidence=(
@@ -181,5 +184,12 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("tf-wrong-port", "tf-order", "other-port", "order-differs", "port-differs"),
+    drill=(
+        "tf-wrong-port",
+        "tf-order",
+        "other-port",
+        "order-differs",
+        "port-differs",
+        "ps-other-port",
+    ),
 )

@@ -28,6 +28,8 @@ from allaboard.facts import (
 from allaboard.facts.samples import gathering, held
 from allaboard.rollcall.roll import roll_calls
 
+TURNED_AWAY = ("other-job: ", "no-secret: ", "tls: ", "version: ")
+"""How the roll call's own refusals begin."""
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""
 SAID = {
@@ -45,7 +47,7 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
     if tried is None or view.now - tried.call.since < PATIENCE or tried.call.tries < 2:
         return
-    if tried.call.answer is Answer.OTHER and tried.call.said.startswith(("other-job", "no-secret")):
+    if tried.call.answer is Answer.OTHER and tried.call.said.startswith(TURNED_AWAY):
         return  # it was the roll call that answered
     # A roll call whose host is stopped or overloaded would be as mute.
     sure = tried.call.answer in (Answer.HTTP, Answer.OTHER)

@@ -19,7 +19,7 @@ from allaboard.facts.samples import gathering, held
 
 OFTEN = 3
 """Times; once is chance."""
-KINDS = ("http", "tls", "silent", "other", "no-secret", "version", "store", "grpc")
+KINDS = ("http", "tls", "silent", "other", "no-secret", "no-tls", "version", "store", "grpc")
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -29,7 +29,9 @@ def check(view: JobView) -> Iterator[Claim]:
                 summary=f"{knock.said} keeps coming from {knock.peer} to the meeting place",
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
                 fix=f"find out who it is: ss -tnp on {knock.peer}; or take another port",
-                severity=Severity.INFO if knock.kind != "no-secret" else Severity.WARNING,
+                severity=Severity.INFO
+                if knock.kind not in ("no-secret", "no-tls")
+                else Severity.WARNING,
                 since=knock.at,
             )
 

@@ -18,47 +18,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import SERVER_JOBS, name, names, trainers, wait
+from allaboard.evidence.servers import SERVER_JOBS, name, names, wait
+from allaboard.evidence.waiting import Split, split, used
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import SERVING, job, task
 
 SPAN = 8.0
 """Seconds that must have been measured."""
 FULL = 0.85
 """Share of the cores that it may use from which a server counts as saturated."""
-INSIDE, WAITS = 0.8, 0.5
-"""A worker waits that is inside an operation in this share of the looks, and uses less CPU (cores)."""
+WAITS = 0.5
+"""Share of a worker's time spent waiting for servers from which it counts as held up by them."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    waiting = [m for m in trainers(view) if m.alive and _waits(m)]
-    if not waiting:
-        return
+    held_up = [(m, s) for m in view.alive if (s := split(view, m)) is not None and _waits(m, s)]
     for one in view.alive:
-        load = one.load
-        measured = load.span >= SPAN and load.allowed > 0
-        if one.who.job in SERVER_JOBS and measured and load.cpu >= FULL * load.allowed:
-            yield _claim(view, one, waiting)
+        if one.who.job not in SERVER_JOBS or one.load.span < SPAN or used(one.load) < FULL:
+            continue
+        mine = [(m, s) for m, s in held_up if s.most == f"{one.who.job}:{one.who.index}"]
+        if mine:
+            yield _claim(one, mine)
 
 
-def _waits(one: Member) -> bool:
-    load = one.load
-    return one.step > 0 and load.span >= SPAN and load.inside >= INSIDE and load.cpu < WAITS
+def _waits(one: Member, shares: Split) -> bool:
+    working = (
+        one.step > 0 or shares.own == 0.0
+    )  # TensorFlow 2's workers count no steps of their own
+    return working and shares.span >= SPAN and shares.servers >= WAITS
 
 
-def _claim(view: JobView, one: Member, waiting: list[Member]) -> Claim:
-    cores = "1 core" if one.load.allowed == 1 else f"{one.load.allowed} cores"
+def _claim(one: Member, mine: list[tuple[Member, Split]]) -> Claim:
+    allowed = one.load.allowed
+    cores = "1 core" if allowed == 1 else f"{allowed:g} cores"
     shares = "; ".join(
-        f"{name(m)} inside its step in {m.load.inside:.0%} of the looks, {m.load.cpu:.2f} cores"
-        for m in waiting[:4]
+        f"{name(m)} waits for servers {s.servers:.0%} of the time, computes {s.computing:.0%}"
+        for m, s in mine[:4]
     )
+    held_up = [m for m, _ in mine]
     return Claim(
         summary=f"{name(one)} is saturated: it uses {one.load.cpu:.2f} of the {cores} that it may, "
-        f"and {names(waiting)} {wait(waiting)} for it",
+        f"and {names(held_up)} {wait(held_up)} for it",
         who=(one.who,),
         evidence=(
             Evidence(
-                f"{one.load.cpu:.2f} cores over {one.load.span:.0f} s", "/proc stat, affinity"
+                f"{one.load.cpu:.2f} cores over {one.load.span:.0f} s",
+                "/proc stat, affinity, control groups",
             ),
             Evidence(shares, "black box, /proc"),
         ),
@@ -69,7 +74,7 @@ def _claim(view: JobView, one: Member, waiting: list[Member]) -> Claim:
     )
 
 
-def _load(cpu: float, inside: float = 0.0, allowed: int = 8) -> Load:
+def _load(cpu: float, inside: float = 0.0, allowed: float = 8) -> Load:
     return Load(span=10.0, cpu=cpu, allowed=allowed, inside=inside)
 
 
@@ -84,6 +89,19 @@ RULE = Rule(
             "ps 0 is saturated: it uses 0.97 of the 1 core that it may, "
             "and worker 0, worker 1 wait for it",
         ),
+        "a container's quota": (
+            job(*_WAITING, task("ps", 0, load=_load(0.2, allowed=0.2))),
+            "ps 0 is saturated: it uses 0.20 of the 0.2 cores that it may, "
+            "and worker 0, worker 1 wait for it",
+        ),
+        "TensorFlow 2's workers": (
+            job(
+                task("chief", 0, number=3, load=_load(0.1, 0.95)),
+                task("worker", 0, op=SERVING, step=0, load=_load(0.2, 1.0)),
+                task("ps", 0, load=_load(0.97, allowed=1)),
+            ),
+            "ps 0 is saturated: it uses 0.97 of the 1 core that it may, and worker 0 waits for it",
+        ),
     },
     silent_on={
         "a busy server whose workers compute": job(
@@ -97,6 +115,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    unstaged="tried on two cores, with the server pinned to one: it did not fire in 110 s, and "
-    "why was not measured; its tests are made facts alone",
+    drill=("ps-saturated", "tf2-ps-saturated"),
 )

@@ -15,6 +15,7 @@ it would be with one thread.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -39,7 +40,7 @@ def check(view: JobView) -> Iterator[Claim]:
     waits = {(u.host, u.pid): u for u in view.uses if u.name == "queued" and u.span >= SPAN}
     for host, members in hosts.items():
         threads = [int(m.notes.get("threads", "0") or 0) for m in members]
-        cores = max(m.load.allowed for m in members)
+        cores = math.ceil(max(m.load.allowed for m in members))
         queued = [u for m in members if (u := waits.get((host, m.who.pid))) is not None]
         if max(threads) < 2 or not 0 < cores < sum(threads) or len(queued) < len(members):
             continue

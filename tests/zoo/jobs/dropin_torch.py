@@ -1,6 +1,7 @@
 """A script that uses the drop-in as its user would: says what came of it, and how long it took."""
 
 import json
+import os
 import sys
 import time
 from datetime import timedelta
@@ -11,7 +12,9 @@ import torch.distributed as dist
 import allaboard
 
 began = time.monotonic()
-words = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+words = json.loads(sys.argv[-1]) if len(sys.argv) > 1 else {}
+if "--by-rank" in sys.argv:
+    words.update(rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
 seconds = words.pop("timeout", 30)
 try:
     allaboard.init_process_group("gloo", timeout=timedelta(seconds=seconds), **words)

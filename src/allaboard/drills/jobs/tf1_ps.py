@@ -5,6 +5,7 @@ nothing in here knows allaboard.
 """
 
 import argparse
+import itertools
 import json
 import os
 import time
@@ -21,6 +22,10 @@ def before_server(name):
         retry_later()
     elif name == "dies":
         raise FileNotFoundError("/data/vocabulary.txt")
+
+
+def read_batch():
+    time.sleep(0.4)
 
 
 def serve(server, fault):
@@ -48,6 +53,9 @@ def main():
     if guilty:
         mark(options.mark)
         before_server(options.fault)
+    if guilty and options.fault == "other-port":
+        host, _, port = jobs["ps"][0].partition(":")
+        jobs["ps"][0] = f"{host}:{int(port) + 100}"
     import tensorflow.compat.v1 as tf
 
     tf.disable_eager_execution()
@@ -57,10 +65,10 @@ def main():
     if task["type"] == "ps":
         serve(server, options.fault if guilty else "")
         return
-    train(tf, options, server, cluster, task, "chief" in jobs)
+    train(tf, options, server, cluster, task, "chief" in jobs, options.fault if guilty else "")
 
 
-def train(tf, options, server, cluster, task, has_chief):
+def train(tf, options, server, cluster, task, has_chief, fault):
     device = f"/job:{task['type']}/task:{task['index']}"
     chief = task["type"] == "chief" or (not has_chief and task["index"] == 0)
     workers = len(cluster.as_dict().get("worker", ())) + has_chief
@@ -79,7 +87,8 @@ def train(tf, options, server, cluster, task, has_chief):
     hooks = [tf.train.StopAtStepHook(last_step=options.steps)]
     if options.sync:
         hooks.append(optimizer.make_session_run_hook(chief))
-    proto = tf.ConfigProto(device_filters=["/job:ps", device])
+    seen = "/job:ps/task:0" if fault == "hides" else "/job:ps"
+    proto = tf.ConfigProto(device_filters=[seen, device])
     if not chief and not has_chief:
         missing = tf.report_uninitialized_variables(tf.global_variables())
         with tf.Session(server.target, config=proto) as session:
@@ -93,9 +102,15 @@ def train(tf, options, server, cluster, task, has_chief):
         log_step_count_steps=None,
         stop_grace_period_secs=2,
     ) as session:
-        while not session.should_stop():
+        for number in itertools.count(1):
+            if session.should_stop():
+                break
             session.run(update)
             time.sleep(options.pause)
+            if fault == "slow":
+                read_batch()
+            elif fault == "leaves" and number == options.at_step:
+                break  # its shard is used up
 
 
 def mark(path):

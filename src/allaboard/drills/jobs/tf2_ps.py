@@ -11,12 +11,15 @@ import tensorflow as tf
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--rounds", type=int, default=100_000)
+parser.add_argument("--pause", type=float, default=0.05)
+parser.add_argument("--width", type=int, default=64)
 options = parser.parse_args()
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 strategy = tf.distribute.ParameterServerStrategy(resolver)
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 with strategy.scope():
-    weights = tf.Variable(tf.zeros([64, 2]))
+    table = tf.Variable(tf.random.normal([64, options.width], stddev=0.1))
+    weights = tf.Variable(tf.zeros([options.width, 2]))
 
 
 @tf.function
@@ -24,7 +27,7 @@ def train_step():
     images = tf.random.normal([8, 64])
     labels = tf.cast(tf.reduce_sum(images, axis=1) > 0, tf.int32)
     with tf.GradientTape() as tape:
-        logits = tf.matmul(images, weights)
+        logits = tf.matmul(tf.nn.relu(tf.matmul(images, table)), weights)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         loss = tf.reduce_mean(losses)
     weights.assign_sub(0.1 * tape.gradient(loss, weights))
@@ -35,4 +38,4 @@ for _ in range(options.rounds):
     for _ in range(20):
         coordinator.schedule(train_step)
     coordinator.join()
-    time.sleep(0.05)
+    time.sleep(options.pause)

@@ -41,6 +41,8 @@ def configure(name):
         config["task"]["index"] = 0
     elif name == "order":
         workers[0], workers[2] = workers[2], workers[0]
+    elif name == "lists-ps":
+        config["cluster"]["ps"] = ["127.0.0.1:20999"]
     elif name == "no-cluster":
         config = {}
     os.environ["TF_CONFIG"] = json.dumps(config)
@@ -64,7 +66,7 @@ def main():
     options = parser.parse_args()
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     guilty = index == options.guilty
-    if guilty:
+    if guilty or options.fault == "lists-ps":  # one template for all
         configure(options.fault)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow as tf

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    Placed = dict[str, tuple[int, int]]
+
+PLACES = 32
+"""Servers whose variables are noted."""
 ORDER = ("chief", "master", "worker", "ps")
 """In which the tasks of a cluster are numbered: those that train before those that serve."""
 
@@ -39,6 +43,7 @@ def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any
 def _strategy(module: Any) -> None:
     cls = module.ParameterServerStrategyV2
     cls.__init__ = member.joining(cls.__init__, _told_strategy)
+    _variables(module)
 
 
 def _told_strategy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -109,8 +114,23 @@ def _session(module: Any) -> None:
         return result
 
     module.BaseSession.run = run
+    module.BaseSession.__init__ = _with_filters(module.BaseSession.__init__)
     # An answer of every server is waited for, of a dead one for ever.
     module.BaseSession.close = member.operation("Session.close", module.BaseSession.close)
+
+
+def _with_filters(init: Callable[..., None]) -> Callable[..., None]:
+    """Notes which devices a session is told to see."""
+
+    @functools.wraps(init)
+    def inside(self: Any, *args: Any, **kwargs: Any) -> None:
+        config = kwargs.get("config") or (args[2] if len(args) > 2 else None)
+        filters = " ".join(getattr(config, "device_filters", ()))
+        if filters and member.here.notes.get("device_filters") != filters:
+            member.here.note("device_filters", filters)
+        init(self, *args, **kwargs)
+
+    return inside
 
 
 def _threads(module: Any) -> None:
@@ -131,21 +151,64 @@ def _with_placement(call: Callable[..., Any]) -> Callable[..., Any]:
     def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = call(self, *args, **kwargs)
         try:
-            placed: dict[str, int] = {}
+            placed: Placed = {}
             for variable in self._graph.get_collection("variables"):
-                job, _, rest = str(variable.device).partition("/job:")[2].partition("/")
-                index = rest.partition("task:")[2].partition("/")[0]
-                size = (variable.shape.num_elements() or 0) * variable.dtype.base_dtype.size
-                place = "%s:%s" % (job, index or "0")
-                placed[place] = placed.get(place, 0) + size
-            for place in sorted(placed)[:32]:
-                member.here.notes["bytes on " + place] = "%d" % placed[place]
-            member.here.identify()
+                _count(placed, variable)
+            _note(placed)
         except Exception as error:
             member.here.note("placement", repr(error))
         return result
 
     return inside
+
+
+def _count(placed: Placed, variable: Any) -> None:
+    """Adds one variable to those of the task that it is placed on."""
+    job, _, rest = str(variable.device).partition("/job:")[2].partition("/")
+    index = rest.partition("task:")[2].partition("/")[0]
+    size = (variable.shape.num_elements() or 0) * variable.dtype.base_dtype.size
+    place = "%s:%s" % (job, index or "0")
+    count, total = placed.get(place, (0, 0))
+    placed[place] = count + 1, total + size
+
+
+def _note(placed: Placed) -> None:
+    for place in sorted(placed)[:PLACES]:
+        member.here.notes["placed on " + place] = "%d variables, %d bytes" % placed[place]
+    member.here.identify()
+
+
+def _variables(module: Any) -> None:
+    """TensorFlow 2's chief makes each variable on a server, or in parts on several."""
+    cls = module.ParameterServerStrategyV2Extended
+    call = cls._create_variable_round_robin
+    placed: Placed = {}
+
+    @functools.wraps(call)
+    def create(self: Any, *args: Any, **kwargs: Any) -> Any:
+        variable = call(self, *args, **kwargs)
+        try:
+            _count(placed, variable)
+            _note(placed)
+        except Exception as error:
+            member.here.note("placement", repr(error))
+        return variable
+
+    cls._create_variable_round_robin = create
+
+
+def _device_setter(module: Any) -> None:
+    """It returns nothing, and places nothing, where there is no ps."""
+    call = module.replica_device_setter
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        if result is None:
+            member.here.note("replica_device_setter", "no ps in its cluster")
+        return result
+
+    module.replica_device_setter = inside
 
 
 def _synchronous(module: Any) -> None:
@@ -186,6 +249,7 @@ MODULES = {
     "tensorflow.python.client.session": _session,
     "tensorflow.python.training.session_manager": _session_manager,
     "tensorflow.python.training.coordinator": _threads,
+    "tensorflow.python.training.device_setter": _device_setter,
     "tensorflow.python.training.sync_replicas_optimizer": _synchronous,
     "tensorflow.python.distribute.coordinator.cluster_coordinator": _coordinator,
 }

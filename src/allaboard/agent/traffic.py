@@ -1,0 +1,118 @@
+"""Who exchanges how much with whom: the connections of this host's processes, told apart by task.
+
+Only for jobs with parameter servers. It asks the kernel in a thread of its own: nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+from allaboard.coordinator.events import Event, Exchanged, Exited, Seen
+from allaboard.facts import Declared, Flow, Flows
+from allaboard.hosts.tcp_info import Sockets
+
+EVERY = 1.0
+"""Seconds between two looks."""
+
+
+class Traffic:
+    """``trouble`` says why nothing is measured."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._told: dict[int, Declared] = {}
+        self._resolved: dict[str, str] = {}
+        self._sockets: Sockets | None = None
+        self._found: list[Event] = []
+        self._looking: asyncio.Future[None] | None = None
+        self._due = 0.0
+        self.trouble = ""
+
+    def look(self, now: float, events: Iterable[Event]) -> list[Event]:
+        """What the last look saw; begins the next one when it is due. ``events`` tell who is who."""
+        for event in events:
+            if isinstance(event, Exited):
+                self._told.pop(event.pid, None)
+            elif isinstance(event, Seen) and event.box is not None:
+                declared = event.box.declared
+                if declared is not None and has_servers(declared.cluster):
+                    self._told[event.pid] = declared
+        idle = self._looking is None or self._looking.done()
+        if self._told and idle and now >= self._due and not self.trouble:
+            self._due = now + EVERY
+            loop = asyncio.get_running_loop()
+            self._looking = loop.run_in_executor(None, self._look, dict(self._told))
+        found, self._found = self._found, []
+        return found
+
+    def close(self) -> None:
+        if self._sockets is not None and (self._looking is None or self._looking.done()):
+            self._sockets.close()
+
+    def _look(self, told: dict[int, Declared]) -> None:
+        try:
+            if self._sockets is None:
+                self._sockets = Sockets()
+            flows = self._sockets.flows(told)
+        except Exception as error:  # of the kernel or of the library: the job goes on unmeasured
+            self.trouble = f"connections are not measured: {error!r}"
+            return
+        at = self._now()
+        addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
+        self._found += [
+            Exchanged(pid=pid, at=at, flows=each)
+            for pid, each in by_task(flows, told, addresses).items()
+        ]
+
+    def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
+        """Numeric address of each task -> its name."""
+        return {self._numeric(address): task for task, address in cluster.items()}
+
+    def _numeric(self, address: str) -> str:
+        """``host:port`` with the host's first address; as it is where the name is not to be found now."""
+        if address not in self._resolved:
+            host, _, port = address.rpartition(":")
+            try:
+                info = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+            except OSError:
+                return address
+            self._resolved[address] = f"{info[0][4][0]}:{port}"
+        return self._resolved[address]
+
+
+def has_servers(cluster: Mapping[str, str]) -> bool:
+    return any(task.startswith("ps:") for task in cluster)
+
+
+def by_task(
+    flows: Mapping[int, tuple[Flow, ...]],
+    told: Mapping[int, Declared],
+    addresses: Mapping[int, Mapping[str, str]],
+) -> dict[int, tuple[Flows, ...]]:
+    """The flows of each process by the task at their other end. Who opened a connection is known by the
+    listed address that it goes to; who was called knows the caller by the socket at the other end on this
+    host, else by the host that it calls from, where one task alone is listed there."""
+    callers = {flow.local: name(told[pid]) for pid, many in flows.items() for flow in many}
+    found: dict[int, tuple[Flows, ...]] = {}
+    for pid, many in flows.items():
+        listed = addresses[pid]
+        hosts: dict[str, set[str]] = defaultdict(set)
+        for address, task in listed.items():
+            hosts[address.rpartition(":")[0]].add(task)
+        groups: dict[str, list[Flow]] = defaultdict(list)
+        for flow in many:
+            other = listed.get(flow.remote) or callers.get(flow.remote)
+            there = hosts.get(flow.remote.rpartition(":")[0], set())
+            if other is None and len(there) == 1:
+                other = next(iter(there))
+            if other is not None and other != name(told[pid]):
+                groups[other].append(flow)
+        found[pid] = tuple(Flows(task, tuple(each)) for task, each in sorted(groups.items()))
+    return found
+
+
+def name(declared: Declared) -> str:
+    return f"{declared.job}:{declared.index}"

@@ -1,0 +1,50 @@
+"""How many cores a process's control groups leave it: cpu.max of cgroup v2, cpu.cfs_quota_us of v1;
+both documented with the kernel (admin-guide/cgroup-v2, scheduler/sched-bwc)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+def quota(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
+    """Cores, the least of its group and those above; None where none of them is limited."""
+    try:
+        files = _files((proc / str(pid) / "cgroup").read_text(), root)
+    except OSError:
+        return None
+    limits = [limit for file in files if (limit := _limit(file)) is not None]
+    return min(limits, default=None)
+
+
+@lru_cache(maxsize=64)
+def _files(groups: str, root: Path) -> tuple[Path, ...]:
+    """Where the limits of these groups stand; the same names have the same files."""
+    found: list[Path] = []
+    for line in groups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = controllers.split(",")
+        if controllers and "cpu" not in names:
+            continue
+        top, name = (root, "cpu.max") if not controllers else (root / "cpu", "cpu.cfs_quota_us")
+        group = top / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if (folder / name).exists():
+                found.append(folder / name)
+            if folder == top:
+                break
+    return tuple(found)
+
+
+def _limit(file: Path) -> float | None:
+    """``200000 100000`` or ``max 100000`` in v2; quota and period in two files in v1, -1 for none."""
+    try:
+        words = file.read_text().split()
+        if file.name != "cpu.max":
+            words.append(file.with_name("cpu.cfs_period_us").read_text().strip())
+        allowed, period = int(words[0]), int(words[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return allowed / period if allowed > 0 and period > 0 else None

@@ -1,0 +1,70 @@
+"""The roll call answers, and does not take this host in: another secret, no certificate, another version.
+
+## Why it matters
+Whoever is turned away stands at the door for ever, and the others wait for it: to a framework both look
+like a host that is late.
+
+## What to do
+Give every host of the job the same `--secret-file` (or ALLABOARD_SECRET), certificates of the same
+authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same version of allaboard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Claim, JobView, Stage
+
+PATIENCE = 1.0
+"""Seconds: a host may be turned away once by an earlier run that is just ending."""
+FIXES = {
+    "no-secret": "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET",
+    "tls": "give all hosts certificates of one authority: --tls-cert, --tls-key, --tls-ca, or none",
+    "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
+}
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    tried = attempt(view, Answer.OTHER)
+    if tried is None or view.now - tried.call.since < PATIENCE:
+        return
+    kind, _, why = tried.call.said.partition(": ")
+    if kind not in FIXES:
+        return
+    host = tried.member.who.host
+    yield Claim(
+        summary=f"{host} is turned away at {tried.call.address}, where all are to meet: {why}",
+        who=(tried.member.who,),
+        evidence=tried.evidence,
+        fix=FIXES[kind],
+        since=tried.call.since,
+    )
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "another secret": (
+            calling(Answer.OTHER, 3.0, "no-secret: does not know the job's secret"),
+            "a is turned away at node0:29500, where all are to meet: does not know the job's secret",
+        ),
+        "no certificate": (
+            calling(
+                Answer.OTHER, 3.0, "tls: it speaks TLS, and this host was given no certificate"
+            ),
+            "a is turned away at node0:29500, where all are to meet: it speaks TLS, and this host was "
+            "given no certificate",
+        ),
+    },
+    silent_on={
+        "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
+        "another job is another rule's": calling(Answer.OTHER, 3.0, "other-job: belongs to job 41"),
+        "just once": calling(Answer.OTHER, 0.5, "no-secret: does not know the job's secret"),
+    },
+    since="0.1",
+    drill=("net-other-secret",),
+)

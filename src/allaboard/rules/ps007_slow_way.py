@@ -1,0 +1,172 @@
+"""Workers wait for the way to a parameter server: the network between two hosts is what is slow.
+
+## Why it matters
+Every step carries the variables one way and the gradients the other. When a link is narrow or far, both
+ends idle while the bytes are on their way, and neither more servers' CPU nor faster workers change it. One
+slow link to one of several servers holds up every step, since a step needs them all.
+
+What waits for what: the named workers, inside `Session.run`, for bytes on their way to or from the
+named server. How long: the share of the time that is given. Two kinds look different: on a narrow way the
+round trip is far longer while it is full than at its best, on a far one it is long always.
+
+## What to do
+Narrow: put the large variables on servers with a better link (or cut them into parts over all of them);
+larger batches, so that there are fewer exchanges for the same data; sparse gradients. Far: bring the
+hosts together, and do more in each step. What else uses the link, and whether the interface is the one
+that was meant, is to be seen on the host with `ss -ti` and `ip -s link`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import name, names, wait
+from allaboard.evidence.ways import Way, full
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Load,
+    Member,
+    Pair,
+    Severity,
+    Stage,
+    Who,
+)
+from allaboard.facts.samples import job, task
+
+FAR = 0.005
+"""Seconds: a round trip at its best beyond which hosts are far from each other; within a data centre it
+is a tenth of it."""
+
+MODERN = 125e6
+"""Bytes per second, a gigabit: who exchanges more than that has no slow way, unless others are faster."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    held, free = full(view)
+    if not held or (not free and not any(w.least >= FAR or w.speed < MODERN for w in held)):
+        return  # a fast network that is made use of
+    workers = list({w.worker.called: w.worker for w in held}.values())
+    servers = list({w.server.called: w.server for w in held}.values())
+    yield _claim(held, free, workers, servers, _blamed(workers, servers, free))
+
+
+def _blamed(workers: list[Member], servers: list[Member], free: tuple[Way, ...]) -> list[Member]:
+    """Whose link it is: the workers' where others reach the same servers easily, the one server's where they
+    reach other servers easily; else both ends."""
+    if all(any(w.server.called == s.called for w in free) for s in servers):
+        return workers
+    roomy = {w.worker.called for w in free}
+    if len(servers) == 1 and (len(workers) > 1 or workers[0].called in roomy):
+        return servers
+    if len(workers) == 1 and len(servers) > 1:
+        return workers
+    return [*servers, *workers] if len(servers) == len(workers) == 1 else servers
+
+
+def _claim(
+    held: tuple[Way, ...], free: tuple[Way, ...],
+    workers: list[Member], servers: list[Member], blamed: list[Member],
+) -> Claim:  # fmt: skip
+    worst = max(held, key=lambda w: w.busy)
+    evidence = [Evidence(_told(worst), "sock_diag")]
+    if free:
+        best = min(free, key=lambda w: w.busy)
+        evidence.append(Evidence(_told(best), "sock_diag"))
+    evidence.append(
+        Evidence(f"{name(worst.server)} uses {worst.server.load.cpu:.2f} cores", "/proc stat")
+    )
+    far = worst.least >= FAR
+    return Claim(
+        summary=f"{names(workers)} {wait(workers)} for the way to {names(servers)}: "
+        + (
+            f"each round trip takes {worst.least * 1000:.0f} ms at its best"
+            if far
+            else f"it is full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s"
+        ),
+        who=tuple(m.who for m in blamed),
+        evidence=tuple(evidence),
+        fix="bring the hosts together, or do more in each step (larger batches)"
+        if far
+        else f"on {blamed[0].who.host}: ip -s link; ss -ti; larger batches, or the large variables on "
+        "servers with a better link",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _told(way: Way) -> str:
+    return (
+        f"{name(way.worker)} and {name(way.server)}: {way.rate / 1e6:.2g} MB/s, under way "
+        f"{way.busy:.0%} of the time, round trip {way.rtt * 1000:.2g} ms, at best "
+        f"{way.least * 1000:.2g} ms"
+    )
+
+
+def _who(name_: str, index: int, number: int) -> Who:
+    return Who(job=name_, index=index, rank=number, host=f"h{number}", pid=100 + number)
+
+
+def _worker(
+    index: int, *busy: float, inside: float = 0.9, least: float = 0.0002, rate: float = 8e5
+) -> Member:
+    pairs = tuple(
+        Pair(
+            task=f"ps:{i}",
+            connections=1,
+            received=rate / 2,
+            sent=rate / 2,
+            busy=b,
+            rtt=0.3,
+            least=least,
+        )
+        for i, b in enumerate(busy)
+    )
+    load = Load(span=10.0, cpu=0.1, allowed=8, inside=inside)
+    return task("worker", index, who=_who("worker", index, index), load=load, pairs=pairs)
+
+
+def _server(index: int, cpu: float = 0.1) -> Member:
+    who = _who("ps", index, 2 + index)
+    return task("ps", index, number=2 + index, who=who, load=Load(span=10, cpu=cpu, allowed=1))
+
+
+_BOTH = (_server(0), _server(1))
+_NEAR = task("ps", 0, who=_who("ps", 0, 0), load=Load(span=10, cpu=0.1, allowed=1))
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one server of two": (
+            job(_worker(0, 0.1, 0.95), _worker(1, 0.1, 0.9), *_BOTH),
+            "worker 0, worker 1 wait for the way to ps 1: it is full 95% of the time at 0.8 MB/s",
+        ),
+        "one worker's link": (
+            job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
+            "worker 1 waits for the way to ps 0, ps 1: it is full 90% of the time at 0.8 MB/s",
+        ),
+        "one worker's link, of which only the way to the large variables is full": (
+            job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
+            "worker 1 waits for the way to ps 1: it is full 90% of the time at 0.8 MB/s",
+        ),
+        "far from each other": (
+            job(_worker(0, 0.9, least=0.05), _server(0)),
+            "worker 0 waits for the way to ps 0: each round trip takes 50 ms at its best",
+        ),
+    },
+    silent_on={
+        "asynchronous, and room on every way": job(_worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH),
+        "the server computes all the time": job(_worker(0, 0.9), _server(0, cpu=0.95)),
+        "the worker is busy with its own code": job(_worker(0, 0.9, inside=0.2), _server(0)),
+        "a fast network that is made use of": job(
+            _worker(0, 0.8, rate=3e8), _worker(1, 0.8, rate=3e8), _server(0)
+        ),
+        "all on one host": job(_worker(0, 0.9), _NEAR),
+    },
+    since="0.1",
+    drill=("ps-slow-link", "ps-slow-link-of-worker"),
+)

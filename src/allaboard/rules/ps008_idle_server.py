@@ -1,0 +1,80 @@
+"""A parameter server holds no variable: there are more servers than variables.
+
+## Why it matters
+Variables are dealt out whole, in turn. A server beyond their number holds nothing, serves nobody, and keeps
+a process and its memory; and the chief waits for it at every start, as for any other.
+
+What waits for what: nobody for this server while it trains. It is the others that are not relieved by it.
+
+## What to do
+Start fewer servers, or cut the large variables into parts, so that there is something for each:
+`partitioner=tf.fixed_size_partitioner(P)` in `get_variable`, `variable_partitioner=` of
+ParameterServerStrategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.placement import placement
+from allaboard.evidence.servers import SERVER_JOBS, names, trainers
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts.samples import job, task
+
+STEPS = 5
+"""Steps after which every variable that training uses has been made."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    placed = placement(view)
+    if not placed or max((m.step for m in trainers(view)), default=0) < STEPS:
+        return
+    servers = [m for m in view.alive if m.who.job in SERVER_JOBS]
+    idle = [m for m in servers if f"{m.who.job}:{m.who.index}" not in placed]
+    if not idle or len(idle) == len(servers):
+        return  # all of them: the variables are made where this does not see it
+    count = sum(held.variables for task_, held in placed.items() if task_.startswith("ps:"))
+    yield Claim(
+        summary=f"{names(idle)} {'hold' if len(idle) > 1 else 'holds'} no variable: there are "
+        f"{count} for {len(servers)} servers",
+        who=tuple(m.who for m in idle),
+        evidence=(
+            Evidence(
+                ", ".join(
+                    f"{t.replace(':', ' ')}: {h.variables}" for t, h in sorted(placed.items())
+                ),
+                "devices of the variables",
+            ),
+        ),
+        fix=f"allaboard run --ps {len(servers) - len(idle)} ...; or cut large variables into parts "
+        "(partitioner=)",
+        severity=Severity.INFO,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _placed(*tasks: str) -> dict[str, dict[str, str]]:
+    return {"notes": {f"placed on {t}": "1 variables, 512 bytes" for t in tasks}}
+
+
+_TWO = (task("ps", 0), task("ps", 1, number=3))
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one variable for two": (
+            job(task("worker", 0, **_placed("ps:0")), *_TWO),
+            "ps 1 holds no variable: there are 1 for 2 servers",
+        ),
+    },
+    silent_on={
+        "one for each": job(task("worker", 0, **_placed("ps:0", "ps:1")), *_TWO),
+        "they are being made": job(task("worker", 0, step=0, **_placed("ps:0")), *_TWO),
+        "made where nobody looks": job(task("worker", 0), *_TWO),
+        "all on the workers": job(task("worker", 0, **_placed("worker:0")), *_TWO),
+    },
+    since="0.1",
+    drill=("tf2-ps-idle",),
+)

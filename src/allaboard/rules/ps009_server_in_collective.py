@@ -1,0 +1,80 @@
+"""A collective strategy is made in a cluster that lists parameter servers.
+
+## Why it matters
+MultiWorkerMirroredStrategy knows chief and workers alone. It connects to every task of the cluster all the
+same, and no parameter server comes: the workers hang in its start in silence, and a `ps` that runs the
+same script fails with `There is no id for task_type 'ps'`.
+
+What waits for what: the workers, in the strategy's start, for the listed servers. How long: for ever.
+
+## What to do
+Take `ps` out of the cluster in TF_CONFIG on every task, and do not start it; or train with
+`tf.distribute.ParameterServerStrategy`, which uses it. Job templates for TensorFlow list `ps` because
+the first one did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import COLLECTIVE, collective_with_servers, name, names
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts.samples import declared, job, member, task
+
+SETTLE = 1.0
+"""Seconds in which the other workers come to the same place, and are told together."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    inside = [m for m in view.alive if collective_with_servers(m) and m.step == 0]
+    if not inside or view.now - max(m.phase_since for m in inside) < SETTLE:
+        return
+    told = inside[0].declared
+    assert told is not None
+    listed = {t: a for t, a in told.cluster.items() if t.startswith("ps:")}
+    servers = ", ".join(t.replace(":", " ") for t in listed)
+    yield Claim(
+        summary=f"{names(inside)} {'make' if len(inside) > 1 else 'makes'} a {COLLECTIVE} in a "
+        f"cluster that lists {servers}, which never joins it",
+        who=tuple(m.who for m in inside),
+        evidence=(
+            Evidence(", ".join(f"{t} = {a}" for t, a in listed.items()), told.origin),
+            *(Evidence(f"{name(m)} in {m.detail or 'its start'}", "black box") for m in inside[:2]),
+        ),
+        fix=f'take "ps" out of the cluster in {told.origin} of every task, or train with '
+        "ParameterServerStrategy",
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _told(*tasks: str, call: str = COLLECTIVE) -> dict[str, object]:
+    cluster = {t: f"127.0.0.1:{i}" for i, t in enumerate(tasks)}
+    return {
+        "declared": declared(0, call=call, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"),
+        "phase": Phase.JOINING, "step": 0,
+    }  # fmt: skip
+
+
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "it hangs": (
+            job(*(member(i, **_told("worker:0", "worker:1", "ps:0")) for i in range(2))),
+            "worker 0, worker 1 make a MultiWorkerMirroredStrategy in a cluster that lists ps 0, "
+            "which never joins it",
+        ),
+    },
+    silent_on={
+        "workers alone": job(member(0, **_told("worker:0", "worker:1"))),
+        "an evaluator beside them": job(member(0, **_told("worker:0", "evaluator:0"))),
+        "servers by right": job(task("worker", 0), task("worker", 1), task("ps", 0)),
+        "it trains, however that came about": job(
+            member(0, **(_told("worker:0", "worker:1", "ps:0") | {"step": 9}))
+        ),
+    },
+    since="0.1",
+    drill=("tf-lists-ps",),
+)

@@ -1,0 +1,94 @@
+"""A script for parameter servers runs in a cluster that has none.
+
+## Why it matters
+`replica_device_setter` places nothing where the cluster lists no `ps`: each worker of TensorFlow 1 keeps the
+variables to itself. Worker 0 then trains alone, and ends well; the others wait for a chief that initialises
+only its own copy. Not a word is said. TensorFlow 2 refuses: `There must be at least one ps.`
+
+What waits for what: the other workers for worker 0, in vain, for ever.
+
+## What to do
+Start servers too: `allaboard run --ps 1 -n 2 SCRIPT` (with `--chief` for ParameterServerStrategy), or list
+them in TF_CONFIG: `"ps": ["host:2222"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import names
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
+from allaboard.facts.samples import declared, job, member, task
+
+NOTE = "replica_device_setter"
+"""The note of the probe where it found no ps to place variables on."""
+REFUSED = "There must be at least one ps"
+"""ParameterServerStrategyV2._verify_args_and_config of TensorFlow 2.21."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    alone = [m for m in view.members if _placed_nothing(m) and not m.launcher]
+    refused = [m for m in view.members if m.raised is not None and REFUSED in m.raised.message]
+    if alone:
+        yield _claim(alone, NOTE, "every worker keeps the variables to itself")
+    elif refused:
+        yield _claim(refused, "ParameterServerStrategy", "it refuses to start")
+
+
+def _placed_nothing(one: Member) -> bool:
+    told = one.declared
+    if told is None or NOTE not in one.notes or told.world_size < 2:
+        return False
+    return not any(t.startswith("ps:") for t in told.cluster)
+
+
+def _claim(who: list[Member], what: str, so: str) -> Claim:
+    told = who[0].declared
+    cluster = ", ".join(told.cluster) if told is not None else "none of a ps"
+    return Claim(
+        summary=f"{names(who)} {'use' if len(who) > 1 else 'uses'} {what} in a cluster without "
+        f"parameter servers: {so}",
+        who=tuple(m.who for m in who),
+        evidence=(
+            Evidence(f"tasks: {cluster}", told.origin if told is not None else "TF_CONFIG"),
+            *(Evidence(m.raised.message, m.raised.type) for m in who[:1] if m.raised is not None),
+        ),
+        fix=f"allaboard run --ps 1 -n {len(who)} ...{'' if what == NOTE else ' --chief ...'}; or list "
+        '"ps": ["host:2222"] in TF_CONFIG of every task',
+        certainty=Certainty.CERTAIN,
+    )
+
+
+def _worker(index: int, **changes: object) -> Member:
+    cluster = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2"}
+    told = declared(index, size=2, framework="tensorflow", cluster=cluster, origin="TF_CONFIG")
+    return member(index, declared=told, **changes)
+
+
+_NOTED = {"notes": {NOTE: "no ps in its cluster"}}
+_RAISED = Raised(type="ValueError", message="There must be at least one ps.", at=90.0)
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "TensorFlow 1 trains alone": (
+            job(_worker(0, **_NOTED), _worker(1, **_NOTED)),
+            "worker 0, worker 1 use replica_device_setter in a cluster without parameter servers: "
+            "every worker keeps the variables to itself",
+        ),
+        "TensorFlow 2 refuses": (
+            job(member(0, declared=None, phase=Phase.IMPORTED, raised=_RAISED)),
+            "worker 0 uses ParameterServerStrategy in a cluster without parameter servers: "
+            "it refuses to start",
+        ),
+    },
+    silent_on={
+        "there are servers": job(task("worker", 0), task("ps", 0)),
+        "one process by itself": job(member(0, declared=None, **_NOTED)),
+        "a collective job": job(_worker(0), _worker(1)),
+    },
+    since="0.1",
+    drill=("ps-without", "tf2-ps-without"),
+)

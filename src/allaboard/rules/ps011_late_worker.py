@@ -1,0 +1,118 @@
+"""A synchronous job waits for one worker, step after step.
+
+## Why it matters
+SyncReplicasOptimizer makes an update when it has the gradients of all (or of `replicas_to_aggregate`).
+A worker that comes late to every step, with slow data, fewer cores or other work beside, sets the pace of
+all: the others stand in `Session.run` and wait for its gradient.
+
+What waits for what: the other workers for the named one. How long: the share of each step that is given.
+This is a worker that halts in `sess.run` because of another worker; it ends with the cause of that one's
+lateness, or with a smaller `replicas_to_aggregate`. An asynchronous job has no such wait, and gets no such
+finding.
+
+## What to do
+Look at what the named worker does with its time. In its own code: its input, most of all (files on a slow
+disk, one thread for decoding). Computing: fewer cores than the others, or another program beside it.
+Waiting for servers: its link (PS007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import has_servers, name, names, trainers
+from allaboard.evidence.waiting import Split, split
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage
+from allaboard.facts.samples import job, task
+
+SPAN = 8.0
+"""Seconds that must have been measured."""
+WAIT = 0.5
+"""Share of their time that the others wait for workers, in the median."""
+NONE = 0.15
+"""... and that the late one may wait for them itself."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
+    known = [
+        (m, s)
+        for m in trainers(view)
+        if m.alive and "synchronous" in m.notes and (s := split(view, m)) is not None
+    ]
+    known = [(m, s) for m, s in known if s.span >= SPAN and m.step > 0 and not m.stopped]
+    late = [
+        (m, s) for m, s in known if s.workers <= NONE and s.own + s.computing + s.servers > WAIT
+    ]
+    others = [(m, s) for m, s in known if (m, s) not in late]
+    if not late or len(late) > len(others) or median(s.workers for _, s in others) < WAIT:
+        return
+    for one, shares in late:
+        yield _claim(one, shares, others)
+
+
+def _claim(one: Member, shares: Split, others: list[tuple[Member, Split]]) -> Claim:
+    spends = max(
+        (shares.own, "in its own code"),
+        (shares.computing, "computing"),
+        (shares.servers, "waiting for servers"),
+    )
+    waits = "; ".join(f"{name(m)} waits {s.workers:.0%} of the time" for m, s in others[:4])
+    return Claim(
+        summary=f"{names([m for m, _ in others])} {'wait' if len(others) > 1 else 'waits'} for "
+        f"{name(one)} in every step: it spends {spends[0]:.0%} of its time {spends[1]}",
+        who=(one.who,),
+        evidence=(
+            Evidence(
+                f"{name(one)}: {shares.own:.0%} own code, {shares.computing:.0%} computing, "
+                f"{shares.servers:.0%} waiting for servers, {shares.workers:.0%} for workers",
+                "black box, /proc",
+            ),
+            Evidence(waits, "black box, /proc"),
+            Evidence(
+                f"{one.notes['synchronous']} gradients make an update", "SyncReplicasOptimizer"
+            ),
+        ),
+        fix=f"py-spy record --duration 20 --pid {one.who.pid} -o late.svg",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _worker(index: int, inside: float, cpu: float = 0.05, sync: bool = True) -> Member:
+    notes = {"synchronous": "2 of 2"} if sync else {}
+    load = Load(span=10.0, inside=inside, cpu=cpu, allowed=8)
+    return task("worker", index, load=load, notes=notes, number=index if index < 2 else index + 2)
+
+
+_PS = task("ps", 0, load=Load(span=10.0, cpu=0.05, allowed=8))
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "slow data": (
+            job(_worker(0, 0.95), _worker(1, 0.06), _PS),
+            "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
+        ),
+        "fewer cores": (
+            job(_worker(0, 0.95), _worker(1, 0.99, cpu=0.98), _worker(2, 0.95), _PS),
+            "worker 0, worker 2 wait for worker 1 in every step: it spends 98% of its time computing",
+        ),
+    },
+    silent_on={
+        "asynchronous": job(_worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS),
+        "all wait a little for each other": job(_worker(0, 0.5), _worker(1, 0.45), _PS),
+        "all read slowly": job(_worker(0, 0.1), _worker(1, 0.1), _PS),
+        "the server is what they wait for": job(
+            _worker(0, 0.95),
+            _worker(1, 0.95),
+            task("ps", 0, load=Load(span=10.0, cpu=0.97, allowed=1)),
+        ),
+    },
+    since="0.1",
+    drill=("ps-sync-slow",),
+)

@@ -1,0 +1,100 @@
+"""A worker of an asynchronous job ended well, long before the others.
+
+## Why it matters
+Nobody waits for it, so nothing fails: the others go on with less help than was meant, and what they see of
+the data is weighted otherwise. A shard that was used up, or steps counted by each worker for itself, are the
+usual cause. Differing speeds alone are normal in an asynchronous job and give no finding.
+
+What waits for what: nobody. What is lost: its share of the work, for the time that the others take.
+
+## What to do
+Give every worker as much data (`Dataset.repeat`, shards of one size), or end all by the global step:
+`tf.train.StopAtStepHook(last_step=...)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import has_servers, name, names, trainers, wait_for_peers
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Exit,
+    JobView,
+    Load,
+    Member,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import job, task
+
+PATIENCE = 15.0
+"""Seconds that the others train on before it is said,"""
+SHARE = 0.5
+"""... and the share of the time for which it trained itself."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view) or wait_for_peers(view):
+        return
+    rest = [m for m in trainers(view) if m.alive and m.step > 0]
+    if not rest:
+        return
+    for one in trainers(view):
+        end = one.exit
+        if end is None or end.code != 0 or end.ours or one.step == 0 or one.raised is not None:
+            continue
+        alone = view.now - end.at
+        # Between its last step and its end it may have done something else; that is not training.
+        moving = [m for m in rest if m.step_at > end.at + PATIENCE / 2]
+        if alone >= max(PATIENCE, SHARE * one.run.span) and moving:
+            yield _claim(one, moving, alone)
+
+
+def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
+    runs = ", ".join(f"{name(m)}: {m.step} runs" for m in (one, *rest[:3]))
+    return Claim(
+        summary=f"{name(one)} ended well after {one.step} runs; {names(rest)} trained on without it "
+        f"for {alone:.0f} s by now",
+        who=(one.who,),
+        evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
+        fix="give every worker as much data (Dataset.repeat), or end all by the global step: "
+        "tf.train.StopAtStepHook(last_step=...)",
+        severity=Severity.INFO,
+        certainty=Certainty.LIKELY,
+        since=one.exit.at if one.exit is not None else None,
+    )
+
+
+def _left(at: float, span: float = 20.0, **how: object) -> Member:
+    end = Exit(at=at, **({"code": 0} | how))  # type: ignore[arg-type]
+    return task("worker", 1, exit=end, run=Load(span=span), step=40)
+
+
+_ON = task("worker", 0, step=900, step_at=99.5)
+_PS = task("ps", 0)
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "its shard is used up": (
+            job(_ON, _left(80.0), _PS),
+            "worker 1 ended well after 40 runs; worker 0 trained on without it for 20 s by now",
+        ),
+    },
+    silent_on={
+        "just now": job(_ON, _left(95.0), _PS),
+        "after hours, the others about to end too": job(_ON, _left(80.0, span=9000.0), _PS),
+        "the other one has done its last step too": job(
+            task("worker", 0, step=45, step_at=80.1), _left(80.0), _PS
+        ),
+        "it failed": job(_ON, _left(80.0, code=1), _PS),
+        "slower by far, and at it": job(_ON, task("worker", 1, step=3, step_at=99.0), _PS),
+    },
+    since="0.1",
+    drill=("ps-leaves-early",),
+)

@@ -1,0 +1,106 @@
+"""A worker's session does not see a server on which variables are placed.
+
+## Why it matters
+`device_filters` tells a session which tasks it may see, so that it need not wait for the others. A list that
+leaves out a parameter server makes TensorFlow fail with `Cannot assign a device for operation ...`, over some
+hundred lines of the graph, none of which names the filter.
+
+What waits for what: nothing. The server is there, and this worker was told not to look.
+
+## What to do
+List all servers by their job, and itself: `device_filters=["/job:ps", "/job:worker/task:N"]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import name, names
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
+from allaboard.facts.samples import job, task
+
+NOTE = "device_filters"
+_FILTER = re.compile(r"/job:(?P<job>[^/]+)(?:/replica:\d+)?(?:/task:(?P<task>\d+))?")
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in view.members:
+        filters = one.notes.get(NOTE, "").split()
+        raised = one.raised
+        if not filters or raised is None or raised.type != "InvalidArgumentError":
+            continue
+        cluster = one.declared.cluster if one.declared is not None else {}
+        hidden = [t for t in cluster if t.startswith("ps:") and not _sees(filters, t)]
+        if hidden:
+            yield _claim(view, one, filters, hidden)
+
+
+def _sees(filters: list[str], task_: str) -> bool:
+    wanted, _, index = task_.partition(":")
+    for text in filters:
+        match = _FILTER.match(text)
+        if match is None or match["job"] != wanted:
+            continue
+        if match["task"] is None or match["task"] == index:
+            return True
+    return False
+
+
+def _claim(view: JobView, one: Member, filters: list[str], hidden: list[str]) -> Claim:
+    there = [m for m in view.alive if f"{m.who.job}:{m.who.index}" in hidden]
+    servers = ", ".join(t.replace(":", " ") for t in hidden)
+    alive = f"{names(there)} {'are' if len(there) > 1 else 'is'} there" if there else ""
+    assert one.raised is not None
+    return Claim(
+        summary=f"{name(one)} does not see {servers}: its session's device_filters leave "
+        f"{'it' if len(hidden) == 1 else 'them'} out",
+        who=(one.who,),
+        evidence=(
+            Evidence(" ".join(filters), "device_filters of its ConfigProto"),
+            *((Evidence(alive, "process"),) if alive else ()),
+            Evidence(
+                one.raised.type, f"{one.raised.where}" if one.raised.where else "its exception"
+            ),
+        ),
+        fix=f'device_filters=["/job:ps", "/job:{one.who.job}/task:{one.who.index}"]',
+        certainty=Certainty.LIKELY,
+        since=one.raised.at,
+    )
+
+
+_RAISED = Raised(type="InvalidArgumentError", message="Graph execution error", at=90.0)
+
+
+def _worker(filters: str, **changes: object) -> Member:
+    fields: dict[str, object] = {"notes": {NOTE: filters}, "raised": _RAISED, "step": 0}
+    return task("worker", 1, **(fields | changes))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "another server alone": (
+            job(_worker("/job:ps/task:1 /job:worker/task:1"), task("ps", 0)),
+            "worker 1 does not see ps 0: its session's device_filters leave it out",
+        ),
+        "itself alone": (
+            job(_worker("/job:worker/task:1"), task("ps", 0)),
+            "worker 1 does not see ps 0: its session's device_filters leave it out",
+        ),
+    },
+    silent_on={
+        "all servers": job(_worker("/job:ps /job:worker/task:1"), task("ps", 0)),
+        "each by its number": job(_worker("/job:ps/replica:0/task:0 /job:worker"), task("ps", 0)),
+        "it raised something else": job(
+            _worker("/job:worker", raised=Raised(type="KeyError", message="x", at=90.0)),
+            task("ps", 0),
+        ),
+        "no filters": job(_worker(""), task("ps", 0)),
+    },
+    since="0.1",
+    drill=("ps-hidden",),
+)

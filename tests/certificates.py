@@ -1,0 +1,30 @@
+"""Certificates for a test, made by openssl."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from allaboard.meeting.tls import Tls
+
+
+def authority(folder: Path, name: str) -> tuple[Path, Path]:
+    """A key and a certificate that may sign."""
+    key, cert = folder / f"{name}.key", folder / f"{name}.pem"
+    words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    _openssl("req", *words, "-keyout", str(key), "-out", str(cert))
+    return key, cert
+
+
+def signed(folder: Path, name: str, by: tuple[Path, Path]) -> Tls:
+    """A host's files, signed by this authority."""
+    key, asked, cert = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
+    words = ["-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"]
+    _openssl("req", *words, "-keyout", str(key), "-out", str(asked))
+    signer = ["-CA", str(by[1]), "-CAkey", str(by[0]), "-CAcreateserial"]
+    _openssl("x509", "-req", "-in", str(asked), *signer, "-days", "2", "-out", str(cert))
+    return Tls(cert, key, by[1])
+
+
+def _openssl(*words: str) -> None:
+    subprocess.run(["openssl", *words], check=True, capture_output=True)

@@ -1,0 +1,47 @@
+"""Links in a job with parameter servers: who tries whom, and whose answer is no fault."""
+
+from __future__ import annotations
+
+from allaboard.coordinator.crossing import Crossing
+from allaboard.coordinator.events import LinksTried, RoleTaken, key
+from allaboard.facts import Answer, Declared, Link, Phase, Who
+from allaboard.facts.samples import job, member
+from allaboard.rollcall.roll import Roll, roll_calls
+
+CLUSTER = {"worker:0": "h0:9", "worker:1": "h1:9", "ps:0": "h2:9"}
+
+
+def roll() -> Roll:
+    members = [
+        member(
+            rank,
+            who=Who(job=name, index=index, rank=rank, host=f"h{rank}", pid=1),
+            key=key(rank, 1),
+            phase=Phase.ARRIVED if rank == 0 else Phase.JOINED,
+            declared=Declared(
+                framework="tensorflow", call="Server", rank=rank, world_size=3, job=name,
+                index=index, cluster=CLUSTER, hold=rank == 0,
+            ),
+        )
+        for rank, (name, index) in enumerate([("worker", 0), ("worker", 1), ("ps", 0)])
+    ]  # fmt: skip
+    (found,) = roll_calls(job(*members, joined=True, leads=True))
+    return found
+
+
+def test_workers_do_not_try_each_other() -> None:
+    crossing = Crossing("h0", True)
+    crossing.take(RoleTaken(leads=True))
+    asked = {c.agent: {host for host, _ in c.targets} for c in crossing.trials(1.0, roll())}
+    assert asked == {0: {"h2"}, 1: {"h2"}, 2: {"h0", "h1"}}
+
+
+def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault() -> None:
+    crossing = Crossing("h0", True)
+    crossing.take(RoleTaken(leads=True))
+    assert list(crossing.trials(1.0, roll()))
+    met = {"h2:9": Answer.GRPC, "h1:9": Answer.SILENT, "h0:9": Answer.GRPC}
+    links = tuple(Link(source="x", target=a[:2], address=a, answer=b) for a, b in met.items())
+    for agent in (0, 1, 2):
+        crossing.take(LinksTried(agent=agent, links=links if agent == 0 else ()))
+    assert [k.address for k in crossing.facts()["links"]] == ["h1:9", "h0:9"]

@@ -1,0 +1,57 @@
+"""Who serves, who trains, and who waits for whom in a job with parameter servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.evidence.servers import awaited_by_servers, left_over, lost, wait_for_peers
+from allaboard.facts import Exit, JobView
+from allaboard.facts.samples import SERVING, job, member, task
+
+DONE = Exit(at=90.0, code=0)
+DEAD = Exit(at=90.0, signal=9)
+SYNC = {"notes": {"synchronous": "2 of 2"}}
+
+
+@pytest.mark.parametrize(
+    ("view", "awaited", "over"),
+    [
+        (job(task("worker", 0, exit=DONE), task("worker", 1), task("ps", 0)), True, False),
+        (
+            job(task("worker", 0, exit=DONE), task("worker", 1, exit=DONE), task("ps", 0)),
+            False,
+            True,
+        ),
+        (job(task("worker", 0, exit=DEAD), task("worker", 1), task("ps", 0)), False, False),
+        (job(task("worker", 0), task("ps", 0, exit=DONE)), False, False),
+        (job(member(0), member(1)), False, False),
+        (
+            job(
+                task("chief", 0, number=3, exit=DONE), task("worker", 0, op=SERVING), task("ps", 0)
+            ),
+            False,
+            True,
+        ),
+    ],
+    ids=["one is at it", "all done", "one failed", "nobody serves", "no servers", "TF2's chief"],
+)
+def test_servers_are_ended_when_all_who_train_are_done(
+    view: JobView, awaited: bool, over: bool
+) -> None:
+    assert awaited_by_servers(view) is awaited
+    assert bool(left_over(view)) is over
+
+
+def test_a_server_that_was_replaced_is_not_lost() -> None:
+    old = task("ps", 0, exit=DEAD, phase_since=10.0)
+    new = task("ps", 0, number=9, phase_since=92.0)
+    assert lost(job(task("worker", 0), old))
+    assert lost(job(task("worker", 0), task("ps", 0, os_state="T")))
+    assert not lost(job(task("worker", 0), old, new))
+    assert not lost(job(member(0), member(1, exit=DEAD)))
+
+
+def test_workers_wait_for_each_other_only_in_a_synchronous_job() -> None:
+    assert wait_for_peers(job(member(0), member(1)))
+    assert not wait_for_peers(job(task("worker", 0), task("worker", 1), task("ps", 0)))
+    assert wait_for_peers(job(task("worker", 0, **SYNC), task("worker", 1), task("ps", 0)))

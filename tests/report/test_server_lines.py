@@ -1,0 +1,52 @@
+"""The lines that a job with parameter servers ends with."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from allaboard.facts import Load, Outcome, Pair
+from allaboard.facts.samples import job, member, task
+from allaboard.report.assemble import assemble
+from allaboard.report.servers import MOST, server_lines, size
+
+PAIR = Pair(task="ps:0", received_all=26_900_000, sent_all=13_500_000, rtt=0.0123)
+WORKER = task(
+    "worker", 0, run=Load(span=12, cpu=0.25, inside=0.95, allowed=2), pairs=(PAIR,),
+    notes={"placed on ps:0": "14 variables, 57700 bytes"},
+)  # fmt: skip
+PS = task("ps", 0, run=Load(span=20, cpu=0.5, allowed=2))
+
+
+def lines(*members: object) -> list[str]:
+    report = assemble(
+        job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
+        run_dir="", view=job(*members), findings=(), notes=(),  # type: ignore[arg-type]
+    )  # fmt: skip
+    return server_lines(report)
+
+
+def test_who_waited_for_whom() -> None:
+    assert lines(WORKER, PS) == [
+        "worker 0: of 12 s 70% waiting for servers (most for ps 0), 25% computing, "
+        "5% in its own code; 26.9 MB in, 13.5 MB out, round trip to ps 0 12 ms",
+        "ps 0: 0.50 of 2 cores; 14 variables, 57.7 kB",
+    ]
+
+
+def test_a_job_without_servers_has_none() -> None:
+    assert lines(member(0, run=Load(span=12, cpu=1, inside=0.5, allowed=2)), member(1)) == []
+
+
+def test_of_many_tasks_the_first_are_told() -> None:
+    many = [msgspec.structs.replace(WORKER, worker=i) for i in range(20)]
+    found = lines(*many, PS)
+    assert len(found) == MOST + 1 and found[-1] == "13 more tasks: see report.json"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (57_700, "57.7 kB"), (2.5e9, "2.5 GB"), (3e15, "3000 TB")],
+)
+def test_sizes(count: float, text: str) -> None:
+    assert size(count) == text
