@@ -9,14 +9,11 @@ from allaboard.rehearse_hosts import all_host_drills, lacks, rehearse
 from bedded import excuse
 
 DRILLS = all_host_drills()
-
-
-def _marked(name: str) -> object:
-    return pytest.param(name, marks=pytest.mark.long) if DRILLS[name].long else name
+NAMES = [pytest.param(n, marks=pytest.mark.long) if d.long else n for n, d in DRILLS.items()]
 
 
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", map(_marked, DRILLS))
+@pytest.mark.parametrize("name", NAMES)
 def test_the_fault_is_named(name: str) -> None:
     if why := lacks(DRILLS[name]):
         pytest.skip(excuse(why))

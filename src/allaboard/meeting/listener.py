@@ -42,9 +42,13 @@ class Connection:
 
     def send(self, word: Word) -> None:
         """Never waits; a member that does not read is cut off once too much is outstanding."""
+        self.pass_on(wire.frame(word))
+
+    def pass_on(self, frame: bytes) -> None:
+        """The same with what was made for several."""
         if self.writer.is_closing():
             return
-        self.writer.write(wire.frame(word))
+        self.writer.write(frame)
         if self.writer.transport.get_write_buffer_size() > 4 * wire.LONG:
             self.writer.transport.abort()
 
@@ -235,6 +239,13 @@ async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await reader.readexactly(length)
         writer.write(wire.LENGTH.pack(length))
         await writer.drain()
+
+
+def more_files() -> None:
+    """Lets this process have as many open files as it may; its workers keep the limit they had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:
