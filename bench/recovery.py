@@ -6,8 +6,8 @@ rank has trained for a second, the last rank is killed by SIGKILL; a moment coun
 new round has reached it, in seconds since the kill. The control is a bare loop of Popen that starts the same
 script on the same machine in the same rounds, from its start to its first step: no launcher can be back
 sooner than that by much. Every round gives one ratio to torchrun; the table has their minimum, median
-and maximum, over the rounds in which both came back. Some rounds under torchrun 2.13 do not: its new ranks stand
-in init_process_group and never meet. That is counted as not back after a minute; its cause was not sought.
+and maximum, over the rounds in which both came back. Some rounds under torchrun 2.13 do not: its new ranks
+never meet in init_process_group. That is counted as not back after a minute; its cause was not sought.
 """
 
 from __future__ import annotations
