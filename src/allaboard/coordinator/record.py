@@ -46,6 +46,7 @@ class Record:
         self.shares = Shares()
         self.pairs = Pairs()
         self.paces = Paces()
+        self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
@@ -117,7 +118,9 @@ class Record:
     def interval(self) -> float | None:
         """The median of its last step times (s)."""
         seen = self.box.intervals if self.box is not None else ()
-        return median(seen) if len(seen) >= 3 else None
+        if seen is not self._timed[0]:
+            self._timed = seen, median(seen) if len(seen) >= 3 else None
+        return self._timed[1]
 
     def member(self, launcher: bool) -> Member:
         """The frozen picture of this process; the same one until something is new of it."""
@@ -177,6 +180,7 @@ class Record:
             loss=box.loss if box is not None else None,
             checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
+            traffic=self._rate(lambda k: float(k.traffic)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
             exit=self.exit,
