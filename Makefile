@@ -9,7 +9,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 help:
 	@echo "make demo       train for real, then see two faults named (under 6 minutes, no root)"
 	@echo "make test       every test; makes what it needs"
-	@echo "make test-long  the long ones too: 20 healthy starts of each example, fuzzing"
+	@echo "make test-long  the long ones too: every drill, 20 healthy starts of each example, fuzzing"
 	@echo "make check      format, lint, types, generated pages, tests"
 	@echo "make docs       write the generated pages anew"
 

@@ -72,9 +72,9 @@ def seconds(runs: list[dict[str, Any]]) -> list[float]:
     )
 
 
-def p90(values: list[float]) -> float | None:
-    """The smallest value that 90 % do not exceed."""
-    return sorted(values)[ceil(0.9 * len(values)) - 1] if values else None
+def quantile(values: list[float], share: float) -> float | None:
+    """The smallest value that this share does not exceed."""
+    return sorted(values)[ceil(share * len(values)) - 1] if values else None
 
 
 def row(name: str, runs: list[dict[str, Any]]) -> tuple[object, ...]:
@@ -104,10 +104,23 @@ def body(drills: dict[str, list[dict[str, Any]]]) -> str:
     for name in GROUPS:
         of_group = [r for r in done.values() if group(r[0]["rule"]) == name]
         took = [s for runs in of_group for s in seconds(runs)]
-        middle = median(took) if took else None
-        sums.append((name, len(of_group), len(took), middle, p90(took), max(took, default=None)))
-    head = ("group", "drills", "runs", "median (s)", "p90 (s)", "max (s)")
+        many = [quantile(took, share) for share in (0.5, 0.9, 0.99)]
+        sums.append((name, len(of_group), len(took), *many, *right(of_group)))
+    whole = list(done.values())
+    took = [s for runs in whole for s in seconds(runs)]
+    many = [quantile(took, share) for share in (0.5, 0.9, 0.99)]
+    sums.append(("all", len(whole), len(took), *many, *right(whole)))
+    head = ("group", "drills", "runs", "p50 (s)", "p90 (s)", "p99 (s)", "right rank", "right rule")
     return f"{sheet.table(head, sums)}\n{each}"
+
+
+def right(drills: list[list[dict[str, Any]]]) -> tuple[str, str]:
+    """Shares of runs in which the right rank, and the right rule, was named."""
+    runs = [r for of_one in drills for r in of_one]
+    if not runs:
+        return "", ""
+    ranks, rules = (sum(r[k] for r in runs) for k in ("right rank", "found"))
+    return f"{ranks / len(runs):.1%}", f"{rules / len(runs):.1%}"
 
 
 def options() -> Any:

@@ -4,9 +4,10 @@ jobs/steps.py (PyTorch, gloo, one all_reduce and one optimizer step a step) runs
 turns: without allaboard, under `allaboard run`, and without it once more as a control that shows
 the machine's own noise. Two figures come out:
 
-- The decisive one is a sum of what can be counted: probe events a step x the cost of one event,
-  measured in the ranks themselves in the same run (between real steps, or in a tight loop,
-  whichever is dearer), plus the CPU time of agent and reaper while the loop trains, for each rank.
+- The decisive one is a sum of what can be counted: probe events a step x the cost of one event
+  (a step, a collective, the value of a loss, a batch), measured in the ranks themselves in the same
+  run (between real steps, or in a tight loop, whichever is dearer), plus the CPU time of agent and
+  reaper while the loop trains, for each rank.
 - Beside it the wall clock: the ratio of step times, turn by turn, with a bootstrap interval of
   their median (95 %). On a shared machine it is wide; the control shows how wide.
 """
@@ -104,9 +105,10 @@ def counted(on: list[dict[str, Any]], n: int) -> dict[str, float]:
     steps = mean(len(r["blocks"]) for r in ranks) * ranks[0]["block"]
     each = {
         kind: max(median(r["costs"][f"{kind}_{how}"] for r in ranks) for how in ("hot", "between"))
-        for kind in ("step", "operation")
+        for kind in ("step", "operation", "loss", "batch")
     }
     probe = mean(done) / steps * each["step"] + mean(operations) / steps * each["operation"]
+    probe += each["loss"] + each["batch"]  # one each a step, whether the loop has a loader or not
     agent = median(t["cpu"]["agent"] for t in on)
     reaper = median(t["cpu"]["reaper"] for t in on)
     return {
@@ -114,7 +116,9 @@ def counted(on: list[dict[str, Any]], n: int) -> dict[str, float]:
         "steps counted a step": mean(done) / steps,
         "operations counted a step": mean(operations) / steps,
         "one step event (µs)": 1e6 * each["step"],
-        "one operation, in and out (µs)": 1e6 * each["operation"],
+        "one collective, in and out (µs)": 1e6 * each["operation"],
+        "one look at a loss (µs)": 1e6 * each["loss"],
+        "one batch (µs)": 1e6 * each["batch"],
         "probe, of a rank's time (%)": 100 * probe / step,
         "agent, of a core (%)": 100 * agent,
         "reaper, of a core (%)": 100 * reaper,

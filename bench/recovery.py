@@ -6,9 +6,8 @@ rank has trained for a second, the last rank is killed by SIGKILL; a moment coun
 new round has reached it, in seconds since the kill. The control is a bare loop of Popen that starts the same
 script on the same machine in the same rounds, from its start to its first step: no launcher can be back
 sooner than that by much. Every round gives one ratio to torchrun; the table has their minimum, median
-and maximum, over the rounds in which both came back. torchrun 2.13 keeps one store for all its rounds, and
-gloo's ranks now and then take the addresses of the round before from it: then they never meet, which is
-counted as not back after a minute.
+and maximum, over the rounds in which both came back. Some rounds under torchrun 2.13 do not: its new ranks
+never meet in init_process_group. That is counted as not back after a minute; its cause was not sought.
 """
 
 from __future__ import annotations

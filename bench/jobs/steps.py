@@ -87,8 +87,8 @@ def costs(loop, steps):
     probe = sys.modules.get("_allaboard_probe.member")
     if probe is None or probe.here.box is None:
         return None
-    wrapped = probe.operation("measured", nothing)
-    hot_operation = per_call(wrapped, HOT) - per_call(nothing, HOT)
+    each = observers(probe, loop)
+    hot = {name: per_call(one, HOT) - per_call(nothing, HOT) for name, one in each.items()}
     optimizer = Nothing()
     # By this name, because torch.optim does not keep its submodule as an attribute.
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
@@ -97,25 +97,44 @@ def costs(loop, steps):
     hooks.clear()
     hot_step = with_hooks - per_call(optimizer.step, HOT)
     hooks.update(kept)
-    cold_step, cold_operation, clock = [], [], []
+    each = {"step": probe.step, **each, "clock": nothing}
+    cold = {name: [] for name in each}
     for _ in range(steps):
         loop.step()
-        a = time.perf_counter()
-        probe.step()
-        b = time.perf_counter()
-        wrapped()
-        c = time.perf_counter()
-        nothing()
-        d = time.perf_counter()
-        cold_step.append(b - a)
-        cold_operation.append(c - b)
-        clock.append(d - c)
-    timer = middle(clock)
+        for name, one in each.items():
+            begin = time.perf_counter()
+            one()
+            cold[name].append(time.perf_counter() - begin)
+    timer = middle(cold.pop("clock"))
     return {
         "step_hot": hot_step,
-        "operation_hot": hot_operation,
-        "step_between": middle(cold_step) - timer,
-        "operation_between": middle(cold_operation) - timer,
+        **{f"{name}_hot": cost for name, cost in hot.items()},
+        **{f"{name}_between": middle(values) - timer for name, values in cold.items()},
+    }
+
+
+def observers(probe, loop):
+    """One event of each observer: a collective that does nothing, the value that backward begins from, a
+    batch (of one in 64 some elements are hashed)."""
+    torch_adapter = sys.modules["_allaboard_probe.adapters.torch"]
+    record = sys.modules["_allaboard_probe.adapters._torch_record"]
+    data = sys.modules["_allaboard_probe.adapters._torch_data"]
+    losses = sys.modules["_allaboard_probe.adapters._torch_loss"].Losses()
+    box, tensor = probe.here.box, torch.ones(64)
+    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", lambda tensor: None)
+    loss = nn.functional.cross_entropy(loop.model(loop.images), loop.labels)
+    batch, iterator, frame = [loop.images, loop.labels], type("Iterator", (), {})(), sys._getframe()
+
+    def came():
+        began = time.monotonic()
+        box.slot()
+        box.input += time.monotonic() - began
+        data._came(box, iterator, batch, frame)
+
+    return {
+        "operation": lambda: reduce(tensor),
+        "loss": lambda: losses.saw(box, (loss,)),
+        "batch": came,
     }
 
 

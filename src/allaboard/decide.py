@@ -8,6 +8,7 @@ import msgspec
 
 from allaboard.evidence.failures import failures
 from allaboard.evidence.servers import left_over, trainers
+from allaboard.evidence.stall import transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
 from allaboard.recover.tasks import comes_back_alone
@@ -199,6 +200,8 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
         return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
+    if transferring(view):
+        return None
     silent = view.now - stood_since(view)
     if silent >= policy.hang_after:
         return Verdict(

@@ -12,6 +12,7 @@ import pytest
 import strangers
 from rally import SECRET, Rally
 
+from allaboard.meeting.listener import _apart
 from allaboard.meeting.member import Identity
 
 Stranger = Callable[[int, str], Coroutine[Any, Any, None]]
@@ -43,9 +44,9 @@ async def _besieged(stranger: Stranger, said: str, framework: str) -> None:
         ]
         assert not rally.through
         began = time.monotonic()
-        await asyncio.wait_for(rally.all_aboard(lambda: stranger(rally.port, source)), 5)
+        await asyncio.wait_for(rally.all_aboard(lambda: stranger(rally.port, source)), 30)
         assert rally.through == {0, 1, 2, 3}
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 15  # on a busy machine
         await asyncio.gather(*came)
 
 
@@ -83,7 +84,7 @@ def test_more_silent_ones_than_there_are_places() -> None:
                 asyncio.ensure_future(strangers.silent(rally.port, f"127.0.5.{i % 200 + 1}"))
                 for i in range(300)
             ]
-            await asyncio.wait_for(rally.all_aboard(), 5)
+            await asyncio.wait_for(rally.all_aboard(), 30)
             assert rally.through == {0, 1, 2, 3}
             for one in crowd:
                 one.cancel()
@@ -107,7 +108,7 @@ def test_a_worker_that_does_not_belong_here(job: str, secret: bytes, kind: str) 
             who = Identity(job, secret, "h9", 1, "127.0.0.1:1")
             for _ in range(3):
                 assert await strangers.knock(rally.port, who) == kind
-            await asyncio.wait_for(rally.all_aboard(), 5)
+            await asyncio.wait_for(rally.all_aboard(), 30)
             assert rally.through == {0, 1, 2}
             # Another job's worker tells its own people; a stranger who guesses is told here.
             assert bool(rally.told("NET011")) == (kind == "no-secret")
@@ -119,8 +120,8 @@ def test_a_member_that_says_too_much_is_cut_off_and_comes_again() -> None:
     async def cut_off() -> None:
         async with Rally(3) as rally:
             who = Identity("job=1", b"", "h1", 1, "127.0.0.1:1")
-            await asyncio.wait_for(strangers.member_of_no_measure(rally.port, who), 5)
-            await asyncio.wait_for(rally.all_aboard(), 5)
+            await asyncio.wait_for(strangers.member_of_no_measure(rally.port, who), 30)
+            await asyncio.wait_for(rally.all_aboard(), 30)
             assert rally.through == {0, 1, 2}
 
     asyncio.run(cut_off())
@@ -160,10 +161,16 @@ def test_a_plain_client_of_the_own_framework_gets_the_port(framework: str, stran
 def test_an_agent_whose_stream_broke_is_the_same_when_it_comes_again() -> None:
     async def again() -> None:
         async with Rally(3) as rally:
-            await asyncio.wait_for(rally.come_and_go(1), 5)
-            await asyncio.wait_for(rally.all_aboard(), 5)
+            await asyncio.wait_for(rally.come_and_go(1), 30)
+            await asyncio.wait_for(rally.all_aboard(), 30)
             assert rally.through == {0, 1, 2}
             assert not rally.findings
             assert len(rally.job.records) == 3
 
     asyncio.run(again())
+
+
+def test_a_busy_listener_does_not_take_its_own_delay_for_a_wrong_clock() -> None:
+    assert _apart(told=100.0, asked=99.0, now=105.0) == 0.0
+    assert _apart(told=400.0, asked=99.0, now=105.0) == 295.0
+    assert _apart(told=-200.0, asked=99.0, now=105.0) == -299.0

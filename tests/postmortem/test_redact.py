@@ -13,6 +13,7 @@ from allaboard.postmortem.redact import GONE, command, is_secret, redacted, secr
 SECRET = "s3cr3t-Value-42"
 HOLDING = [
     f"WANDB_API_KEY={SECRET}",
+    f"'MYSQL_PWD': '{SECRET}'",
     f"export HF_TOKEN='{SECRET}'",
     f"aws_secret_access_key = {SECRET}",
     f'{{"password": "{SECRET}", "rank": 1}}',
@@ -49,6 +50,7 @@ def test_a_secret_is_gone(text: str) -> None:
         "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 RANK=0",
         "tcp://10.0.0.1:29500 file:///shared/rendezvous",
         "author: someone, authentic: yes",
+        "PWD=/work OLDPWD=/home/someone",
         "step 12 loss 0.3 keyboard interrupt",
     ],
 )

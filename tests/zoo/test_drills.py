@@ -7,13 +7,13 @@ import pytest
 from allaboard.catalogue import catalogue
 from allaboard.rehearse import all_drills, lacks, rehearse
 from allaboard.rehearse_hosts import all_host_drills
+from chosen import chosen
 
 DRILLS = all_drills()
-NAMES = [pytest.param(n, marks=pytest.mark.long) if d.long else n for n, d in DRILLS.items()]
 
 
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", chosen(DRILLS))
 def test_the_fault_is_named(name: str) -> None:
     drill = DRILLS[name]
     if why := lacks(drill):

@@ -7,16 +7,13 @@ import pytest
 
 from allaboard.rehearse_hosts import all_host_drills, lacks, rehearse
 from bedded import excuse
+from chosen import chosen
 
 DRILLS = all_host_drills()
 
 
-def _marked(name: str) -> object:
-    return pytest.param(name, marks=pytest.mark.long) if DRILLS[name].long else name
-
-
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", map(_marked, DRILLS))
+@pytest.mark.parametrize("name", chosen(DRILLS))
 def test_the_fault_is_named(name: str) -> None:
     if why := lacks(DRILLS[name]):
         pytest.skip(excuse(why))

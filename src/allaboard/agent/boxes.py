@@ -68,6 +68,8 @@ class OpenBox:
         self.calls = CallReader(self.map)
         self.passes = PassReader(self.map)
         self._paced = Pace(), 0.0
+        self._steps = -1
+        self._timed: tuple[tuple[float, ...], float] = (), 0.0
         self._checked: tuple[bytes, tuple[Check, ...]] = (
             bytes(layout.CHECKS * layout.CHECK.size),
             (),
@@ -102,7 +104,7 @@ class OpenBox:
             detail=self._texts.get("detail", (0, ""))[1],
             step=step,
             step_at=step_at,
-            intervals=self._intervals(step),
+            intervals=self._intervals(step, step_at),
             op=op,
             ops=ops,
             inside=inside,
@@ -150,13 +152,18 @@ class OpenBox:
                 break
         return step, at
 
-    def _intervals(self, step: int) -> tuple[float, ...]:
-        """The times between the last steps (s), from the ring."""
+    def _intervals(self, step: int, at: float) -> tuple[float, ...]:
+        """The times between the last steps (s), from the ring; a full ring is read once a second."""
+        told, when = self._timed
+        if step == self._steps or (step > layout.RING and 0.0 <= at - when < PACED):
+            return told
+        self._steps = step
         known = min(step, layout.RING - 1)
         ring = _RING.unpack_from(self.map, layout.RING_AT)
         first = (step - known + 1) % layout.RING
         times = (ring[first:] + ring[:first])[:known]
-        return tuple(b - a for a, b in pairwise(times) if b >= a)
+        self._timed = tuple(b - a for a, b in pairwise(times) if b >= a), at
+        return self._timed[0]
 
     def _pace(self, step: int, at: float) -> Pace | None:
         """Medians over the ring, worked out once a second."""

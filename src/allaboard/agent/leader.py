@@ -32,6 +32,7 @@ from allaboard.coordinator.events import (
     split_key,
 )
 from allaboard.facts import Knock
+from allaboard.meeting import wire
 from allaboard.meeting.listener import Connection, Listener
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
@@ -87,8 +88,9 @@ class Leader:
                 self._ended = self._ended or isinstance(command, End)
                 if not isinstance(command, Note):
                     self._last_words.append(command)
-                for number in list(self._members):
-                    self._send(number, Orders(commands=(command,)))
+                frame = wire.frame(Orders(commands=(command,)))
+                for member in list(self._members.values()):
+                    member.pass_on(frame)
                 return [command]
         return [command]
 

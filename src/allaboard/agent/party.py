@@ -34,7 +34,7 @@ from allaboard.hosts.described import Described
 from allaboard.hosts.rendezvous_file import file_facts
 from allaboard.meeting.dial import dial, split
 from allaboard.meeting.doors import Door, FileDoor, StoreDoor
-from allaboard.meeting.listener import Connection, Listener
+from allaboard.meeting.listener import Connection, Listener, more_files
 from allaboard.meeting.member import Identity, try_links
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Word
@@ -236,6 +236,7 @@ class Party:
         return None
 
     async def _lead(self, declared: Declared) -> None:
+        more_files()
         self.leader = Leader(self.told.job, self.secret, declared.framework, self._wake, self.tls)
         self.leader.ports_elsewhere = bool(declared.cluster) and not self.coordinator
         self._events.append(RoleTaken(leads=True))

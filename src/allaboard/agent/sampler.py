@@ -18,6 +18,7 @@ from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Frame, Stack
 from allaboard.hosts import proc
 from allaboard.hosts.blocked import blocked
+from allaboard.hosts.socket_bytes import socket_bytes
 
 ANSWER = 0.5
 """Seconds that a process gets to write its stacks."""
@@ -46,6 +47,7 @@ async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
         by=by,
         cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
+        traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
         threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",

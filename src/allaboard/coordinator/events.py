@@ -105,7 +105,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One look at a stack; ``cpu`` (s) and ``io`` (bytes) are totals of the process and all below it;
+    """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
+    the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
     system call from which no signal wakes it, and its file."""
 
@@ -115,6 +116,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     by: str
     cpu: float = 0.0
     io: int = 0
+    traffic: int = 0
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""

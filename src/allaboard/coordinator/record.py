@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from allaboard.coordinator.events import BoxReading, Looked, Seen, split_key
+from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, split_key
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
@@ -28,6 +28,7 @@ class Record:
         rank: int = -1,
         task: tuple[str, int] | None = None,
     ) -> None:
+        self._made: tuple[bool, Member] | None = None
         self.pid = pid
         self.worker = worker
         self.host = host
@@ -45,10 +46,16 @@ class Record:
         self.shares = Shares()
         self.pairs = Pairs()
         self.paces = Paces()
+        self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
         self.unanswered: tuple[str, ...] = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+        if name != "_made":
+            object.__setattr__(self, "_made", None)
 
     def see(self, seen: Seen) -> bool:
         """Takes in one look; True when the process did anything new."""
@@ -77,12 +84,19 @@ class Record:
 
     def look(self, looked: Looked) -> None:
         """Takes in one look at its stack; only those at one place are kept together."""
+        self._made = None
         if looked.frames:
             self.looks.append(looked)
             del self.looks[:-12]
 
+    def exchange(self, event: Exchanged) -> None:
+        """Takes in how its connections stand."""
+        self._made = None
+        self.pairs.take(event.at, event.flows)
+
     def trace(self, traced: Traced) -> None:
         """Takes in its last calls in one group. The first difference stays: it is the evidence."""
+        self._made = None
         self.traces[traced.group, traced.round] = traced
 
     def restart_windows(self, at: float) -> None:
@@ -104,10 +118,17 @@ class Record:
     def interval(self) -> float | None:
         """The median of its last step times (s)."""
         seen = self.box.intervals if self.box is not None else ()
-        return median(seen) if len(seen) >= 3 else None
+        if seen is not self._timed[0]:
+            self._timed = seen, median(seen) if len(seen) >= 3 else None
+        return self._timed[1]
 
     def member(self, launcher: bool) -> Member:
-        """The frozen picture of this process."""
+        """The frozen picture of this process; the same one until something is new of it."""
+        if self._made is None or self._made[0] is not launcher:
+            self._made = launcher, self._picture(launcher)
+        return self._made[1]
+
+    def _picture(self, launcher: bool) -> Member:
         box = self.box
         declared = box.declared if box is not None else None
         rank = declared.rank if declared is not None else self.rank
@@ -159,6 +180,7 @@ class Record:
             loss=box.loss if box is not None else None,
             checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
+            traffic=self._rate(lambda k: float(k.traffic)),
             stack=self._stack(),
             raised=box.raised if box is not None else None,
             exit=self.exit,

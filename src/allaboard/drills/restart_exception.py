@@ -9,4 +9,5 @@ DRILL = Drill(
     fault="exception",
     options=("--on-failure", "restart", "--max-restarts", "9"),
     restarts=1,
+    long="tests/cli stages it without a framework in a second",
 )

@@ -15,4 +15,5 @@ DRILL = Drill(
     heal=go_on,
     exit_codes=(0,),
     returns=1,
+    long="restart-ps stages the return of a server, restart-stopped the patience",
 )

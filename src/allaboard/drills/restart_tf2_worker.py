@@ -14,4 +14,5 @@ DRILL = Drill(
     outside=kill,
     exit_codes=(0,),
     returns=1,
+    long="two starts of TensorFlow; restart-tf2-ps stages TensorFlow 2",
 )

@@ -37,22 +37,28 @@ def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
     """
     links = list(links)
     failed = [k for k in links if k.answer in answers]
+    if not failed:
+        return []
+    bad, left = set(failed), dict.fromkeys(failed)
     touching: dict[str, list[Link]] = defaultdict(list)
     for link in links:
         touching[link.source].append(link)
         touching[link.target].append(link)
+    working = sum(1 for k in links if k.works)
     found: list[Fault] = []
-    left = list(failed)
-    for host, around in sorted(touching.items(), key=lambda i: -_count(i[1], left)):
+    suspects = {k.source for k in failed} | {k.target for k in failed}
+    for host in sorted(suspects, key=lambda h: (-_count(touching[h], bad), h)):
+        around = touching[host]
         mine = [k for k in around if k in left]
         peers = {k.source for k in around} | {k.target for k in around}
         inward = [k for k in around if k.target == host]
-        whole = all(k in failed for k in inward) and len({k.source for k in inward}) > 1
-        elsewhere = [k for k in links if host not in (k.source, k.target)]
-        if whole and len(peers) > 2 and mine and any(k.works for k in elsewhere):
-            both = all(k in failed for k in around)
+        whole = all(k in bad for k in inward) and len({k.source for k in inward}) > 1
+        elsewhere = working - sum(1 for k in around if k.works)
+        if whole and len(peers) > 2 and mine and elsewhere:
+            both = all(k in bad for k in around)
             found.append(Fault(host=host, pair=("", ""), both=both, links=tuple(mine)))
-            left = [k for k in left if k not in mine]
+            for link in mine:
+                del left[link]
     pairs: dict[tuple[str, str], list[Link]] = defaultdict(list)
     for link in left:
         pairs[min(link.source, link.target), max(link.source, link.target)].append(link)
@@ -63,7 +69,7 @@ def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
     return found
 
 
-def _count(around: list[Link], left: list[Link]) -> int:
+def _count(around: list[Link], left: set[Link]) -> int:
     return sum(1 for k in around if k in left and k.target)
 
 

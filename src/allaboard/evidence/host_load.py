@@ -28,10 +28,8 @@ def trains(view: JobView) -> bool:
 
 def pressed(view: JobView, name: str, rate: float) -> Iterator[tuple[Use, tuple[Member, ...]]]:
     """Hosts of which this counter rises by so much a second, with who trains there."""
-    if not trains(view):
-        return
     for use in view.uses:
-        if use.name == name and use.span >= SPAN and use.rate >= rate:
+        if use.name == name and use.rate >= rate and use.span >= SPAN and trains(view):
             whose = tuple(
                 m
                 for m in view.alive

@@ -56,9 +56,12 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
         return median(m.pace.own for m in self.slow) / max(1e-6, _own(self.waiting))
 
 
+@once
 def stepping(view: JobView) -> tuple[Member, ...]:
     """The members that train, where all have been looked at long enough; () where not."""
     members = tuple(m for m in view.alive if not m.launcher)
+    if not any(m.pace.steps for m in members):
+        return ()
     if view.stalled or view.ending or has_servers(view):
         return ()
     if any(m.phase is not Phase.TRAINING or m.stopped for m in members):
@@ -75,9 +78,10 @@ def lag(view: JobView) -> Lag | None:
     if len(members) < 2:
         return None
     steps = [m.pace.step for m in members]
-    if max(steps) > TOGETHER * min(steps):
-        return None
     step = median(steps)
+    apart = members[-1].pace.sync - members[0].pace.sync
+    if max(steps) > TOGETHER * min(steps) or apart < max(LEAST, GAP * step):
+        return None
     jumps = [b.pace.sync - a.pace.sync for a, b in pairwise(members)]
     widest = max(range(len(jumps)), key=jumps.__getitem__)
     slow, waiting = tuple(members[: widest + 1]), tuple(members[widest + 1 :])

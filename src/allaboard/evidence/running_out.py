@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Severity, Use, Who
+from allaboard.evidence.host_load import trains
+from allaboard.facts import Claim, Evidence, JobView, Member, Severity, Use, Who
 from allaboard.facts.finding import Certainty
 from allaboard.facts.samples import job, member
 
@@ -22,14 +23,12 @@ def running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Member,
     """What of these names rises towards its limit, with whose it is: of a host's, all who train there.
 
     Only while all train: a start takes memory and files at a pace of its own, and is not measured."""
-    members = tuple(m for m in view.alive if not m.launcher)
-    if not members or any(m.phase is not Phase.TRAINING for m in members) or view.ending:
-        return
     for use in view.uses:
-        if not use.name.startswith(names) or not use.limit:
+        if not use.limit or use.value < HALF * use.limit or not use.name.startswith(names):
             continue
         straight = use.span >= SPAN and use.fit >= STRAIGHT
-        if straight and use.value >= HALF * use.limit and use.left <= SOON:
+        if straight and use.left <= SOON and trains(view):
+            members = tuple(m for m in view.alive if not m.launcher)
             whose = tuple(
                 m for m in members if m.who.host == use.host and use.pid in (0, m.who.pid)
             )

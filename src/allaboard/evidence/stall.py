@@ -59,6 +59,18 @@ def still(member: Member) -> bool:
     return seen is not None and seen.samples >= LOOKS and not seen.moving and member.io < IO_MOVING
 
 
+TRAFFIC = 1e5
+"""Bytes a second through sockets from which a member counts as transferring: heartbeats are far less."""
+
+
+def transferring(view: JobView) -> bool:
+    """Whether all that live are in a collective, and bytes still flow: a long transfer is no stall."""
+    joined = [m for m in view.alive if not m.launcher and not serves(m)]
+    return (
+        bool(joined) and all(waits(m) for m in joined) and any(m.traffic >= TRAFFIC for m in joined)
+    )
+
+
 IO_MOVING = 4096.0
 """Bytes per second of reads and writes above which a process counts as moving."""
 

@@ -102,17 +102,16 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one process now.
 
-    ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child
-    process that has not declared itself and may be the one that is awaited; ``started_at`` is when it was
-    first seen; ``moved_at`` is when it
-    last did anything new; ``os_state`` is the
-    kernel's letter (R, S, D, T, t, Z); ``cpu`` is in cores over the last window; ``io`` in bytes
-    per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
-    on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how
-    far it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found
-    to differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training (or
-    serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
+    ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
+    that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
+    seen; ``moved_at`` is when it last did anything new; ``os_state`` is the kernel's letter (R, S, D, T,
+    t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
+    bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
+    on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how far
+    it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
+    differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
+    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
+    (or serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
     seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
     was; ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that
     nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
@@ -150,6 +149,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     os_state_since: float = 0.0
     cpu: float = 0.0
     io: float = 0.0
+    traffic: float = 0.0
     stack: Stack | None = None
     raised: Raised | None = None
     exit: Exit | None = None

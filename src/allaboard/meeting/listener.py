@@ -30,21 +30,30 @@ class Connection:
     improves with every message."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: Hello, number: int
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        hello: Hello,
+        number: int,
+        asked: float,
     ) -> None:
         self.reader = reader
         self.writer = writer
         self.hello = hello
         self.number = number
         self.offset = time.monotonic() - hello.mono
-        self.wall_offset = hello.wall - time.time()
+        self.wall_offset = _apart(hello.wall, asked, time.time())
         self.peer = peer_of(writer)
 
     def send(self, word: Word) -> None:
         """Never waits; a member that does not read is cut off once too much is outstanding."""
+        self.pass_on(wire.frame(word))
+
+    def pass_on(self, frame: bytes) -> None:
+        """The same with what was made for several."""
         if self.writer.is_closing():
             return
-        self.writer.write(wire.frame(word))
+        self.writer.write(frame)
         if self.writer.transport.get_write_buffer_size() > 4 * wire.LONG:
             self.writer.transport.abort()
 
@@ -53,6 +62,12 @@ class Connection:
 
     def close(self) -> None:
         self.writer.close()
+
+
+def _apart(told: float, asked: float, now: float) -> float:
+    """How far a wall clock is ahead of ours at the least (s): it was read between our question and
+    now, which may be long after, on a busy host."""
+    return max(told - now, 0.0) or min(told - asked, 0.0)
 
 
 class Listener:
@@ -152,7 +167,7 @@ class Listener:
             # Held open until the port is free, a framework's client would wait; closed, it comes again.
             self._knocked(peer_of(writer), kind, kinds.WORDS[kind])
             return None
-        mine = wire.nonce()
+        mine, asked = wire.nonce(), time.time()
         writer.write(wire.BANNER_TLS if self.tls is not None else wire.BANNER)
         if self.tls is not None and not await self._secure(writer, self.tls):
             return None
@@ -170,7 +185,7 @@ class Listener:
         if hello.only_link:
             await _echo(reader, writer)
             return None
-        connection = Connection(reader, writer, hello, self._number_of(hello))
+        connection = Connection(reader, writer, hello, self._number_of(hello), asked)
         self._aboard(connection)
         return connection
 
@@ -235,6 +250,13 @@ async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await reader.readexactly(length)
         writer.write(wire.LENGTH.pack(length))
         await writer.drain()
+
+
+def more_files() -> None:
+    """Lets this process have as many open files as it may; its workers keep the limit they had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:

@@ -126,8 +126,25 @@ async def read(reader: asyncio.StreamReader, most: int) -> Word:
     (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
     if not 2 <= length <= most:
         raise Garbled(f"a frame of {length} bytes; at most {most} are taken")
+    return _decoded(await reader.readexactly(length))
+
+
+def take(data: bytes, most: int) -> tuple[Word | None, bytes]:
+    """The first message of what has come, and what is left; None while it is not whole. Raises Garbled."""
+    if len(data) < LENGTH.size:
+        return None, data
+    (length,) = LENGTH.unpack_from(data)
+    if not 2 <= length <= most:
+        raise Garbled(f"a frame of {length} bytes; at most {most} are taken")
+    end = LENGTH.size + length
+    if len(data) < end:
+        return None, data
+    return _decoded(data[LENGTH.size : end]), data[end:]
+
+
+def _decoded(data: bytes) -> Word:
     try:
-        word: Word = _DECODER.decode(await reader.readexactly(length))
+        word: Word = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Garbled(str(error)) from None
     return word

@@ -12,7 +12,7 @@ GONE = "(redacted)"
 SHORT = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
-    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|credential|private[_-]?key"
+    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.-])pwd|credential|private[_-]?key"
     r"|api[_-]?key|access[_-]?key|auth(?!or|entic)|cookie|(?<![a-z])key(?![a-z]))[\w.-]*"
 )
 """What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not."""

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from allaboard.report.assemble import schema
 from allaboard.report.diagnosis import schema as diagnosis_schema
+from allaboard.report.lint_schema import schema as check_schema
 from allaboard.report.preflight import schema as preflight_schema
 
 SCHEMAS = {"report.schema.json": schema, "diagnosis.schema.json": diagnosis_schema,
-           "preflight.schema.json": preflight_schema}  # fmt: skip
+           "preflight.schema.json": preflight_schema, "check.json": check_schema}  # fmt: skip
 """File name to what makes it."""
 
 

@@ -126,6 +126,8 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
             correction=f"srun bash -c '… {what}=${number} …'   # single quotes: each task's own",
             origin=flags.rest[0].origin,
         )
+    if _launches(flags):
+        return  # torchrun sets these itself
     for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "JAX_PROCESS_ID"):
         number = material.partly.get(name, "")
         # A step that sets it again does so in its own shell.

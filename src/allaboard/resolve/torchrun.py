@@ -7,6 +7,7 @@ flag's default; Kubeflow's operator sets these in its pods.
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ _FLAGS = {
     "rdzv_id": "rdzv_id",
     "standalone": "standalone",
 }
+_MOST = 100
+"""Commands of one script that are read."""
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _ELSEWHERE = ("nnodes", "node_rank", "master_addr", "rdzv_endpoint")
 """What may stand in a variable among the flags (``torchrun --nnodes 2 $RDZV train.py``)."""
@@ -44,10 +47,11 @@ _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "us
 def resolve(material: Material) -> Iterator[PartialSpec]:
     table = {field: (f"PET_{flag.upper()}",) for flag, field in _FLAGS.items()}
     preset = pick(material.variables, table)
-    for words in every(material.commands, ("torchrun",), _MODULES):
+    found = False
+    for words in itertools.islice(every(material.commands, ("torchrun",), _MODULES), _MOST):
+        found = True
         yield _spec(words, preset)
-        return
-    if preset:
+    if preset and not found:
         yield PartialSpec(source="torchrun", layer="launcher", framework="pytorch", values=preset)
 
 

@@ -40,9 +40,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 fix=problem.correction,
                 where=problem.origin.place,
             )
-    part = facts.part("torchrun")
-    if part is not None:
-        yield from _together(facts, part)
+    for part in facts.parts:
+        if part.source == "torchrun":
+            yield from _together(facts, part)
 
 
 def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:

@@ -21,7 +21,9 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.script import Script, read_script
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_TRAINS = ("backward", "apply_gradients", "run", "train_on_batch")
+_TRAINS = ("backward", "apply_gradients", "train_on_batch")
+_DEEP = 3
+"""Functions that call one another until the one that trains."""
 _DISTRIBUTES = ("experimental_distribute_dataset", "distribute_datasets_from_function")
 
 
@@ -72,29 +74,27 @@ def _fresh(script: Script, node: ast.expr) -> bool:
 
 
 def _steps(script: Script, loop: ast.AST) -> bool:
-    """Whether the loop's own body trains, itself or by a function of the script's that does."""
-    inside = {id(n) for n in ast.walk(loop)}
-    trained = {
-        f.name
-        for f in ast.walk(script.tree)
-        if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _trainer(f)
-    }
-    for _, call in script.calls:
-        if id(call) not in inside:
+    """Whether the loop trains: itself, or by functions of the script's that it calls or hands on
+    (`strategy.run(step, …)`)."""
+    functions = [
+        n for n in ast.walk(script.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    train: set[str] = set()
+    for _ in range(_DEEP):
+        train |= {f.name for f in functions if _trains(f, train)}
+    return _trains(loop, train)
+
+
+def _trains(node: ast.AST, functions: set[str]) -> bool:
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call):
             continue
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in _TRAINS:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _TRAINS:
             return True
-        if isinstance(func, ast.Name) and func.id in trained:
+        used = [call.func, *call.args]
+        if any(isinstance(n, ast.Name) and n.id in functions for n in used):
             return True
     return False
-
-
-def _trainer(function: ast.AST) -> bool:
-    return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _TRAINS
-        for n in ast.walk(function)
-    )
 
 
 def _consumed_inside(loop: ast.AST) -> bool:
@@ -120,6 +120,8 @@ dist.init_process_group("gloo")
 _STEP = "    model(x).sum().backward()\n"
 _TF = """import tensorflow as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
+def f(x):
+    opt.apply_gradients(grads(x))
 """
 
 RULE = Rule(
@@ -152,6 +154,10 @@ RULE = Rule(
         ),
         "an evaluation in the loop": ScriptFacts(
             source=f"{_HEAD}for n in names:\n    x = next(iter(loaders[n]))\n    show(x)\n"
+        ),
+        "an evaluation of many sets": ScriptFacts(
+            source=_TF + "for n in names:\n    x = next(iter(sets[n]))\n"
+            "    strategy.run(judge, args=(x,))\n"
         ),
         "anew each epoch": ScriptFacts(
             source=_TF + "for epoch in range(9):\n"

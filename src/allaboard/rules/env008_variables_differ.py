@@ -16,8 +16,10 @@ from allaboard.contracts import Rule
 from allaboard.evidence.differences import differences, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 
-OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_TOPO_FILE")
-"""Endings of names whose value may differ between hosts by right."""
+OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
+       "_LOG_LEVEL", "_VERBOSITY", "_DEBUG", "_DEBUG_SUBSYS", "_LOGS")  # fmt: skip
+"""Endings of names whose value may differ between hosts by right: what is each host's own, where its
+files are, and how much it says. Under mpirun and ssh the first host has its login's."""
 SLOWS = ("OMP_", "MKL_", "KMP_")
 
 
@@ -61,6 +63,10 @@ RULE = Rule(
     },
     silent_on={
         "the same": side_by_side("variable NCCL_IB_DISABLE", "1", "1", "1", "1"),
+        "files of the login's": side_by_side(
+            "variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/etc/ssl/certs/ca.crt", "", "", ""
+        ),
+        "one host says more": side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
         "an interface is each host's own": side_by_side(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"
         ),

@@ -29,8 +29,10 @@ def check(view: JobView) -> Iterator[Claim]:
     here = next((m.who.host for m in view.members if m.key >> 32 == 0), "")
     for host, seconds in {here: 0.0, **ahead}.items():
         apart = seconds - middle
+        if abs(apart) < APART:
+            continue
         who = tuple(m.who for _, m in heard_by_all(view) if m.who.host == host)
-        if abs(apart) >= APART and who:
+        if who:
             way = "ahead of" if apart > 0 else "behind"
             yield Claim(
                 summary=f"the clock of {host} is {abs(apart):.0f} s {way} the others'",

@@ -19,7 +19,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.order import differences
 from allaboard.evidence.servers import has_servers
 from allaboard.evidence.spot import spot
-from allaboard.evidence.stall import LOOKS, Stall, stall
+from allaboard.evidence.stall import LOOKS, Stall, stall, transferring
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -37,7 +37,7 @@ from allaboard.facts.samples import (
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
-    if found is None or len(found.waiting) < 2 or found.elsewhere:
+    if found is None or len(found.waiting) < 2 or found.elsewhere or transferring(view):
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
@@ -97,6 +97,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a long transfer": stalled(waiting(0, traffic=3e6), waiting(1, traffic=3e6)),
         "one is not in it": stalled(waiting(0), waiting(1), member(2)),
         "their calls are known to differ": stalled(
             *(

@@ -24,8 +24,9 @@ from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 def check(view: JobView) -> Iterator[Claim]:
     for roll, member in heard_by_all(view):
         address = member.facts.get("data address", "")
-        several = len({m.who.host for m in roll.here}) > 1
-        if several and address.startswith("127.") and _by_name(member):
+        if not address.startswith("127.") or not _by_name(member):
+            continue
+        if len({m.who.host for m in roll.here}) > 1:
             yield _claim(member, address)
 
 

@@ -31,6 +31,8 @@ SPAN = 10.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    if not any("threads" in m.notes and m.notes["threads"] != "1" for m in view.alive):
+        return
     if not trains(view):
         return
     hosts: dict[str, list[Member]] = defaultdict(list)

@@ -45,7 +45,9 @@ class Steps:
                 self._several = True
                 return
             self._one = id(optimizer)
-            member.here.note("threads", "%d" % sys.modules["torch"].get_num_threads())
+            torch = sys.modules.get("torch")
+            if torch is not None:
+                member.here.note("threads", "%d" % torch.get_num_threads())
             number = _count(optimizer)
             if number is not None:
                 member.here.note(FIRST_STEP, "%d" % number)

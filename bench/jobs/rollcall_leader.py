@@ -1,0 +1,124 @@
+"""The host where all meet, alone in its process: the agent's own listener, leader, state and rules.
+
+``rollcall_leader.py SIZE TIMEOUT`` prints JSON lines: the port; then, once it has decided, when the
+roster was full, when the decision was made, and the most memory that it had. Times are CLOCK_MONOTONIC.
+"""
+
+import asyncio
+import gc
+import json
+import resource
+import sys
+import time
+
+from allaboard.agent.leader import Leader
+from allaboard.catalogue import catalogue
+from allaboard.coordinator.events import (
+    AgentHere,
+    Announce,
+    Answered,
+    BoxReading,
+    Launched,
+    LetThrough,
+    LinksTried,
+    RoleTaken,
+    Seen,
+    TryLinks,
+)
+from allaboard.coordinator.state import Job, Settings
+from allaboard.decide import Policy
+from allaboard.facts import Answer, Declared, Link, Phase
+from allaboard.meeting.listener import more_files
+
+SECRET = b"the job's secret"
+TICK = 0.05
+FACTS = {
+    "version python": "3.11.7", "version torch": "2.13.0+cpu", "version numpy": "2.4.6",
+    "variable OMP_NUM_THREADS": "1", "variable NCCL_DEBUG": "WARN", "variable LANG": "C.UTF-8",
+    "variable NCCL_SOCKET_IFNAME": "eth0", "limit open files": "1048576", "size /dev/shm": "64 MiB",
+    "count CPUs": "96", "count GPUs": "8", "script": "0123456789ab", "commit": "0123456789ab",
+    "script path": "/home/u/project/train.py", "data interface": "what h resolves to on itself",
+    "interfaces": "lo, eth0, ib0", "data address": "10.0.0.1",
+}  # fmt: skip
+
+
+def say(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def seen(rank: int, size: int, pid: int) -> Seen:
+    told = Declared(
+        framework="torch",
+        call="init_process_group",
+        rank=rank,
+        world_size=size,
+        place="tcp://h0:29500",
+        backend="gloo",
+        origin="RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
+        local=False,
+    )
+    now = time.monotonic()
+    box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
+    return Seen(pid=pid, worker=0, at=now, state="S", cpu=1.0, box=box, rank=rank)
+
+
+def works(source: str, command: TryLinks) -> LinksTried:
+    links = tuple(
+        Link(source=source, target=host, address=a, answer=Answer.ABOARD, seconds=1e-4, rate=1e9)
+        for host, a in command.targets
+    )
+    return LinksTried(agent=command.agent, links=links)
+
+
+async def main() -> None:
+    size, timeout = int(sys.argv[1]), float(sys.argv[2])
+    more_files()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    woken = asyncio.Event()
+    leader = Leader("job=1", SECRET, "torch", woken.set)
+    policy = Policy(only_reports=True)
+    settings = Settings(launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy)
+    job = Job(settings, time.monotonic(), catalogue().entries, lambda at: f"{at:.3f}")
+    await leader.listener.open(0)
+    say(port=leader.listener.port)
+    now = time.monotonic()
+    here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
+    leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
+    leader.events += [seen(0, size, 1), Answered(pid=1, facts=FACTS)]
+    full = 0.0
+    ticks, spent = 0, 0.0
+    wanted = size if timeout > 100 else size - 1
+    gc.freeze()
+    while True:
+        now = time.monotonic()
+        events, leader.events = leader.events, []
+        commands = []
+        decided = False
+        for command in job.handle(now, *events):
+            decided = decided or isinstance(command, LetThrough)
+            if isinstance(command, Announce) and command.finding.rule == "JOIN001":
+                decided = True
+            commands += leader.route(command)
+        commands += leader.due(now)
+        for command in commands:
+            if isinstance(command, TryLinks):
+                leader.events.append(works("h0", command))
+        ticks, spent = ticks + 1, spent + time.monotonic() - now
+        if not full and sum(1 for r in job.records.values() if r.facts) >= wanted:
+            full = now
+        if decided:
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            say(full=full, decided=time.monotonic(), mb=most / 1024, at_start_mb=before / 1024,
+                ticks=ticks, in_ticks=spent, findings=[f.rule for f in job.ledger.findings])  # fmt: skip
+            await asyncio.sleep(20)  # until everybody has heard it; ended by who started us
+            return
+        woken.clear()
+        try:
+            async with asyncio.timeout(TICK):
+                await woken.wait()
+        except TimeoutError:
+            pass
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

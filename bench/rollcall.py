@@ -1,0 +1,130 @@
+"""How long the roll call of many hosts takes, and what it needs, on this one machine.
+
+The host where all meet is a process of its own: the agent's own listener, state and all rules. The
+other hosts are simulated over real loopback sockets, thousands in each of a few processes: they speak
+the whole protocol (proof of the secret, declaration, fingerprint, links as they were asked for,
+verdict). Beside it, in the same run, the same roll call through PyTorch's TCPStore (libuv): each tells
+the same facts under a key of its own, counts itself, and waits for the verdict; there is no proof, and
+nothing is compared. Seconds are from the moment at which the last host began to connect; they include
+the simulated hosts' own work, which takes its share of the same cores.
+
+"one missing": one host never comes; seconds from the end of the timeout to the finding on every host.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+import sheet
+
+SIZES = (256, 1000, 4000, 12_500)
+TARGETS = {4000: 1.0, 12_500: 3.0}
+MEMORY = 150.0
+CROWDS = 2
+TIMEOUT = 5.0
+
+
+class Ended(Exception):
+    """A part of it ended early; the message says what it wrote."""
+
+
+def _line(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    text = process.stdout.readline()
+    if not text.startswith("{"):
+        raise Ended(f"{process.args}: {text!r}")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
+    """One roll call."""
+    leads = ["rollcall_leader.py", str(size), str(TIMEOUT if missing else 1000)]
+    words = leads if way == "allaboard" else ["rollcall_store.py", str(size)]
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        command = [python, str(sheet.JOBS / words[0]), *words[1:]]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
+        return started[-1]
+
+    try:
+        leader = start(*words)
+        port = _line(leader)["port"]
+        last = size - 1 if missing else size
+        cuts = [1 + (last - 1) * i // CROWDS for i in range(CROWDS + 1)]
+        crowds = [
+            start("rollcall_members.py", way, str(port), str(size), str(a), str(b))
+            for a, b in itertools.pairwise(cuts)
+        ]
+        for crowd in crowds:
+            assert crowd.stdout is not None and crowd.stdout.readline() == "ready\n"
+        for crowd in crowds:
+            assert crowd.stdin is not None
+            crowd.stdin.write("go\n")
+            crowd.stdin.flush()
+        told = [_line(crowd) for crowd in crowds]
+        decided = _line(leader)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    arrived, heard = max(t["arrived"] for t in told), max(t["verdict"] for t in told)
+    return {
+        "coming": arrived - min(t["began"] for t in told),
+        "roster": decided["full"] - arrived,
+        "decided": decided["decided"] - arrived,
+        "verdict": heard - arrived - (TIMEOUT if missing else 0.0),
+        "mb": decided["mb"],
+    }
+
+
+def body(found: dict[tuple[str, int], list[dict[str, float]]]) -> str:
+    """The table of all sizes, and whether the targets were met."""
+    rows = []
+    for (way, size), rounds in found.items():
+        middle = {k: median(r[k] for r in rounds) for k in rounds[0]}
+        target = TARGETS.get(size) if way == "allaboard" else None
+        best = min(r["verdict"] for r in rounds)
+        met = None if target is None else middle["verdict"] <= target
+        rows.append((way, size, middle["coming"], middle["roster"], middle["verdict"], best,
+                     middle["mb"], target, met))  # fmt: skip
+    head = ("way", "hosts", "coming (s)", "full roster after (s)", "verdict on all (s)", "best",
+            "memory (MB)", "target (s)", "met")  # fmt: skip
+    return sheet.table(head, rows)
+
+
+def main() -> None:
+    parser = sheet.arguments(__doc__)
+    parser.add_argument("-k", type=int, default=3, help="rounds")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    options = parser.parse_args()
+    facts = sheet.circumstances(options.python) | {"rounds": options.k, "processes": CROWDS + 1}
+    ways = (("allaboard", False), ("one missing", True), ("TCPStore", False))
+    found: dict[tuple[str, int], list[dict[str, float]]] = {}
+    for size in options.sizes:
+        for k in range(options.k):
+            for name, missing in ways[k % 3 :] + ways[: k % 3]:
+                way = "store" if name == "TCPStore" else "allaboard"
+                try:
+                    one = once(way, size, missing, options.python)
+                except Ended as error:
+                    sys.exit(str(error))
+                found.setdefault((name, size), []).append(one)
+                print(size, name, {a: round(b, 3) for a, b in one.items()}, flush=True)
+    order = dict(
+        sorted(found.items(), key=lambda i: ([n for n, _ in ways].index(i[0][0]), i[0][1]))
+    )
+    sheet.page("rollcall", __doc__, facts, body(order), options.results)
+    kept = [{"way": way, "hosts": size, "rounds": r} for (way, size), r in order.items()]
+    sheet.save(options.results / "rollcall.json", {"circumstances": facts, "found": kept})
+
+
+if __name__ == "__main__":
+    main()

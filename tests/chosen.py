@@ -1,0 +1,30 @@
+"""Which drills run every time, and which in the long run only.
+
+Every rule is fired once, by the first drill that it names, and every job of the room is trained once; the
+others stage the same rules under other frameworks and circumstances, and are for `--long`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from allaboard.catalogue import catalogue
+from allaboard.contracts import Drill, HostDrill
+
+
+def chosen(drills: Mapping[str, Drill] | Mapping[str, HostDrill]) -> list[Any]:
+    """The names of all, those for the long run marked so."""
+    first = {e.rule.drill[0] for e in catalogue().entries if e.rule.drill}
+    scripts: dict[object, str] = {}
+    for name, drill in drills.items():
+        if not drill.long:
+            scripts.setdefault(getattr(drill, "script", None), name)
+    everyday = {
+        name
+        for name, drill in drills.items()
+        if not drill.long and (name in first or not drill.expects or name in scripts.values())
+    }
+    return [n if n in everyday else pytest.param(n, marks=pytest.mark.long) for n in drills]

@@ -1,0 +1,49 @@
+"""An agent whose stream broke at the door: nobody is let through before it is back, or given up."""
+
+from __future__ import annotations
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.events import (
+    AgentGone,
+    AgentHere,
+    Answered,
+    BoxReading,
+    LetThrough,
+    LinksTried,
+    RoleTaken,
+    Seen,
+    TryLinks,
+    key,
+)
+from allaboard.coordinator.state import Job, Settings
+from allaboard.facts import Phase
+from allaboard.facts.samples import declared
+
+
+def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> None:
+    clock = FakeClock()
+    settings = Settings(launched=1, host="h0", joined=True, rank=0)
+    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+
+    def stands(rank: int) -> list[Seen | Answered]:
+        told = declared(rank, 2, local=False)
+        box = BoxReading(phase=Phase.ARRIVED, phase_since=clock.now, round=1, declared=told)
+        pid = key(rank, 7)
+        seen = Seen(pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}")
+        return [seen, Answered(pid=pid, facts={"count CPUs": "1"})]
+
+    def through(*events: object) -> set[int]:
+        clock.advance(0.1)
+        said = job.handle(clock.now, *events)  # type: ignore[arg-type]  # an Event each
+        for asked in [c for c in said if isinstance(c, TryLinks)]:
+            said += job.handle(clock.now, LinksTried(agent=asked.agent, links=()))
+        return {c.pid for c in said if isinstance(c, LetThrough)}
+
+    here = AgentHere(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+    through(RoleTaken(leads=True), AgentHere(agent=0, host="h0", data="10.0.0.0:1", rank=0))
+    through(here, *stands(1))
+    assert through(AgentGone(agent=1, at=clock.now), *stands(0)) == set()
+    assert through() == set()
+    opened = through(here, *stands(1)) | through()
+    assert opened == {key(0, 7), key(1, 7)}

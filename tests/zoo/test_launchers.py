@@ -1,0 +1,90 @@
+"""Healthy starts under other people's launchers, four hosts: nothing is said, and all train."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from allaboard.contracts import MEETING_PORT
+from allaboard.rehearse_hosts import CLUSTER
+from allaboard.testbed import Bed, open_mpi, slurm
+from allaboard.testbed.process import Process
+from bedded import need
+
+JOBS = Path(__file__).parent / "jobs"
+SECONDS = 120
+RUN = shlex.join([sys.executable, "-m", "allaboard", "run"])
+WHERE = {"MASTER_ADDR": "h0", "MASTER_PORT": str(MEETING_PORT)}
+
+
+def _environment() -> dict[str, str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
+    return clean | {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def _command(bed: Bed, script: str) -> list[str]:
+    """The command that the launcher starts on each host; its run folder is named by the host."""
+    words = f"{RUN} --run-dir {bed.folder}/run-$(hostname) {JOBS / script}"
+    return ["bash", "-c", words]
+
+
+def _judge(bed: Bed, *processes: Process) -> None:
+    for process in processes:
+        process.wait(SECONDS)
+    said = "\n".join(p.text() for p in processes)
+    assert [p.poll() for p in processes] == [0] * len(processes), said[-6000:]
+    for rank in range(4):
+        assert f"rank {rank} of 4 trained 20 steps" in said, said[-6000:]
+    for host in bed.hosts:
+        report = json.loads((bed.folder / f"run-{host}" / "report.json").read_text())
+        found = [f["summary"] for f in report["findings"] if f["stage"] != "config"]
+        assert report["exit_code"] == 0 and not found, said[-6000:]
+        assert any("all 4 aboard" in note for note in report["notes"]), report["notes"]
+
+
+@pytest.mark.zoo
+@pytest.mark.parametrize("script", ["train_anywhere.py", "train_slurm_tf.py"])
+def test_srun(script: str) -> None:
+    need(*slurm.NEEDS)
+    with Bed(4) as bed:
+        service = slurm.Slurm(bed)
+        words = ["srun", "-N4", "-n4", "--mpi=none", *_command(bed, script)]
+        environment = {**_environment(), **WHERE, "SLURM_CONF": service.environment["SLURM_CONF"]}
+        _judge(bed, bed.start("h0", words, environment))
+
+
+@pytest.mark.zoo
+def test_mpirun() -> None:
+    need(*open_mpi.NEEDS)
+    with Bed(4) as bed:
+        service = open_mpi.OpenMpi(bed)
+        passed = {**WHERE, "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
+        options = [w for k, v in passed.items() for w in ("-x", f"{k}={v}")]
+        words = [*service.command, *options, "-n", "4", *_command(bed, "train_anywhere.py")]
+        _judge(bed, bed.start("h0", words, _environment()))
+
+
+@pytest.mark.zoo
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--node-rank", "{rank}", "--master-addr", "h0", "--master-port", "29500"),
+        ("--rdzv-backend", "c10d", "--rdzv-endpoint", "h0:29400", "--rdzv-id", "7"),
+    ],
+    ids=["static", "c10d"],
+)
+def test_torchrun(options: tuple[str, ...]) -> None:
+    need()
+    with Bed(4) as bed:
+        started = []
+        for rank, host in enumerate(bed.hosts):
+            words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "4"]
+            words += [o.format(rank=rank) for o in options]
+            words += ["--nproc-per-node", "1", "--no-python", *_command(bed, "train_anywhere.py")]
+            started.append(bed.start(host, words, _environment()))
+        _judge(bed, *started)
