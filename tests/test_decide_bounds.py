@@ -1,0 +1,52 @@
+"""When a drop-in's roll call and init are given up, and when a rehearsal is: pure."""
+
+from __future__ import annotations
+
+from allaboard.decide import KNOWN, Policy, verdict
+from allaboard.facts import Claim, Outcome, Phase, Stage
+from allaboard.facts.samples import NOW, gathering, held, job, member
+from allaboard.rollcall.roll import roll_calls
+
+ABSENT = Claim(summary="nobody has heard of rank 2", awaits=True)
+TWICE = Claim(summary="two say that they are rank 1")
+
+
+def decided(policy: Policy, claim: Claim, arrived: float) -> Outcome | None:
+    view = gathering(held(0, phase_since=arrived), held(1, phase_since=arrived), launched_at=0.0)
+    found = verdict(view, roll_calls(view), [(Stage.STARTUP, claim)], policy)
+    return found.outcome if found is not None else None
+
+
+def test_who_may_still_come_is_waited_for_as_long_as_was_asked() -> None:
+    policy = Policy(patience=80.0)
+    assert decided(policy, ABSENT, NOW - 60.0) is None
+    assert decided(policy, ABSENT, NOW - 81.0) is Outcome.ROLL_CALL_FAILED
+    assert decided(Policy(), ABSENT, NOW - 60.0) is Outcome.ROLL_CALL_FAILED
+
+
+def test_what_no_waiting_mends_ends_it_at_once() -> None:
+    assert decided(Policy(patience=80.0), TWICE, NOW - 1.0) is Outcome.ROLL_CALL_FAILED
+
+
+def test_an_init_that_does_not_come_back() -> None:
+    def after(seconds: float, within: float | None) -> Outcome | None:
+        members = [member(r, phase=Phase.JOINING, phase_since=NOW - seconds) for r in range(3)]
+        view = job(*members)
+        found = verdict(view, roll_calls(view), [], Policy(init_within=within))
+        return found.outcome if found is not None else None
+
+    assert after(9.0, 10.0) is None
+    assert after(11.0, 10.0) is Outcome.ROLL_CALL_FAILED
+    assert after(1000.0, None) is None
+
+
+def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:
+    def after(seconds: float, policy: Policy) -> Outcome | None:
+        view = job(*(member(r, phase=Phase.JOINING, phase_since=NOW - 20) for r in range(3)))
+        claim = Claim(summary="no packet comes back", since=NOW - seconds)
+        found = verdict(view, roll_calls(view), [(Stage.NETWORK, claim)], policy)
+        return found.outcome if found is not None else None
+
+    assert after(KNOWN - 1, Policy(stop_on_error=True)) is None
+    assert after(KNOWN + 1, Policy(stop_on_error=True)) is Outcome.HANG
+    assert after(KNOWN + 1, Policy()) is None
