@@ -35,7 +35,7 @@ class Ranks:
         self._values: dict[Key, list[ast.expr | None]] = {}
         self._functions: dict[str, list[ast.expr]] = {}
         self._kinds: dict[Key, str] = {}
-        self._walk(tree, (None,))
+        self._gather(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _last(node.func) == "spawn":
                 self._spawned(node)
@@ -50,6 +50,15 @@ class Ranks:
         if isinstance(test, ast.BoolOp):
             return any(self.decides(part) for part in test.values)
         return self.kind(test) in ("number", "truth")
+
+    def are_set(self, test: ast.expr) -> bool:
+        """Whether it asks if there are ranks at all, as a launcher gives them."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return self.are_set(test.operand)
+        if isinstance(test, ast.Compare):
+            among = isinstance(test.ops[0], (ast.In, ast.NotIn)) and _is_variable(test.left)
+            return among or _whether_set(test)
+        return self.kind(test) == "text"
 
     def kind(self, node: ast.expr) -> str:
         """``number``, ``text`` (as it stands in the environment), ``truth``, or "" for none."""
@@ -112,28 +121,32 @@ class Ranks:
         kinds = {
             "" if value is None else self.kind(value)
             for value in values
-            if not isinstance(value, (ast.Constant, ast.UnaryOp)) or self.kind(value)
+            if value is None or not _constant(value)
         }
         return kinds.pop() if len(kinds) == 1 else ""
 
-    def _walk(self, node: ast.AST, scopes: tuple[Scope, ...]) -> None:
-        for child in ast.iter_child_nodes(node):
-            self._scopes[child] = scopes
-            inner = scopes
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                inner = (*scopes, child)
-                self._functions[child.name] = list(_returned(child))
-                every = (*child.args.posonlyargs, *child.args.args, *child.args.kwonlyargs)
-                for parameter in every:
-                    self._values[child, parameter.arg] = [None]
-            for target, value in _bindings(child):
-                if isinstance(target, (ast.Name, ast.Attribute)):
-                    scope = scopes[-1] if isinstance(target, ast.Name) else None
-                    name = ast.unparse(target)
-                    if scope is not None and _is_global(scope, name):
-                        scope = None
-                    self._values.setdefault((scope, name), []).append(value)
-            self._walk(child, inner)
+    def _gather(self, tree: ast.Module) -> None:
+        """Every binding and function, with the functions around it; by a stack, as trees are deep."""
+        below: list[tuple[ast.AST, tuple[Scope, ...]]] = [(tree, (None,))]
+        while below:
+            node, scopes = below.pop()
+            self._scopes[node] = scopes
+            for target, value in _bindings(node):
+                self._bind(target, value, scopes[-1])
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                scopes = (*scopes, node)
+                self._functions.setdefault(node.name, []).extend(_returned(node))
+                given = node.args
+                for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+                    self._values.setdefault((node, parameter.arg), []).append(None)
+            below += [(child, scopes) for child in ast.iter_child_nodes(node)]
+
+    def _bind(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+        if isinstance(target, (ast.Name, ast.Attribute)):
+            name = ast.unparse(target)
+            if isinstance(target, ast.Attribute) or (scope and _is_global(scope, name)):
+                scope = None
+            self._values.setdefault((scope, name), []).append(value)
 
     def _spawned(self, node: ast.Call) -> None:
         """torch.multiprocessing.spawn hands the process's number to its function, as the first."""
@@ -182,6 +195,12 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.
 
 def _is_global(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     return any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(function))
+
+
+def _constant(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant)
 
 
 def _last(node: ast.expr) -> str:

@@ -37,7 +37,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     for name, call in script.calls:
         if name in _COLLECTIVES and not _of_a_group(name, call):
             condition = script.rank_condition(call)
-            if condition is not None and _about_this_rank(condition.test):
+            if condition is not None and _about_this_rank(script, condition.test):
                 guarded.append((name, call, condition))
     for name, call, condition in guarded:
         # The pair that lets one rank go first: both halves call it, in branches of their own.
@@ -70,8 +70,10 @@ def _where_to(script: Script, call: ast.Call, condition: ast.If) -> str:
     return f"move it above the if of line {condition.lineno}: the other ranks {word}{there}"
 
 
-def _about_this_rank(test: ast.expr) -> bool:
+def _about_this_rank(script: Script, test: ast.expr) -> bool:
     """Whether the condition can differ between ranks of one group; sizes and flags cannot."""
+    if script.ranks.are_set(test):
+        return False
     text = ast.unparse(test)
     if any(word in text for word in ("is_initialized", "world_size > 1", "is_available")) and (
         "==" not in text and "!=" not in text
@@ -138,6 +140,10 @@ RULE = Rule(
         "whether there are ranks at all": ScriptFacts(
             source=_HEAD + 'import os\nddp = int(os.environ.get("RANK", -1)) != -1\n'
             "if ddp:\n    dist.barrier()\n"
+        ),
+        "whether the variable is set": ScriptFacts(
+            source=_HEAD + 'import os\nif "RANK" in os.environ:\n    dist.barrier()\n'
+            'if os.environ.get("RANK"):\n    dist.all_reduce(x)\n'
         ),
         "a name that is no rank everywhere": ScriptFacts(
             source=_HEAD + "def one():\n    r = dist.get_rank()\n    print(r)\n"
