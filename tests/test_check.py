@@ -92,7 +92,7 @@ def test_all_tasks_does_not_ask_for_a_task() -> None:
 def test_the_whole_text_to_paste_on_demand() -> None:
     path = str(CORPUS / "kubernetes/no_service.yaml")
     short = allaboard("check", path).stdout
-    assert "    do: apiVersion: v1\n" in short and "clusterIP" not in short
+    assert "    do: add a headless Service " in short and "clusterIP" not in short
     whole = allaboard("check", path, "--fix-suggestions").stdout
     assert "        kind: Service\n" in whole and "clusterIP: None" in whole
 

@@ -89,6 +89,7 @@ async def main() -> None:
     ticks, spent = 0, 0.0
     wanted = size if timeout > 100 else size - 1
     gc.freeze()
+    began = time.process_time()
     while True:
         now = time.monotonic()
         events, leader.events = leader.events, []
@@ -108,7 +109,8 @@ async def main() -> None:
             full = now
         if decided:
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            say(full=full, decided=time.monotonic(), mb=most / 1024, at_start_mb=before / 1024,
+            say(full=full, decided=time.monotonic(), cpu=time.process_time() - began,
+                mb=most / 1024, at_start_mb=before / 1024,
                 ticks=ticks, in_ticks=spent, findings=[f.rule for f in job.ledger.findings])  # fmt: skip
             await asyncio.sleep(20)  # until everybody has heard it; ended by who started us
             return

@@ -136,7 +136,8 @@ def come(way: str, port: int, size: int, first: int, last: int) -> dict[str, flo
     kind = Member if way == "allaboard" else StoreMember
     began = time.monotonic()
     for rank in range(first, last):
-        sock = connect(port, f"127.0.{1 + rank // 20000}.{1 + rank % 200}")
+        # A TCPStore asks for the name of each address: only this one has one on every machine.
+        sock = connect(port, f"127.0.1.{1 + rank % 200}" if way == "allaboard" else "127.0.0.1")
         members[sock.fileno()] = kind(sock, rank, size)
         poll.register(sock.fileno(), select.EPOLLOUT)
     arrived = time.monotonic()

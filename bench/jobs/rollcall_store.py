@@ -16,6 +16,7 @@ def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False, use_libuv=True)
     print(json.dumps({"port": store.port}), flush=True)
+    began = time.process_time()
     while store.add("count", 0) < size - 1:
         time.sleep(0.01)
     full = time.monotonic()
@@ -26,6 +27,7 @@ def main() -> None:
     said = {
         "full": full,
         "decided": time.monotonic(),
+        "cpu": time.process_time() - began,
         "mb": most / 1024,
         "at_start_mb": before / 1024,
     }

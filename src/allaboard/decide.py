@@ -161,7 +161,7 @@ def _stopped(view: JobView, policy: Policy) -> Verdict | None:
             return Verdict(
                 Outcome.HANG,
                 f"{who} has been stopped for {since:.0f} s (--stopped-after "
-                f"{policy.stopped_after:g}); it is ended, to be replaced",
+                f"{policy.stopped_after:g})",
             )
     return None
 

@@ -161,3 +161,44 @@ def test_bad_input(words: list[str], says: str) -> None:
     assert done.returncode == 2
     assert says in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def run_tasks(tmp_path: Path, script: str) -> tuple[int, dict[str, Any], str]:
+    """As `run`, with a worker and a parameter server that is no TensorFlow."""
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import json, os, sys, time\nfrom pathlib import Path\n"
+        "job = json.loads(os.environ['TF_CONFIG'])['task']['type']\n"
+        f"here = Path({str(tmp_path)!r})\n" + script
+    )
+    command = [*RUN, "--ps", "1", "-n", "1", "--ps-server", "script", "--grace", "2"]
+    command += ["--run-dir", str(tmp_path / "run"), "--on-failure", "restart", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    report = json.loads((tmp_path / "run/report.json").read_text())
+    jsonschema.validate(report, schema())
+    return done.returncode, report, done.stdout + done.stderr
+
+
+def test_a_killed_server_comes_back_alone_at_its_own_address(tmp_path: Path) -> None:
+    code, report, output = run_tasks(
+        tmp_path,
+        "(here / f'{job}-{os.getpid()}').write_text(os.environ['TF_CONFIG'])\n"
+        "while job == 'worker' and len(list(here.glob('ps-*'))) < 2: time.sleep(0.05)\n"
+        "if job == 'ps' and len(list(here.glob('ps-*'))) < 2: os.kill(os.getpid(), 9)\n"
+        "if job == 'ps': time.sleep(300)\n",
+    )
+    assert (code, report["restarts"], len(report["returns"])) == (0, 0, 1), output
+    first, second = (f.read_text() for f in tmp_path.glob("ps-*"))
+    assert first == second
+    assert len(list(tmp_path.glob("worker-*"))) == 1
+    assert "ps 0 starts again: ps 0 was killed by SIGKILL; restart 1 of 3" in output
+    assert "ps 0 came back: ps 0 was killed by SIGKILL" in output
+    assert "--- allaboard: started again ---" in (tmp_path / "run/logs/ps-0.log").read_text()
+
+
+def test_a_server_that_raises_the_same_again_ends_the_job(tmp_path: Path) -> None:
+    code, report, output = run_tasks(
+        tmp_path, "if job == 'ps': raise FileNotFoundError('/data/vocabulary')\ntime.sleep(300)\n"
+    )
+    assert (code, report["restarts"], len(report["returns"])) == (1, 0, 1), output
+    assert "not started again: ps 0 raised FileNotFoundError at train.py:5, as the time" in output

@@ -134,7 +134,7 @@ def test_the_last_restart_is_the_last() -> None:
     world.kill(2)
     world.launch(2)
     (end,) = of(world.kill(2), End)
-    assert end.outcome is Outcome.FAILED
+    assert (end.outcome, end.final) == (Outcome.FAILED, True)
     assert "1 restart used up (--max-restarts 1)" in end.reason
 
 

@@ -12,7 +12,7 @@ import pytest
 import strangers
 from rally import SECRET, Rally
 
-from allaboard.meeting.listener import _apart
+from allaboard.meeting.caller import _apart
 from allaboard.meeting.member import Identity
 
 Stranger = Callable[[int, str], Coroutine[Any, Any, None]]

@@ -56,6 +56,10 @@ def test_the_default_starts_nothing_again() -> None:
         (ended(outcome=Outcome.COMPLETED, cause=None, reason="all well"), "all well"),
         (ended(outcome=Outcome.INTERRUPTED, cause=None), "what the user ends stays ended"),
         (ended(outcome=Outcome.ROLL_CALL_FAILED, cause=None), "nobody died"),
+        (
+            ended(final=True, reason="ps 0 raised ValueError, as the time before"),
+            "as the time before",
+        ),
         (ended(outcome=Outcome.USAGE, cause=None), "would meet the same"),
     ],
 )

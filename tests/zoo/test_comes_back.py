@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -122,7 +123,8 @@ def test_the_result_is_that_of_a_run_that_never_failed(
 
 
 SOAK = 1200.0
-"""Seconds."""
+"""Seconds of kills and stops, and as many for the end after them."""
+STEPS = 9000
 
 
 @pytest.mark.long
@@ -134,16 +136,25 @@ def test_a_long_schedule_of_kills_and_stops_of_ranks(tmp_path: Path, seed: int) 
     words = ("-n", "2", "--on-failure", "restart", "--max-restarts", "500", "--stopped-after", "3")
     job = ("examples/torch_checkpoint.py", "--every", "20", "--batch-size", "8")
     well = Run(
-        tmp_path / "well", *words, *job, "--steps", "9000", "--checkpoint", str(tmp_path / "a")
+        tmp_path / "well", *words, *job, "--steps", str(STEPS), "--checkpoint", str(tmp_path / "a")
     )
     well.end()
     hurt = Run(
         tmp_path / "hurt",
-        *(*words, *job, "--steps", "9000", "--checkpoint", str(tmp_path / "b"), "--pause", "0.05"),
+        *(
+            *words,
+            *job,
+            "--steps",
+            str(STEPS),
+            "--checkpoint",
+            str(tmp_path / "b"),
+            "--pause",
+            "0.05",
+        ),
     )
     done = schedule(hurt, chance, SOAK, workers=(0, 1))
     report = hurt.end(SOAK)
-    assert report["restarts"] == done > 10
+    assert done - 1 <= report["restarts"] <= done  # the last may come when all is over
     assert loss(hurt) == loss(well)
     assert all(r["repeated"] is not None and r["repeated"] <= 20 for r in report["rounds"][1:])
 
@@ -164,7 +175,7 @@ def test_a_long_schedule_of_kills_and_stops_of_servers_and_workers(
     )
     done = schedule(run, chance, SOAK, workers=(1, 2, 3))
     report = run.end(SOAK)
-    assert len(report["returns"]) == done > 5
+    assert done - 1 <= len(report["returns"]) <= done
     found = re.search(r"test accuracy ([0-9.]+)", run.text)
     assert found is not None and float(found[1]) > 0.9  # as a run that never failed
 
@@ -177,7 +188,7 @@ def schedule(run: Run, chance: random.Random, seconds: float, workers: tuple[int
         seen = len(re.findall(r"step +\d+  loss", run.text))
         run.wait_for(r"step +\d+  loss", seen + 2)
         time.sleep(chance.uniform(0, 3))
-        if run.process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):  # it may just have ended
             run.hurt(chance.choice(workers), chance.choice([signal.SIGKILL, signal.SIGSTOP]))
             done += 1
             run.wait_for(r"round \d+ starts|starts again", done)

@@ -29,6 +29,7 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.coordinator.state import Job
+from allaboard.evidence.servers import only_serve
 from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
@@ -96,8 +97,9 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                # Without a secret another host's word ends only what serves for a training that is done.
-                done = command.outcome is Outcome.COMPLETED
+                # Without a secret another host's word ends only what serves for a training that is
+                # done; whether it serves is seen here.
+                done = command.outcome is Outcome.COMPLETED and only_serve(self._job.view(now))
                 known = self._options.secret or self._options.tls
                 if self._options.strict or known or not self._job.quiet or done:
                     self._end(now, command)

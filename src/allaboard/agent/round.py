@@ -180,7 +180,9 @@ class Round:
             outcome, reason = Outcome.FAILED, "a worker could not be started"
         view = self.job.view(self.clock.monotonic())
         codes = tuple(dict.fromkeys(f.rule for f in self.job.ledger.findings))
-        return round_end(self.launch.plan.round, view, outcome, reason, codes)
+        ending = self.job.ending
+        final = ending is not None and ending.final
+        return round_end(self.launch.plan.round, view, outcome, reason, codes, final)
 
     def _careful_tick(self, now: float) -> None:
         """A fault of ours must not end somebody's training: it is told once, and watching goes on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -26,6 +27,19 @@ PATIENCE = 9.0
 """Seconds for the trials of all links: three parts of three seconds each at the most."""
 KNOCKS = 64
 """Different strangers that are remembered."""
+
+
+def _shared(link: Link) -> Link:
+    """The same with names that all links of a host share: a job of thousands has ten times as many."""
+    return Link(
+        source=intern(link.source),
+        target=intern(link.target),
+        address=intern(link.address),
+        answer=link.answer,
+        seconds=link.seconds,
+        rate=link.rate,
+        said=link.said,
+    )
 
 
 class Crossing:
@@ -60,7 +74,7 @@ class Crossing:
                 self.call = event.call
             case LinksTried():
                 self.awaited.discard(event.agent)
-                self.links += [k for k in event.links if not self._serves(k)]
+                self.links += [_shared(k) for k in event.links if not self._serves(k)]
             case PortHeld():
                 self.holder = event.holder
             case Knocked():

@@ -277,10 +277,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """End the job: why, and the code that allaboard will exit with."""
+    """End the job: why, and the code that allaboard will exit with; ``final``: nothing of it is started
+    again, whatever the policy says."""
 
     outcome: Outcome
     reason: str
+    final: bool = False
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):

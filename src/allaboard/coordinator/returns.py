@@ -64,7 +64,7 @@ class Returns:
         ends.append(TaskEnd(cause=why, done=steps))
         answer = after_task(ends, self._before + len(self.made), self._policy)
         if not isinstance(answer, Again):
-            return End(outcome=Outcome.FAILED, reason=f"not started again: {answer.reason}")
+            return End(outcome=Outcome.FAILED, reason=answer.reason, final=True)
         assert member.exit is not None
         self._out[member.worker] = member.exit.at
         self.made.append(TaskReturn(task=member.task, cause=str(why), decision=answer.reason))

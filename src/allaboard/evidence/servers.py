@@ -35,6 +35,11 @@ def trainers(view: JobView) -> tuple[Member, ...]:
     )
 
 
+def only_serve(view: JobView) -> bool:
+    """Whether nobody who is alive here trains."""
+    return not any(m.alive for m in trainers(view))
+
+
 def left_over(view: JobView) -> tuple[Member, ...]:
     """The servers (and an evaluator) that live on when all who train have ended well; else none."""
     if not has_servers(view):

@@ -25,7 +25,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a round went. ``steps`` is how many its fastest member has done in it; ``first`` the number
     that the framework itself gave to the first of them (an optimizer that was loaded from a
-    checkpoint counts on), None where it does not tell; ``findings`` are codes."""
+    checkpoint counts on), None where it does not tell; ``findings`` are codes; ``final``: it was
+    ended because one of its tasks is not to be started again."""
 
     number: int
     outcome: Outcome
@@ -35,6 +36,7 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
     first: int | None = None
     cause: Cause | None = None
     findings: tuple[str, ...] = ()
+    final: bool = False
 
     @property
     def reached(self) -> int | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.names import dotted, imports, parse_quietly
+from allaboard.formats.ranks import Ranks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -38,6 +39,7 @@ class Script:
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
         self.assigned = self._assigned()
+        self.ranks = Ranks(self.tree)
         found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
         found.sort(key=lambda n: (n.lineno, n.col_offset))
         self.calls = [(self.name(n.func), n) for n in found]
@@ -128,7 +130,7 @@ class Script:
                 block = getattr(above, field, None)
                 if isinstance(block, list) and child in block:
                     for earlier in block[: block.index(child)]:
-                        if isinstance(earlier, ast.If) and self.of_rank(earlier.test) and _leaves(
+                        if isinstance(earlier, ast.If) and self.of_rank(earlier.test) and leaves(
                             earlier.body
                         ):  # fmt: skip
                             return earlier
@@ -140,9 +142,41 @@ class Script:
     def of_rank(self, test: ast.expr) -> bool:
         """Whether the condition asks who this process is, not how many there are."""
         text = ast.unparse(test)
-        return bool(_RANK.search(text)) and not re.fullmatch(
+        named = bool(_RANK.search(text)) and not re.fullmatch(
             r"[\w.]*(?:rank|RANK)[\w.]* (?:!=|>=|>|is not|is|==) (?:-1|None)", text
         )
+        return named or self.ranks.decides(test)
+
+    def after(self, node: ast.AST, condition: ast.If) -> bool:
+        """Whether the node stands behind the ``if``, which the other ranks leave by."""
+        return condition not in self.ancestors(node)
+
+    def only_where(self, node: ast.AST, condition: ast.If) -> str:
+        """The condition under which a node is reached, for its ``rank_condition``."""
+        test, inner = condition.test, [node, *self.ancestors(node)]
+        if not self.after(node, condition) and not any(n in condition.orelse for n in inner):
+            return _short(test)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return _short(test.operand)
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
+            other = ast.NotEq() if isinstance(test.ops[0], ast.Eq) else ast.Eq()
+            if len(test.ops) == 1:
+                return _short(ast.Compare(test.left, [other], test.comparators))
+        return f"not ({_short(test)})"
+
+    def rest(self, condition: ast.If) -> list[ast.stmt]:
+        """What follows an ``if``, to the end of its function."""
+        found: list[ast.stmt] = []
+        child: ast.AST = condition
+        for above in self.ancestors(condition):
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(above, field, None)
+                if isinstance(block, list) and child in block:
+                    found += block[block.index(child) + 1 :]
+            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                break
+            child = above
+        return found
 
     def callers(self, function: Function) -> list[ast.AST]:
         """Where a function's name is used."""
@@ -170,7 +204,13 @@ class Script:
         return Evidence(self.text(node), str(self.place(node)))
 
 
-def _leaves(body: list[ast.stmt]) -> bool:
+def _short(test: ast.expr) -> str:
+    text = ast.unparse(test)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def leaves(body: list[ast.stmt]) -> bool:
+    """Whether a block ends by going elsewhere."""
     return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import resource
 import socket
-import ssl
 import time
 from collections.abc import Callable
 
-from allaboard.meeting import kinds, wire
-from allaboard.meeting.tls import HANDSHAKE as HANDSHAKE_TLS
+from allaboard.meeting.caller import Caller, Connection
 from allaboard.meeting.tls import Tls
-from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
+from allaboard.meeting.wire import Hello, Word
+
+__all__ = ["Connection", "Listener"]
 
 FIRST_WORD = 5.0
 """Seconds that a caller has to say who it is."""
@@ -21,53 +22,9 @@ HANDSHAKE = 10.0
 SPARE = 200
 """Open files that are left for all else than callers."""
 BACKLOG = 4096
-BLOCKS = 8
-"""Blocks that a link's trial may send."""
-
-
-class Connection:
-    """A member's stream. ``offset`` is what to add to its clock to get ours (s), an upper bound that
-    improves with every message."""
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        hello: Hello,
-        number: int,
-        asked: float,
-    ) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.hello = hello
-        self.number = number
-        self.offset = time.monotonic() - hello.mono
-        self.wall_offset = _apart(hello.wall, asked, time.time())
-        self.peer = peer_of(writer)
-
-    def send(self, word: Word) -> None:
-        """Never waits; a member that does not read is cut off once too much is outstanding."""
-        self.pass_on(wire.frame(word))
-
-    def pass_on(self, frame: bytes) -> None:
-        """The same with what was made for several."""
-        if self.writer.is_closing():
-            return
-        self.writer.write(frame)
-        if self.writer.transport.get_write_buffer_size() > 4 * wire.LONG:
-            self.writer.transport.abort()
-
-    def heard(self, mono: float) -> None:
-        self.offset = min(self.offset, time.monotonic() - mono)
-
-    def close(self) -> None:
-        self.writer.close()
-
-
-def _apart(told: float, asked: float, now: float) -> float:
-    """How far a wall clock is ahead of ours at the least (s): it was read between our question and
-    now, which may be long after, on a busy host."""
-    return max(told - now, 0.0) or min(told - asked, 0.0)
+AT_ONCE = 256
+"""Callers that are taken in before those who are in are heard again."""
+SWEEP = 0.5
 
 
 class Listener:
@@ -87,169 +44,141 @@ class Listener:
         self.job = job
         self.secret = secret
         self._aboard = aboard
-        self._said = said
-        self._knocked = knocked
-        self._server: asyncio.Server | None = None
-        self._doorstep: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        self.places = max(64, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE) * 3 // 4)
-        """Callers at the door at once who are not aboard; the one who is silent for longest goes for a
+        self.said = said
+        self.knocked = knocked
+        self._sockets: list[socket.socket] = []
+        self._doorstep: dict[Caller, None] = {}
+        self._members: set[Caller] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self.places = max(64, (_most_files() - SPARE) * 3 // 4)
+        """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
         self._number = 0
         self._numbers: dict[str, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
 
     async def open(self, port: int, host: str | None = None) -> None:
         """Raises OSError where the port is taken or the address is not this host's."""
         if port == 0 and host is None:
             host = "0.0.0.0"  # any free port, the same for every address
-        self._server = await asyncio.start_server(
-            self._serve, host, port, backlog=BACKLOG, reuse_address=True, limit=wire.SHORT
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, where in dict.fromkeys(found):
+                self._listen(family, kind, protocol, where)
+            if not self._sockets:
+                raise OSError(errno.EADDRNOTAVAIL, f"no address for {host}:{port}")
+        except OSError:
+            self.release()
+            raise
+        self.port = self._sockets[0].getsockname()[1]
+        for made in self._sockets:
+            loop.add_reader(made.fileno(), self._accept, made)
+
+    def _listen(self, family: int, kind: int, protocol: int, where: object) -> None:
+        try:
+            made = socket.socket(family, kind, protocol)
+        except OSError:
+            return  # a host without this family
+        self._sockets.append(made)
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            made.bind(where)  # type: ignore[arg-type]  # any family's address
+        except OSError as error:
+            if family != socket.AF_INET6 or error.errno == errno.EADDRINUSE:
+                raise
+            self._sockets.pop().close()  # IPv6 is switched off
+            return
+        made.listen(BACKLOG)
 
     @property
     def listening(self) -> bool:
-        return self._server is not None
+        return bool(self._sockets)
 
     def release(self) -> None:
         """Closes the port at once; streams that were accepted stay open."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        loop = asyncio.get_running_loop()
+        for made in self._sockets:
+            loop.remove_reader(made.fileno())
+            made.close()
+        self._sockets.clear()
 
     def close(self) -> None:
         """Closes the port and every stream."""
         self.release()
-        for task in self._tasks:
-            task.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for caller in [*self._doorstep, *self._members]:
+            caller.close()
+        self._doorstep.clear()
+        self._members.clear()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        self._make_room()
-        self._doorstep[task] = writer
-        connection: Connection | None = None
-        try:
-            async with asyncio.timeout(HANDSHAKE):
-                connection = await self._admit(reader, writer)
-            self._doorstep.pop(task, None)
-            if connection is not None:
-                await self._listen(connection)
-        except (OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
-            pass  # whoever goes away is told of below, if it was a member
-        except wire.Garbled as error:
-            self._knocked(peer_of(writer), "other", f"{kinds.WORDS['other']} ({error})")
-        finally:
-            self._doorstep.pop(task, None)
-            self._tasks.discard(task)
-            writer.close()
-            if connection is not None:
-                self._said(connection, None)
+    def entered(self, caller: Caller, hello: Hello) -> Connection:
+        """A caller is a member now. An agent whose stream broke has its number again."""
+        number = self._numbers.get(hello.session)
+        if number is None:
+            self._number += 1
+            number = self._number
+            if hello.session:
+                self._numbers[hello.session] = number
+        member = Connection(caller.stream, hello, number, caller.peer, caller.asked)
+        self._members.add(caller)
+        self._aboard(member)
+        return member
 
-    def _make_room(self) -> None:
-        if len(self._doorstep) < self.places:
-            return
-        task = next(iter(self._doorstep))
-        writer = self._doorstep.pop(task)
-        self._knocked(peer_of(writer), "silent", kinds.WORDS["silent"])
-        task.cancel()
+    def left(self, caller: Caller) -> None:
+        """A caller does not stand at the door any more."""
+        self._doorstep.pop(caller, None)
+        self._members.discard(caller)
 
-    async def _admit(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Connection | None:
-        """The handshake; None for everybody who is not a member of this job."""
-        _keep_alive(writer)
-        first = await _first(reader)
-        kind = kinds.caller(first)
-        if kind != "ours":
-            # Held open until the port is free, a framework's client would wait; closed, it comes again.
-            self._knocked(peer_of(writer), kind, kinds.WORDS[kind])
-            return None
-        mine, asked = wire.nonce(), time.time()
-        writer.write(wire.BANNER_TLS if self.tls is not None else wire.BANNER)
-        if self.tls is not None and not await self._secure(writer, self.tls):
-            return None
-        challenge = Challenge(version=wire.VERSION, nonce=mine, sealed=bool(self.secret))
-        writer.write(wire.frame(challenge))
-        hello = await wire.expect(reader, Hello, wire.SHORT)
-        trouble = self._trouble(hello, mine)
-        if trouble is not None:
-            writer.write(wire.frame(trouble))
-            await writer.drain()
-            self._knocked(peer_of(writer), trouble.kind, f"{hello.host}: {trouble.why}")
-            return None
-        shown = wire.proof(self.secret, "listener", hello.nonce, mine, hello.host)
-        writer.write(wire.frame(Welcome(job=self.job, proof=shown, mono=time.monotonic())))
-        if hello.only_link:
-            await _echo(reader, writer)
-            return None
-        connection = Connection(reader, writer, hello, self._number_of(hello), asked)
-        self._aboard(connection)
-        return connection
+    def _accept(self, made: socket.socket) -> None:
+        self._take_in(made)
+        self._sweep_later()
 
-    async def _secure(self, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> bool:
-        peer = peer_of(writer)
-        try:
-            await writer.start_tls(context, ssl_handshake_timeout=HANDSHAKE_TLS)
-        except (ssl.SSLError, ConnectionError) as error:
-            said = getattr(error, "reason", None) or str(error)
-            self._knocked(peer, "no-tls", f"{kinds.WORDS['no-tls']} ({said})")
-            return False
-        return True
+    def _take_in(self, made: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                sock, where = made.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # no open file left: those at the door go
+                self._make_room(len(self._doorstep))
+                return
+            self._make_room(self.places)
+            self._doorstep[Caller(self, sock, where[0].removeprefix("::ffff:"))] = None
 
-    def _number_of(self, hello: Hello) -> int:
-        """An agent whose stream broke has its number again."""
-        if hello.session in self._numbers:
-            return self._numbers[hello.session]
-        self._number += 1
-        if hello.session:
-            self._numbers[hello.session] = self._number
-        return self._number
+    def _make_room(self, most: int) -> None:
+        while self._doorstep and len(self._doorstep) >= most:
+            next(iter(self._doorstep)).turn_away()
 
-    def _trouble(self, hello: Hello, mine: str) -> Refused | None:
-        if hello.version != wire.VERSION:
-            return Refused(kind="version", why=f"speaks {hello.version}, here is {wire.VERSION}")
-        wanted = wire.proof(self.secret, "caller", mine, hello.nonce, wire.claimed(hello))
-        if self.secret and not wire.proven(hello.proof, wanted):
-            return Refused(kind="no-secret", why="does not know the job's secret")
-        if self.job and hello.job and self.job != hello.job:
-            return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {self.job}")
-        return None
+    def _sweep_later(self) -> None:
+        if self._sweeping is None and self._doorstep:
+            loop = asyncio.get_running_loop()
+            self._sweeping = loop.call_later(SWEEP, self._sweep)
+            self._due = time.monotonic() + SWEEP
 
-    async def _listen(self, connection: Connection) -> None:
-        while True:
-            self._said(connection, await wire.read(connection.reader, wire.LONG))
+    def _sweep(self) -> None:
+        """Turns those away who have had their time, the oldest first."""
+        self._sweeping = None
+        now = time.monotonic()
+        late = now - self._due
+        if late > SWEEP:  # we were busy, and heard nobody
+            for caller in self._doorstep:
+                caller.since += late
+        for caller in list(self._doorstep):
+            if now - caller.since < FIRST_WORD:
+                break
+            if not caller.greeted or now - caller.since >= HANDSHAKE:
+                caller.turn_away()
+        self._sweep_later()
 
 
-async def _first(reader: asyncio.StreamReader) -> bytes:
-    """The caller's first bytes, as many as a greeting has, or what there was until it went silent."""
-    said = b""
-    try:
-        async with asyncio.timeout(FIRST_WORD):
-            while len(said) < len(wire.GREETING):
-                more = await reader.read(len(wire.GREETING) - len(said))
-                if not more:
-                    break
-                said += more
-                if not wire.GREETING.startswith(said) and kinds.caller(said) not in ("other",):
-                    break  # known already: a framework's client must not wait
-    except (TimeoutError, OSError):
-        pass
-    return said
-
-
-async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A link is tried: a few bytes come and go, then blocks, each answered by four bytes."""
-    writer.write(await reader.readexactly(32))
-    for _ in range(BLOCKS):
-        length = wire.LENGTH.unpack(await reader.readexactly(wire.LENGTH.size))[0]
-        if length > wire.SHORT:
-            return
-        await reader.readexactly(length)
-        writer.write(wire.LENGTH.pack(length))
-        await writer.drain()
+def _most_files() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def more_files() -> None:
@@ -257,16 +186,3 @@ def more_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    made = writer.get_extra_info("socket")
-    if made is not None:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def peer_of(writer: asyncio.StreamWriter) -> str:
-    """The numeric address of the other side."""
-    name = writer.get_extra_info("peername")
-    return str(name[0]).removeprefix("::ffff:") if name else "?"

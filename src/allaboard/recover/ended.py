@@ -18,6 +18,7 @@ def round_end(
     outcome: Outcome,
     reason: str,
     findings: tuple[str, ...] = (),
+    final: bool = False,
 ) -> RoundEnd:
     """The round whose last view this is."""
     people = [m for m in view.members if not m.launcher]
@@ -31,6 +32,7 @@ def round_end(
         first=_first(people),
         cause=None if outcome is Outcome.COMPLETED else cause(view),
         findings=findings,
+        final=final,
     )
 
 

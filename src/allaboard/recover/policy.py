@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOT_ALLOWED = "--on-failure stop"
+"""Why nothing is started again where the user did not ask for it."""
 MOST_PAUSE = 60.0
 """Seconds that a pause between two rounds has at the most."""
 

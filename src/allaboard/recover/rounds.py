@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from allaboard.facts import Outcome, RoundEnd
-from allaboard.recover.policy import Again, Restarts, Stop, pause
+from allaboard.recover.policy import NOT_ALLOWED, Again, Restarts, Stop, pause
 
 FUTILE = 3
 """Rounds in a row without progress after which no further one is worth its time."""
@@ -35,7 +35,9 @@ def _over(last: RoundEnd, policy: Restarts) -> str:
     if last.outcome is Outcome.INTERRUPTED:
         return "interrupted; what the user ends stays ended"
     if not policy.allowed:
-        return "--on-failure stop"
+        return NOT_ALLOWED
+    if last.final:
+        return last.reason
     if last.outcome is Outcome.USAGE:
         return f"{last.reason}; another start would meet the same"
     if last.outcome is Outcome.ROLL_CALL_FAILED and last.cause is None:

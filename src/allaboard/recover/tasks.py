@@ -9,7 +9,7 @@ import msgspec
 
 from allaboard.evidence.servers import SERVER_JOBS, has_servers
 from allaboard.facts import Cause, JobView, Member
-from allaboard.recover.policy import Again, Restarts, Stop, pause
+from allaboard.recover.policy import NOT_ALLOWED, Again, Restarts, Stop, pause
 from allaboard.recover.rounds import FUTILE
 
 TF2_CHIEF = "ParameterServerStrategy"
@@ -40,7 +40,7 @@ def after_task(ends: Sequence[TaskEnd], used: int, policy: Restarts) -> Again | 
     of all have been made again before."""
     last = ends[-1].cause
     if not policy.allowed:
-        return Stop("--on-failure stop")
+        return Stop(NOT_ALLOWED)
     if _same_again(ends):
         return Stop(f"{last}, as the time before: it would come every time")
     if futile(ends) >= FUTILE:

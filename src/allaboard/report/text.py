@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
+from allaboard.recover.policy import NOT_ALLOWED
 from allaboard.report.servers import server_lines
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -101,23 +102,27 @@ def _round_lines(report: Report) -> list[str]:
     lines = [
         f"  {t.task.replace('-', ' ')} came back: {clean(t.cause)}"
         + (f"; there again after {t.seconds:.1f} s" if t.seconds is not None else "")
-        for t in report.returns[:8]
+        for t in report.returns[-SHOWN:]
     ]
-    if len(report.returns) > 8:
-        lines.append(f"  and {len(report.returns) - 8} more returns; the report has them")
-    if not report.restarts:
-        return lines
-    for ended in report.rounds:
+    more = max(0, len(report.returns) - SHOWN), max(0, len(report.rounds) - SHOWN)
+    if any(more):
+        lines.insert(0, f"  {more[0]} returns and {more[1]} rounds before these are in the report")
+    for ended in report.rounds[-SHOWN:] if report.restarts else ():
         how = str(ended.cause) if ended.cause is not None else ended.reason
         again = f", {ended.repeated} of them done before" if ended.repeated else ""
         lines.append(
             f"  round {ended.number}: {clean(how)} after {ended.seconds:.1f} s and {ended.steps} "
             f"steps{again}"
         )
-    last = report.rounds[-1]
-    if report.outcome is not Outcome.COMPLETED:
-        lines.append(f"  not started again: {clean(last.decision)}")
+    decision = report.rounds[-1].decision if report.rounds else ""
+    ended_well = report.outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED)
+    if decision and decision != NOT_ALLOWED and not ended_well:
+        lines.append(f"  not started again: {clean(decision)}")
     return lines
+
+
+SHOWN = 8
+"""Rounds, and returns of a task alone, that the last lines of a run list."""
 
 
 def _named(finding: Finding) -> str:

@@ -110,7 +110,8 @@ def _missing(workload: Workload, named: Value, role: Role) -> Claim:
         summary=f"the pods of {workload.kind} {workload.name} take their names from a service "
         f"{named.text!r}, which is not among the documents given",
         evidence=(named.evidence,),
-        fix="apiVersion: v1\nkind: Service\nmetadata:\n"
+        fix=f"add a headless Service {named.text} (allaboard check --fix-suggestions prints it)\n"
+        "apiVersion: v1\nkind: Service\nmetadata:\n"
         f"  name: {named.text}\nspec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n"
         f"  selector:\n    {label}: {text}",
         severity=Severity.WARNING,

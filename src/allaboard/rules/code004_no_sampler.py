@@ -6,12 +6,15 @@ Nothing fails; an epoch takes as long as on one process, and the batches are eff
 
 ## What to do
 `sampler = DistributedSampler(dataset)` and `DataLoader(dataset, sampler=sampler, …)`, without
-`shuffle=True`.
+`shuffle=True`. An `IterableDataset` takes no sampler: let its `__iter__` yield every N-th item,
+`itertools.islice(items, dist.get_rank(), None, dist.get_world_size())`, and divide further by
+`get_worker_info()` where the loader has workers.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -21,6 +24,10 @@ from allaboard.formats.script import Script, argument, read_script
 _LOADER = "torch.utils.data.DataLoader"
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _SHARDS = ("shard", "split_dataset_by_node", "Subset", "random_split", "split_by_node")
+_SEEDS = ("seed", "manual_seed", "manual_seed_all", "default_rng", "RandomState", "seed_everything")
+_DRAWN = re.compile(r"\brand|\brandom\b|\brng\b|\bnormal\b")
+"""Data that is made up by drawing it, as in benchmarks."""
+_DIVIDES = re.compile(r"rank|world|replica|shard|islice|process_index|num_process", re.I)
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -30,23 +37,81 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not loaders or not group or script.launched_by_library:
         return
     yield from _unused(script, loaders)
-    if _sharded(script):
+    dataset = argument(loaders[0], "dataset", 0)
+    own = _stream(script, dataset)
+    if _sharded(script, own) or (dataset is not None and _differs(script, dataset)):
         return
     for call in loaders:
         given = {k.arg for k in call.keywords}
         if None in given or {"sampler", "batch_sampler"} & given or len(call.args) > 3:
             return
     train = loaders[0]
-    dataset = argument(train, "dataset", 0)
-    name = ast.unparse(dataset) if dataset is not None else "dataset"
     yield Claim(
-        summary="every rank reads the whole dataset: the DataLoader has no DistributedSampler",
+        summary="every rank reads the whole dataset: "
+        + (f"{own.name} does not divide it" if own else "the DataLoader has no DistributedSampler"),
         evidence=(script.evidence(train), script.evidence(group[0])),
-        fix=f"DataLoader({name[:40]}, sampler=DistributedSampler({name[:40]}), …)",
+        fix=_fix(dataset, own),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=script.place(train),
     )
+
+
+def _fix(dataset: ast.expr | None, own: ast.ClassDef | None) -> str:
+    if own is not None:
+        return (
+            f"in {own.name}.__iter__: itertools.islice(items, dist.get_rank(), None, "
+            "dist.get_world_size()), and by get_worker_info() too where num_workers > 1"
+        )
+    plain = isinstance(dataset, (ast.Name, ast.Attribute))
+    name = ast.unparse(dataset) if dataset is not None and plain else "dataset"
+    return f"DataLoader({name}, sampler=DistributedSampler({name}), …)"
+
+
+def _made(script: Script, dataset: ast.expr | None) -> list[ast.expr]:
+    """The expression, and what its variables were assigned from, a few steps back."""
+    found = [dataset] if dataset is not None else []
+    names: set[str] = set()
+    for _ in range(3):
+        read = [n for e in found for n in ast.walk(e)]
+        names |= {ast.unparse(n) for n in read if isinstance(n, (ast.Name, ast.Attribute))}
+        for node in ast.walk(script.tree):
+            if isinstance(node, ast.Assign) and node.value not in found:
+                found += [node.value for t in node.targets if ast.unparse(t) in names]
+    return found
+
+
+def _classes(script: Script, made: list[ast.expr]) -> list[ast.ClassDef]:
+    """The script's own classes that the expressions name."""
+    names = {n.id for e in made for n in ast.walk(e) if isinstance(n, ast.Name)}
+    nodes = ast.walk(script.tree)
+    return [n for n in nodes if isinstance(n, ast.ClassDef) and n.name in names]
+
+
+def _stream(script: Script, dataset: ast.expr | None) -> ast.ClassDef | None:
+    """The script's own IterableDataset that the loader reads."""
+    for found in _classes(script, _made(script, dataset)):
+        if any(ast.unparse(b).endswith("IterableDataset") for b in found.bases):
+            return found
+    return None
+
+
+def _differs(script: Script, dataset: ast.expr) -> bool:
+    """Whether each rank has data of its own: made by its rank, or drawn with a seed from it."""
+    made = _made(script, dataset)
+    parts: list[ast.AST] = [*made, *_classes(script, made)]
+    read = [n for part in parts for n in ast.walk(part)]
+    if any(isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and script.of_rank(n) for n in read):
+        return True
+    seeded = any(
+        name.rpartition(".")[2] in _SEEDS and any(_by_rank(script, a) for a in call.args)
+        for name, call in script.calls
+    )
+    return seeded and any(_DRAWN.search(ast.unparse(part)) for part in parts)
+
+
+def _by_rank(script: Script, value: ast.expr) -> bool:
+    return any(isinstance(n, ast.expr) and script.of_rank(n) for n in ast.walk(value))
 
 
 def _unused(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
@@ -88,8 +153,11 @@ def _used(script: Script, name: str) -> bool:
     return False
 
 
-def _sharded(script: Script) -> bool:
-    """Whether anything in the script divides the data in another way."""
+def _sharded(script: Script, own: ast.ClassDef | None) -> bool:
+    """Whether anything in the script divides the data in another way.
+
+    An IterableDataset from elsewhere may; of the script's own (``own``) it can be seen.
+    """
     for node in ast.walk(script.tree):
         if isinstance(node, ast.Name) and (node.id.endswith("Sampler") or node.id in _SHARDS):
             return True
@@ -97,16 +165,26 @@ def _sharded(script: Script) -> bool:
             node.attr.endswith("Sampler") or node.attr in _SHARDS
         ):
             return True
-        if isinstance(node, ast.ClassDef) and "IterableDataset" in map(ast.unparse, node.bases):
+        if isinstance(node, ast.ClassDef) and node is not own and any(
+            ast.unparse(base).endswith("IterableDataset") for base in node.bases
+        ):  # fmt: skip
             return True
         if isinstance(node, ast.Slice) and node.step is not None:
             return True  # data[rank::world_size]
+    if own is not None:
+        return bool(_DIVIDES.search(ast.unparse(own)))
     return any("IterableDataset" in full for full in script.names.values())
 
 
 _HEAD = """import torch.distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler as Spread
 dist.init_process_group("gloo")
+"""
+
+_STREAM = """import torch
+class Lines(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        yield from open(p)
 """
 
 RULE = Rule(
@@ -126,8 +204,24 @@ RULE = Rule(
             ),
             "s is handed to no DataLoader: every rank reads the whole dataset",
         ),
+        "a stream of its own": (
+            ScriptFacts(source=_HEAD + _STREAM + "loader = DataLoader(Lines(), batch_size=8)\n"),
+            "every rank reads the whole dataset: Lines does not divide it",
+        ),
     },
     silent_on={
+        "a stream divided by rank": ScriptFacts(
+            source=_HEAD
+            + _STREAM.replace("open(p)", "islice(open(p), dist.get_rank(), None, 2)")
+            + "loader = DataLoader(Lines(), batch_size=8)\n"
+        ),
+        "drawn with a seed from the rank": ScriptFacts(
+            source=_HEAD + "import torch\nr = dist.get_rank()\ntorch.manual_seed(7 + r)\n"
+            "data = torch.randn(99, 8)\nloader = DataLoader(data)\n"
+        ),
+        "files by the rank": ScriptFacts(
+            source=_HEAD + "r = dist.get_rank()\nloader = DataLoader(Lines(f'part-{r}.txt'))\n"
+        ),
         "a sampler": ScriptFacts(
             source=_HEAD + "loader = DataLoader(data, sampler=Spread(data))\n"
         ),

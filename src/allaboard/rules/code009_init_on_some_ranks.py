@@ -32,7 +32,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         name = script.name(call.func).rpartition(".")[2]
         yield Claim(
-            summary=f"{name} is reached only where {ast.unparse(condition.test)[:60]}: "
+            summary=f"{name} is reached only where {script.only_where(call, condition)}: "
             "it waits for all ranks",
             evidence=(script.evidence(call), script.evidence(condition)),
             fix=f"{script.text(call)}   # before line {condition.lineno}",

@@ -73,11 +73,22 @@ RULE = Rule(
         "one file": (
             ScriptFacts(source=_HEAD + 'torch.save(model.state_dict(), "model.pt")\n'),
             "every rank saves to 'model.pt'",
-        )
+        ),
+        "where it is distributed at all": (
+            ScriptFacts(
+                source=_HEAD + "ready = dist.is_initialized()\nif ready:\n"
+                '    torch.save(model.state_dict(), "model.pt")\n'
+            ),
+            "every rank saves to 'model.pt'",
+        ),
     },
     silent_on={
         "rank 0 alone": ScriptFacts(
             source=_HEAD + 'if dist.get_rank() == 0:\n    torch.save(state, "model.pt")\n'
+        ),
+        "rank 0 alone, by another name": ScriptFacts(
+            source="import os\n" + _HEAD + 'me = int(os.environ["RANK"])\nif not me:\n'
+            '    torch.save(state, "model.pt")\n'
         ),
         "a file each": ScriptFacts(source=_HEAD + 'torch.save(state, f"model{rank}.pt")\n'),
         "a function that rank 0 calls": ScriptFacts(

@@ -1,0 +1,242 @@
+"""One who came to the door: from the first byte to a member, a link that is tried, or a stranger."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from allaboard.meeting import kinds, wire
+from allaboard.meeting.stream import Stream
+from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
+
+BLOCKS = 8
+"""Blocks that a link's trial may send."""
+
+
+class Connection:
+    """A member's stream. ``offset`` is what to add to its clock to get ours (s), an upper bound that
+    improves with every message."""
+
+    __slots__ = ("hello", "number", "offset", "peer", "stream", "wall_offset")
+
+    def __init__(self, stream: Stream, hello: Hello, number: int, peer: str, asked: float) -> None:
+        self.stream = stream
+        self.hello = hello
+        self.number = number
+        self.offset = time.monotonic() - hello.mono
+        self.wall_offset = _apart(hello.wall, asked, time.time())
+        self.peer = peer
+
+    def send(self, word: Word) -> None:
+        """Never waits; a member that does not read is cut off once too much is outstanding."""
+        self.pass_on(wire.frame(word))
+
+    def pass_on(self, frame: bytes) -> None:
+        """The same with what was made for several."""
+        self.stream.write(frame)
+        if self.stream.outstanding > 4 * wire.LONG:
+            self.stream.abort()
+
+    def heard(self, mono: float) -> None:
+        self.offset = min(self.offset, time.monotonic() - mono)
+
+    def close(self) -> None:
+        self.stream.close()
+
+
+def _apart(told: float, asked: float, now: float) -> float:
+    """How far a wall clock is ahead of ours at the least (s): it was read between our question and
+    now, which may be long after, on a busy host."""
+    return max(told - now, 0.0) or min(told - asked, 0.0)
+
+
+class Door(Protocol):
+    """What a caller asks of the door where it stands."""
+
+    job: str
+    secret: bytes
+    tls: ssl.SSLContext | None
+
+    def entered(self, caller: Caller, hello: Hello) -> Connection: ...
+    def said(self, member: Connection, word: Word | None) -> None: ...
+    def knocked(self, peer: str, kind: str, said: str) -> None: ...
+    def left(self, caller: Caller) -> None: ...
+
+
+class Caller:
+    """``since`` is when it came (CLOCK_MONOTONIC); it hears nothing until it has greeted as we do."""
+
+    __slots__ = (
+        "_asked",
+        "_data",
+        "_door",
+        "_member",
+        "_mine",
+        "_next",
+        "_rest",
+        "peer",
+        "since",
+        "stream",
+    )
+
+    def __init__(self, door: Door, sock: socket.socket, peer: str) -> None:
+        self._door = door
+        self.peer = peer
+        self.since = time.monotonic()
+        self._data = b""
+        self._mine = ""
+        self._asked = 0.0
+        self._rest = 0
+        self._member: Connection | None = None
+        self._next: Callable[[], bool] = self._greeting
+        self.stream = Stream(sock, self._heard, self._ended)
+
+    @property
+    def asked(self) -> float:
+        """When it was asked for its clock (wall time)."""
+        return self._asked
+
+    @property
+    def greeted(self) -> bool:
+        return bool(self._mine)
+
+    def turn_away(self) -> None:
+        """Nobody waits for it any longer."""
+        self._knock(kinds.caller(self._data) if not self._mine else "other")
+
+    def close(self) -> None:
+        self.stream.close()
+
+    def _heard(self, data: bytes) -> None:
+        self._data = self._data + data if self._data else data
+        try:
+            while self.stream.open and self._next():
+                pass
+        except wire.Garbled as error:
+            if self._member is None:
+                said = f"{kinds.WORDS['other']} ({error})"
+                self._door.knocked(self.peer, "other", said)
+            self._gone()
+
+    def _ended(self) -> None:
+        if not self._mine and self._next == self._greeting:
+            kind = kinds.caller(self._data)
+            self._door.knocked(self.peer, kind, kinds.WORDS[kind])
+        elif self.stream.trouble:
+            said = f"{kinds.WORDS['no-tls']} ({self.stream.trouble})"
+            self._door.knocked(self.peer, "no-tls", said)
+        self._gone()
+
+    def _gone(self) -> None:
+        self._door.left(self)
+        self.stream.close()
+        if self._member is not None:
+            member, self._member = self._member, None
+            self._door.said(member, None)
+
+    def _knock(self, kind: str) -> None:
+        # Held open until the port is free, a framework's client would wait; closed, it comes again.
+        self._door.left(self)
+        self.stream.close()
+        self._door.knocked(self.peer, kind, kinds.WORDS[kind])
+
+    def _greeting(self) -> bool:
+        said = self._data[: len(wire.GREETING)]
+        if said != wire.GREETING:
+            kind = kinds.caller(said)
+            whole = len(said) == len(wire.GREETING)
+            if whole or (kind != "other" and not wire.GREETING.startswith(said)):
+                self._knock(kind)  # known already: a framework's client must not wait
+            return False
+        self._data = self._data[len(wire.GREETING) :]
+        self._mine = wire.nonce()
+        sealed = bool(self._door.secret)
+        self._asked = time.time()
+        challenge = Challenge(version=wire.VERSION, nonce=self._mine, sealed=sealed)
+        self._next = self._hello
+        if self._door.tls is None:
+            self.stream.write(wire.BANNER + wire.frame(challenge))
+            return True
+        self.stream.write(wire.BANNER_TLS)
+        come, self._data = self._data, b""
+        self.stream.seal(self._door.tls, come)
+        self.stream.write(wire.frame(challenge))
+        return True
+
+    def _word(self, most: int) -> Word | None:
+        """The next message, None while it is not all here; raises Garbled."""
+        word, self._data = wire.take(self._data, most)
+        return word
+
+    def _hello(self) -> bool:
+        hello = self._word(wire.SHORT)
+        if hello is None:
+            return False
+        if not isinstance(hello, Hello):
+            raise wire.Garbled(f"{type(hello).__name__} where Hello was due")
+        trouble = self._trouble(hello)
+        if trouble is not None:
+            self.stream.write(wire.frame(trouble))
+            self._door.left(self)
+            self.stream.close()
+            self._door.knocked(self.peer, trouble.kind, f"{hello.host}: {trouble.why}")
+            return False
+        door = self._door
+        shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
+        welcome = Welcome(job=door.job, proof=shown, mono=time.monotonic())
+        self.stream.write(wire.frame(welcome))
+        if hello.only_link:
+            self._rest = BLOCKS
+            self._next = self._bytes
+        else:
+            self._door.left(self)
+            self._member = door.entered(self, hello)
+            self._next = self._speech
+        return True
+
+    def _trouble(self, hello: Hello) -> Refused | None:
+        job, secret = self._door.job, self._door.secret
+        if hello.version != wire.VERSION:
+            return Refused(kind="version", why=f"speaks {hello.version}, here is {wire.VERSION}")
+        if secret:
+            claimed = wire.claimed(hello)
+            wanted = wire.proof(secret, "caller", self._mine, hello.nonce, claimed)
+            if not wire.proven(hello.proof, wanted):
+                return Refused(kind="no-secret", why="does not know the job's secret")
+        if job and hello.job and job != hello.job:
+            return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
+        return None
+
+    def _speech(self) -> bool:
+        word = self._word(wire.LONG)
+        if word is None or self._member is None:
+            return False
+        self._door.said(self._member, word)
+        return True
+
+    def _bytes(self) -> bool:
+        """A link is tried: a few bytes come and go, then blocks, each answered by four bytes."""
+        if len(self._data) < 32:
+            return False
+        self.stream.write(self._data[:32])
+        self._data = self._data[32:]
+        self._next = self._block
+        return True
+
+    def _block(self) -> bool:
+        size = wire.LENGTH.size
+        if len(self._data) < size:
+            return False
+        (length,) = wire.LENGTH.unpack_from(self._data)
+        if length > wire.SHORT or not self._rest:
+            self._gone()
+            return False
+        if len(self._data) < size + length:
+            return False
+        self._data = self._data[size + length :]
+        self._rest -= 1
+        self.stream.write(wire.LENGTH.pack(length))
+        return True

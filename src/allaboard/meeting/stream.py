@@ -1,0 +1,181 @@
+"""A connected socket with callbacks, for thousands of them: no task and no buffer of its own each."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+
+READ = 1 << 16
+
+
+class Stream:
+    """``heard`` is called with what comes, ``ended`` once when the other side has gone or the stream
+    was cut off; not after `close`."""
+
+    __slots__ = ("_closing", "_ended", "_fd", "_heard", "_left", "_loop", "_seal", "_sock")
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        heard: Callable[[bytes], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sock: socket.socket | None = sock
+        self._fd = sock.fileno()
+        self._heard = heard
+        self._ended = ended
+        self._left = b""
+        self._closing = False
+        self._seal: Seal | None = None
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._loop.add_reader(self._fd, self._read)
+
+    @property
+    def open(self) -> bool:
+        return self._sock is not None and not self._closing
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return len(self._left)
+
+    def seal(self, context: ssl.SSLContext, come: bytes) -> None:
+        """What follows is TLS, with us as its server; ``come`` has come of it already. Where it does not
+        come about, the stream ends, and `trouble` says why."""
+        self._seal = Seal(context)
+        if come:
+            self._unseal(come)
+
+    @property
+    def trouble(self) -> str:
+        """Why TLS did not come about; "" where it did, or is under way."""
+        return self._seal.trouble if self._seal is not None else ""
+
+    def write(self, data: bytes) -> None:
+        """Never waits."""
+        self._send(data if self._seal is None else self._seal.write(data))
+
+    def _send(self, data: bytes) -> None:
+        if self._sock is None or self._closing or not data:
+            return
+        if self._left:
+            self._left += data
+            return
+        self._left = data
+        self._flush()
+        if self._left and self._sock is not None:
+            self._loop.add_writer(self._fd, self._flush)
+
+    def close(self) -> None:
+        """Once everything that was written is sent."""
+        self._closing = True
+        if self._sock is not None and self._left:
+            self._loop.remove_reader(self._fd)
+        else:
+            self._shut()
+
+    def abort(self) -> None:
+        """Cuts the other side off."""
+        self._left = b""
+        self._lost()
+
+    def _read(self) -> None:
+        assert self._sock is not None
+        try:
+            data = self._sock.recv(READ)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+        elif self._seal is None:
+            self._heard(data)
+        else:
+            self._unseal(data)
+
+    def _unseal(self, data: bytes) -> None:
+        assert self._seal is not None
+        plain = self._seal.read(data)
+        self._send(self._seal.due())
+        if self._seal.trouble:
+            self._lost()
+        elif plain:
+            self._heard(plain)
+
+    def _flush(self) -> None:
+        assert self._sock is not None
+        try:
+            self._left = self._left[self._sock.send(self._left) :]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._left = b""
+            self._lost()
+            return
+        if not self._left:
+            self._loop.remove_writer(self._fd)
+            if self._closing:
+                self._shut()
+
+    def _lost(self) -> None:
+        was_open = self.open
+        self._closing = True
+        self._shut()
+        if was_open:
+            self._ended()
+
+    def _shut(self) -> None:
+        if self._sock is not None:
+            self._loop.remove_reader(self._fd)
+            self._loop.remove_writer(self._fd)
+            self._sock.close()
+            self._sock = None
+
+
+class Seal:
+    """TLS between memory and memory."""
+
+    __slots__ = ("_in", "_object", "_out", "_shaken", "_waiting", "trouble")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._in, self._out, server_side=True)
+        self._shaken = False
+        self._waiting = b""
+        self.trouble = ""
+
+    def read(self, data: bytes) -> bytes:
+        """What was said, of what came."""
+        self._in.write(data)
+        plain = b""
+        try:
+            if not self._shaken:
+                self._object.do_handshake()
+                self._shaken = True
+                if self._waiting:
+                    self._object.write(self._waiting)
+                    self._waiting = b""
+            while more := self._object.read(READ):
+                plain += more
+        except ssl.SSLWantReadError:
+            pass
+        except (ssl.SSLError, OSError) as error:
+            self.trouble = getattr(error, "reason", None) or str(error)
+        return plain
+
+    def write(self, data: bytes) -> bytes:
+        """What is to be sent for it; nothing before the handshake is over."""
+        if not self._shaken:
+            self._waiting += data
+        else:
+            self._object.write(data)
+        return self.due()
+
+    def due(self) -> bytes:
+        return self._out.read()
