@@ -83,3 +83,15 @@ def test_another_host_hears_of_it() -> None:
     (over,) = here.over(20.0, WELL)
     there.told(over)
     assert there.findings == (over,)
+
+
+def test_where_all_have_ended_well_nobody_hung_for_good() -> None:
+    well = job(*(ended(r, code=0) for r in range(3)), ended=True)
+    for code, over in (("HANG005", [True]), ("SLOW001", [])):
+        kept = ledger()
+        list(kept.new(10.0, [(entry(code), CLAIM)]))
+        assert told(kept, 11.0, view=well) == over
+    failed = job(ended(0, code=0), ended(1, code=1), ended=True)
+    kept = ledger()
+    list(kept.new(10.0, [(entry("HANG005"), CLAIM)]))
+    assert told(kept, 30.0, view=failed) == []

@@ -61,15 +61,18 @@ class Ledger:
 
     def over(self, now: float, view: JobView) -> Iterator[Finding]:
         """Findings whose state has passed: not claimed any more for a while, in a job that moves, of
-        members that all live."""
-        if view.ending or view.stalled or not self._claimed:
+        members that all live. Where all have ended well, nobody hung for good."""
+        done = view.ended and all(m.exit is not None and m.exit.code == 0 for m in view.members)
+        if view.ending or (view.stalled and not done) or not self._claimed:
             return
         alive = {(m.who.pid, 0) for m in view.alive} | {(0, m.who.rank) for m in view.alive}
         for key, at in self._claimed.items():
             finding = self._known.get(key)
-            if finding is None or finding.over is not None or now - at < SETTLED:
+            if finding is None or finding.over is not None:
                 continue
-            if key[1] <= alive:
+            if now - at < SETTLED and not (done and key[0].startswith("HANG")):
+                continue
+            if done or key[1] <= alive:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 yield finding
 

@@ -6,7 +6,8 @@ rank), the shapes differ, or a link between them is lost. From stacks alone the 
 
 ## What to do
 Compare the places that are given. If they differ, look for a collective that only some ranks call, or
-call in another order. If they are the same, suspect the network between the hosts, or
+call in another order. Groups of ranks have to be entered in one order on all of them.
+If they are the same, suspect the network between the hosts, or
 a message whose shape differs between ranks.
 """
 
@@ -16,12 +17,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.differs import group_name
+from allaboard.evidence.entered import crossed, entered
 from allaboard.evidence.order import differences
-from allaboard.evidence.servers import has_servers
+from allaboard.evidence.servers import has_servers, name
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall, transferring
 from allaboard.evidence.standing import stood_since
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Stage
+from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
     REDUCE,
     USER,
@@ -45,7 +48,28 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
-    yield _claim(view, found)
+    two = crossed(found.waiting)
+    yield _claim(view, found) if two is None else _crossed(view, *two)
+
+
+def _crossed(view: JobView, one: Member, other: Member) -> Claim:
+    calls = []
+    for each in (one, other):
+        state = entered(each)
+        assert state is not None
+        calls.append(f"call {state.number} of {group_name(view, state.key)}")
+    return Claim(
+        summary=f"{name(one)} waits in {calls[0]}, {name(other)} in {calls[1]}: the ranks enter their "
+        "groups in different orders",
+        who=(one.who, other.who),
+        evidence=tuple(
+            Evidence(f"rank {m.who.rank}: {_where(m)}, in {call}", "black box")
+            for m, call in zip((one, other), calls, strict=True)
+        ),
+        fix="enter the groups in one order on all ranks",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
 
 
 def _claim(view: JobView, found: Stall) -> Claim:
@@ -82,6 +106,19 @@ def _where(one: Member) -> str:
     return what + (f" at {place}" if place is not None else "")
 
 
+def _inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
+    """In call 21 of this group; with ``others``, in a second group of the same ranks that it has yet
+    to enter."""
+    names = ("1", "2") if others else (group,)
+    return waiting(
+        rank,
+        op=Op("all_reduce", 41, 90.0, group, 21),
+        groups=tuple(
+            GroupState(n, 1, 21 if n == group else 20, 90.0, len(ranks), ranks) for n in names
+        ),
+    )
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -94,6 +131,18 @@ RULE = Rule(
         "one place": (
             stalled(waiting(0), waiting(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
+        ),
+        "their groups in different orders": (
+            stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
+            "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
+            "their groups in different orders",
+        ),
+        "each in the group of its own pipeline": (
+            stalled(
+                *(_inside(r, "1", 0, 1, others=False) for r in (0, 1)),
+                *(_inside(r, "2", 2, 3, others=False) for r in (2, 3)),
+            ),
+            "all 4 members wait for each other in all_reduce at train.py:41 in train",
         ),
     },
     silent_on={
