@@ -75,7 +75,7 @@ def _sure(finding: Finding) -> Finding:
     return msgspec.structs.replace(
         finding,
         certainty=Certainty.LIKELY if certainty is Certainty.CERTAIN else certainty,
-        evidence=tuple(looked if e.origin == "--timeout" else e for e in finding.evidence),
+        evidence=tuple(looked if e.origin == "timeout" else e for e in finding.evidence),
     )
 
 

@@ -80,7 +80,7 @@ def waiting_where(found: Stall) -> Evidence:
     ranks = ", ".join(str(m.who.rank) for m in found.waiting)
     first = found.waiting[0]
     place = first.stack.user if first.stack is not None else None
-    what = first.op.name if first.op is not None else str(spot(first.stack))
+    what = first.op.name if first.op is not None else str(spot(first.stack)).removeprefix("in ")
     if spot(first.stack) is Spot.STEP and first.op is None:
         what = "a training step (gradients)"
     many = "ranks" if len(found.waiting) > 1 else "rank"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.evidence.servers import SERVER_JOBS, serves
+from allaboard.evidence.servers import AWAITS_CHIEF, SERVER_JOBS, serves
 from allaboard.facts import JobView, Load, Member, Pair
 
 LEAST = 3.0
@@ -42,6 +42,8 @@ def split(view: JobView, one: Member, whole: bool = False) -> Split | None:
     load = one.run if whole else one.load
     if one.who.job in SERVER_JOBS or one.who.job == "evaluator" or load.span < LEAST:
         return None
+    if one.op is not None and one.op.name == AWAITS_CHIEF:
+        return None  # it waits for the chief, and no server holds it up
     most, strength = _strongest(view, one, whole)
     if serves(one):  # a worker of TensorFlow 2: it computes what the chief hands to it
         computing = min(1.0, load.cpu)

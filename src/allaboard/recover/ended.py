@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from allaboard.evidence.failures import failures
+from allaboard.evidence.left_early import left_early
+from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import how_ended, name
 from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd
 
@@ -37,6 +39,10 @@ def round_end(
 def cause(view: JobView) -> Cause | None:
     """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
     found = failures(view)
+    gone = left_early(view) if not any(not lost_peer(m) for m in found.began) else None
+    if gone is not None:
+        one = gone[0][0]
+        return Cause(who=name(one), what="left early, with exit code 0", steps=one.step)
     first = next(iter(found.began + found.fell), None)
     return None if first is None else cause_of(first)
 

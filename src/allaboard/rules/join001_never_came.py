@@ -47,7 +47,7 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         who=tuple(Who(index=r, rank=r) for r in absent),
         evidence=(
             Evidence(f"world size {roll.size}", told.origin or told.call),
-            Evidence(f"waited {waited:.0f} s", "--timeout"),
+            Evidence(f"waited {waited:.0f} s", "timeout"),
         ),
         fix=f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
         "where it is set",

@@ -48,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
     since = min(m.op.since for m in waiting if m.op is not None)
     task_name = chief(view)
     one = find(view, *task_name)
-    if view.now - since < PATIENCE or _at_it(one):
+    if view.now - since < PATIENCE or _at_it(one) or _was_at_it(one):
         return
     yield _claim(view, waiting, since, task_name, one)
 
@@ -59,6 +59,12 @@ def _at_it(one: Member | None) -> bool:
     if one is None or not one.alive or one.stopped:
         return False
     return one.step > 0 or one.cpu > 0.5 or (one.op is not None and one.op.name in CREATES)
+
+
+def _was_at_it(one: Member | None) -> bool:
+    """Whether the chief has trained and ended well: the variables are on the servers, and the others see
+    it when they look again."""
+    return one is not None and one.step > 0 and one.exit is not None and one.exit.code == 0
 
 
 def _claim(
@@ -112,6 +118,11 @@ RULE = Rule(
     silent_on={
         "the chief trains, and the worker looks every 30 s": job(
             task("worker", 0), task("worker", 1, op=_WAIT, step=0), task("ps", 0)
+        ),
+        "the chief trained and is done, and the worker looks every 30 s": job(
+            task("worker", 0, exit=Exit(at=85.0, code=0)),
+            task("worker", 1, op=_WAIT, step=0),
+            task("ps", 0),
         ),
         "just begun": job(
             task("worker", 0, step=0),
