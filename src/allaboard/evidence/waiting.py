@@ -13,6 +13,7 @@ import msgspec
 
 from allaboard.evidence.servers import AWAITS_CHIEF, SERVER_JOBS, serves
 from allaboard.facts import JobView, Load, Member, Pair
+from allaboard.facts.once import once
 
 LEAST = 3.0
 """Seconds that must have been measured."""
@@ -91,9 +92,7 @@ def used(load: Load) -> float:
 
 def _strongest(view: JobView, one: Member, whole: bool) -> tuple[str, float]:
     best, strength = "", 0.0
-    for server in view.members:
-        if server.who.job not in SERVER_JOBS:
-            continue
+    for server in servers(view):
         task = f"{server.who.job}:{server.who.index}"
         busy = max(used(server.run if whole else server.load), under_way(view, one, task))
         if not best or busy > strength:
@@ -103,4 +102,15 @@ def _strongest(view: JobView, one: Member, whole: bool) -> tuple[str, float]:
 
 def _hands_out(view: JobView, one: Member) -> bool:
     """Whether it is the chief of TensorFlow 2, whose steps are done by workers that serve."""
-    return any(m.who.job == "worker" and m is not one and serves(m) for m in view.members)
+    return any(m is not one for m in _serving_workers(view))
+
+
+@once
+def servers(view: JobView) -> tuple[Member, ...]:
+    """The parameter servers, dead ones too."""
+    return tuple(m for m in view.members if m.who.job in SERVER_JOBS)
+
+
+@once
+def _serving_workers(view: JobView) -> tuple[Member, ...]:
+    return tuple(m for m in view.members if m.who.job == "worker" and serves(m))

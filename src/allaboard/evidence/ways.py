@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.evidence.servers import SERVER_JOBS
-from allaboard.evidence.waiting import pair, split, under_way, used
+from allaboard.evidence.waiting import pair, servers, split, under_way, used
 from allaboard.facts import JobView, Member
+from allaboard.facts.once import once
 
 SPAN = 8.0
 """Seconds that must have been measured."""
@@ -48,6 +48,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.server.who.job}:{self.server.who.index}"
 
 
+@once
 def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     """The ways that hold somebody up, and those that have room."""
     held: list[Way] = []
@@ -56,8 +57,8 @@ def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
         shares = split(view, worker)
         if shares is None or shares.span < SPAN:
             continue
-        for server in view.alive:
-            if server.who.job not in SERVER_JOBS or server.who.host == worker.who.host:
+        for server in servers(view):
+            if not server.alive or server.who.host == worker.who.host:
                 continue
             way = _way(view, worker, server)
             stands = way.busy >= BUSY and shares.waiting >= WAITS and used(server.load) < IDLE

@@ -1,0 +1,51 @@
+"""What a look costs grows with the number of ranks, and no faster: CPU time, as a ratio in one run."""
+
+from __future__ import annotations
+
+import time
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.events import BoxReading, Launched, Seen
+from allaboard.coordinator.state import Job, Settings
+from allaboard.facts import Phase
+from allaboard.facts.samples import declared
+
+LOOKS = 24
+"""Twelve seconds: some evidence is not there before."""
+FEW, MANY = 150, 1200
+MOST = 2.5
+"""Times the cost per rank at few ranks. A look that compares every rank with every other costs 8 times."""
+
+
+def per_rank(ranks: int) -> float:
+    """CPU seconds of the cheapest look, by rank."""
+    clock = FakeClock()
+    job = Job(Settings(launched=ranks, host="a"), clock.now, catalogue().entries, clock.utc)
+    job.handle(clock.now, *(Launched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks)))
+    told = [declared(r, ranks) for r in range(ranks)]
+    costs = []
+    for step in range(1, LOOKS + 1):
+        clock.advance(0.5)
+        seen = [_seen(r, step, clock.now, told[r]) for r in range(ranks)]
+        began = time.process_time()
+        job.handle(clock.now, *seen)
+        costs.append(time.process_time() - began)
+    return min(costs[-4:]) / ranks
+
+
+def _seen(rank: int, step: int, now: float, told: object) -> Seen:
+    box = BoxReading(
+        phase=int(Phase.TRAINING),
+        phase_since=1.0,
+        round=1,
+        declared=told,  # type: ignore[arg-type]  # a Declared
+        step=step,
+        ops=3 * step,
+        intervals=(0.1,) * 5,
+    )
+    return Seen(pid=100 + rank, worker=rank, at=now, state="S", cpu=now / 2, box=box)
+
+
+def test_a_look_costs_each_rank_the_same() -> None:
+    assert per_rank(MANY) < MOST * per_rank(FEW)
