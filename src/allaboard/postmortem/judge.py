@@ -123,8 +123,13 @@ def _ends(
         if guilty and guilty[0].raised is not None and guilty[0].raised.where is not None:
             place = guilty[0].raised.where
             fix = f"mend {place.file}:{place.line}; the whole traceback is in {where[0]}"
+        said = made.summary
+        if guilty and all(m.raised and m.raised.type == "KeyboardInterrupt" for m in guilty):
+            said = said.replace("raised KeyboardInterrupt", "was interrupted from outside (SIGINT)")
+            fix = f"nothing in the code: see who ended it; {fix.rpartition('; ')[2]}"
         told = msgspec.structs.replace(
             made,
+            summary=said,
             evidence=(*evidence, Evidence(_how(guilty), read)),
             fix=fix,
             since=None,
