@@ -104,7 +104,7 @@ class Crossing:
             "links": () if self.awaited else tuple(self.links),  # judged as a whole
             "knocks": tuple(self._knocks.values()),
             "holder": self.holder,
-            "clocks": {a.host: a.ahead for a in self.agents.values() if a.ahead},
+            "clocks": {a.host: a.ahead for a in self.agents.values() if a.agent},
         }
 
     @property

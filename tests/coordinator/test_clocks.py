@@ -1,0 +1,13 @@
+"""The clocks of all hosts are compared, also of those that agree with ours to the millisecond."""
+
+from __future__ import annotations
+
+from allaboard.coordinator.crossing import Crossing
+from allaboard.coordinator.events import AgentHere
+
+
+def test_a_clock_like_ours_counts_for_the_majority() -> None:
+    crossing = Crossing("h0", joined=True)
+    for agent, ahead in enumerate((0.0, 0.0, 300.0, 0.0)):
+        crossing.take(AgentHere(agent=agent, host=f"h{agent}", data="", rank=agent, ahead=ahead))
+    assert crossing.facts()["clocks"] == {"h1": 0.0, "h2": 300.0, "h3": 0.0}
