@@ -94,7 +94,12 @@ def test_under_torchrun(python: str, tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, env=environment(ALLABOARD="1"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == ["0", "1", "trained", "trained"]
+    assert sorted(done.stdout.replace("trained", " trained ").split()) == [
+        "0",
+        "1",
+        "trained",
+        "trained",
+    ]
     assert done.stderr.count("all 2 aboard") == 1, done.stderr
     assert not [w for w in done.stderr.split() if w.startswith(("HANG", "JOIN", "NET", "EXIT"))]
 
