@@ -108,5 +108,7 @@ def _nobody(peer: str, kind: str, said: str) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] in ("torch", "tensorflow", "jax"):
+        __import__(sys.argv[1])  # takes seconds, in which others could take the port that is free
     asyncio.run(hand_over(globals()[sys.argv[1]], int(sys.argv[2]), sys.argv[1] != "tensorflow"))
     print("handed over", flush=True)
