@@ -43,6 +43,12 @@ CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
 
+def knocked(framework: str, peer: str, kind: str, said: str) -> Knocked:
+    """Somebody came who is not of the roll call; a client of this framework is a member's."""
+    knock = Knock(peer=peer, kind=kind, said=said, at=time.monotonic())
+    return Knocked(knock=knock, member=kind == CLIENTS.get(framework))
+
+
 class Leader:
     """``events`` collects what came from other hosts; ``framework`` says whose clients are ours."""
 
@@ -184,10 +190,9 @@ class Leader:
         self._wake()
 
     def _knocked(self, peer: str, kind: str, said: str) -> None:
-        member = kind == CLIENTS.get(self.framework)
-        knock = Knock(peer=peer, kind=kind, said=said, at=time.monotonic())
-        self.events.append(Knocked(knock=knock, member=member))
-        if member:
+        event = knocked(self.framework, peer, kind, said)
+        self.events.append(event)
+        if event.member:
             self.listener.release()  # at once: we must never be the silent listener
         self._wake()
 

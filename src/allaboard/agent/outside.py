@@ -95,7 +95,7 @@ async def look(pids: list[int]) -> HostLook:
 def _command(pid: int) -> tuple[str, ...]:
     """Its arguments; what its environment calls a secret does not leave this host."""
     line = proc.command_line(pid)[:64]
-    return tuple(redact.command(line, redact.secrets_of(ranks.whole_environment(pid))))
+    return tuple(redact.command(line, redact.secrets_of(proc.environment(pid))))
 
 
 def _take(record: Record, now: float, pid: int, frames: tuple[Frame, ...]) -> None:

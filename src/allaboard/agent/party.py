@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from allaboard.agent.follower import Follower
-from allaboard.agent.leader import Leader
+from allaboard.agent.leader import Leader, knocked
 from allaboard.coordinator.events import (
     AgentHere,
     Answered,
@@ -20,7 +20,6 @@ from allaboard.coordinator.events import (
     Command,
     Event,
     Exited,
-    Knocked,
     LetThrough,
     LinksTried,
     PortHeld,
@@ -28,7 +27,7 @@ from allaboard.coordinator.events import (
     Seen,
     TryLinks,
 )
-from allaboard.facts import Answer, Call, Declared, Holder, Knock, Phase
+from allaboard.facts import Answer, Call, Declared, Holder, Phase
 from allaboard.hosts.data_address import data_address, holder_of
 from allaboard.hosts.described import Described
 from allaboard.hosts.rendezvous_file import file_facts
@@ -318,10 +317,9 @@ class Party:
         await self._bind(self._own, port)
 
     def _plain(self, peer: str, kind: str, said: str) -> None:
-        member = kind == "grpc"
-        knock = Knock(peer=peer, kind=kind, said=said, at=time.monotonic())
-        self._events.append(Knocked(knock=knock, member=member))
-        if member:
+        event = knocked("tensorflow", peer, kind, said)  # only its tasks listen by themselves
+        self._events.append(event)
+        if event.member:
             self._release()
         self._wake()
 

@@ -1,14 +1,7 @@
 """A parameter server of a TensorFlow 1 job is killed by SIGKILL; its workers would hang in silence."""
 
-import os
-import signal
-
 from allaboard.contracts import Drill
-
-
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-
+from allaboard.hosts.signals import kill
 
 DRILL = Drill(
     script="tf1_ps.py",

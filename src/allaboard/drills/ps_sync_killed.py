@@ -1,14 +1,7 @@
 """A worker of a synchronous job is killed by SIGKILL; the chief waits for its gradient."""
 
-import os
-import signal
-
 from allaboard.contracts import Drill
-
-
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-
+from allaboard.hosts.signals import kill
 
 DRILL = Drill(
     script="tf1_ps.py",

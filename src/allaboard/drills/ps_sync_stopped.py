@@ -1,18 +1,7 @@
 """A worker of a synchronous job is stopped by SIGSTOP; the other waits for its gradient."""
 
-import os
-import signal
-
 from allaboard.contracts import Drill
-
-
-def stop(pid: int) -> None:
-    os.kill(pid, signal.SIGSTOP)
-
-
-def go_on(pid: int) -> None:
-    os.kill(pid, signal.SIGCONT)
-
+from allaboard.hosts.signals import go_on, stop
 
 DRILL = Drill(
     script="tf1_ps.py",

@@ -1,14 +1,7 @@
 """A parameter server of a ParameterServerStrategy is killed by SIGKILL; the chief ends."""
 
-import os
-import signal
-
 from allaboard.contracts import Drill
-
-
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-
+from allaboard.hosts.signals import kill
 
 DRILL = Drill(
     script="tf2_ps.py",

@@ -11,6 +11,8 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
+from allaboard.hosts import proc
+
 PREFIXES = ("NCCL_", "GLOO_", "TF_", "XLA_", "JAX_", "GRPC_", "TORCH_", "PYTORCH_", "CUBLAS_",
             "OMP_", "MKL_", "KMP_")  # fmt: skip
 NAMES = ("LD_LIBRARY_PATH", "CUDA_HOME", "LANG", "LC_ALL", "PYTHONHASHSEED")
@@ -22,7 +24,7 @@ _SECRET = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY", "AUTH")
 def fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
     """By name: versions that the probe noted, the script's hash and commit, variables, limits."""
     facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdigit()}
-    facts |= {f"variable {k}": v for k, v in variables(_environment(pid)).items()}
+    facts |= {f"variable {k}": v for k, v in variables(proc.environment(pid)).items()}
     facts |= _limits()
     script = _script(pid, argv)
     if script is not None:
@@ -48,15 +50,6 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
         elif name in NAMES or name.startswith(PREFIXES):
             found[name] = value[:200]
     return found
-
-
-def _environment(pid: int) -> dict[str, str]:
-    try:
-        data = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return {}
-    pairs = (entry.partition("=") for entry in data.split("\0"))
-    return {name: value for name, equals, value in pairs if equals}
 
 
 def _limits() -> dict[str, str]:

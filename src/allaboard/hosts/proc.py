@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -106,3 +107,28 @@ def variable(pid: int, name: str) -> str | None:
     wanted = name.encode() + b"="
     found = next((v for v in data.split(b"\0") if v.startswith(wanted)), None)
     return None if found is None else found[len(wanted) :].decode("utf-8", "replace")
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The whole environment that it was started with, secrets too: not to be shown, nor to be kept.
+    Empty when it is gone or another user's."""
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return {}
+    pairs = (entry.partition("=") for entry in data.split("\0"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def socket_inodes(pid: int) -> Iterator[int]:
+    """The inodes of the sockets that it has open; none when it is gone or another user's."""
+    try:
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            try:
+                name = os.readlink(entry.path)  # noqa: PTH115 - many
+            except OSError:
+                continue  # closed meanwhile
+            if name.startswith("socket:["):
+                yield int(name[8:-1])
+    except OSError:
+        return

@@ -29,20 +29,10 @@ LONG = 100_000
 """Characters of a TF_CONFIG that are kept: a thousand tasks."""
 
 
-def whole_environment(pid: int) -> dict[str, str]:
-    """All of it, secrets too: not to be shown, nor to be kept."""
-    try:
-        data = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return {}
-    pairs = (entry.partition("=") for entry in data.split("\0"))
-    return {name: value for name, equals, value in pairs if equals}
-
-
 def environment(pid: int) -> dict[str, str]:
     """The allowed variables of the environment that it was started with; what a program set later by
     itself is not seen."""
-    known = whole_environment(pid)
+    known = proc.environment(pid)
     own = {name: known[name][:LONG] for name in MEETING if name in known}
     return {**that_may_matter(known), **own}
 

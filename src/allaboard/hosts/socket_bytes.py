@@ -6,10 +6,11 @@ include/uapi/linux/tcp.h, where tcpi_bytes_acked stands at 120 and tcpi_bytes_re
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from collections.abc import Iterable, Iterator
+
+from allaboard.hosts import proc
 
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 NLM_F_REQUEST_DUMP = 0x301
@@ -29,7 +30,7 @@ WAIT = 0.2
 def socket_bytes(pids: Iterable[int]) -> int:
     """Bytes acknowledged and received so far, over the open connections of these processes; 0 where
     they are not to be seen. It falls when a connection is closed."""
-    inodes = {inode for pid in pids for inode in _inodes(pid)}
+    inodes = {inode for pid in pids for inode in proc.socket_inodes(pid)}
     if not inodes:
         return 0
     try:
@@ -41,19 +42,6 @@ def socket_bytes(pids: Iterable[int]) -> int:
         )
     except (OSError, struct.error):
         return 0
-
-
-def _inodes(pid: int) -> Iterator[int]:
-    try:
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            try:
-                name = os.readlink(entry.path)  # noqa: PTH115 - many
-            except OSError:
-                continue
-            if name.startswith("socket:["):
-                yield int(name[8:-1])
-    except OSError:
-        return
 
 
 def _all(family: int) -> Iterator[tuple[int, int]]:

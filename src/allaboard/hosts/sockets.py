@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import os
 import struct
 from pathlib import Path
 
 from allaboard.facts import Socket
+from allaboard.hosts import proc
 
 STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2", 6: "TIME-WAIT",
           7: "CLOSE", 8: "CLOSE-WAIT", 9: "LAST-ACK", 10: "LISTEN", 11: "CLOSING"}  # fmt: skip
@@ -19,7 +18,7 @@ MOST = 4096
 
 def sockets(pid: int) -> tuple[Socket, ...]:
     """Listeners first; empty where the process is gone or belongs to somebody else."""
-    inodes = _inodes(pid)
+    inodes = set(map(str, proc.socket_inodes(pid)))
     if not inodes:
         return ()
     found = []
@@ -31,17 +30,6 @@ def sockets(pid: int) -> tuple[Socket, ...]:
         found += [s for line in lines if (s := _socket(line, inodes)) is not None]
     found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
     return tuple(found[:MOST])
-
-
-def _inodes(pid: int) -> set[str]:
-    found = set()
-    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                target = str(Path(entry.path).readlink())
-                if target.startswith("socket:["):
-                    found.add(target[8:-1])
-    return found
 
 
 def _socket(line: str, inodes: set[str]) -> Socket | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from allaboard.facts import Flow
+from allaboard.hosts import proc
 
 ESTABLISHED = 1 << 1
 """TCP_ESTABLISHED as a bit of idiag_states, net/tcp_states.h."""
@@ -30,7 +30,7 @@ class Sockets:
     def flows(self, pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
         """The established connections of each of these processes; none of one that is gone, or another
         user's. Raises OSError."""
-        owners = {inode: pid for pid in pids for inode in _inodes(pid)}
+        owners = {inode: pid for pid in pids for inode in proc.socket_inodes(pid)}
         found: dict[int, list[Flow]] = defaultdict(list)
         for family in (socket.AF_INET, socket.AF_INET6) if owners else ():
             for one in self._asked.get_sock_stats(
@@ -63,14 +63,3 @@ def _flow(one: Any, info: Any) -> Flow:
 def _end(address: str, port: int) -> str:
     """``127.0.0.1:21000``; TensorFlow's sockets are of IPv6 and hold IPv4 addresses mapped into it."""
     return f"{address.removeprefix('::ffff:')}:{port}"
-
-
-def _inodes(pid: int) -> Iterator[int]:
-    """The sockets that it has open: /proc/PID/fd, proc(5)."""
-    try:
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            name = os.readlink(entry.path)  # noqa: PTH115 - many
-            if name.startswith("socket:["):
-                yield int(name[8:-1])
-    except OSError:
-        pass  # it ended meanwhile, or it is another user's

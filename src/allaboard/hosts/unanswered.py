@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+
+from allaboard.hosts import proc
 
 SYN_SENT, ESTABLISHED = "02", "01"
 """States in /proc/net/tcp; include/net/tcp_states.h."""
@@ -22,22 +23,8 @@ def unanswered(pid: int) -> tuple[str, ...]:
     found = dict(_retransmitting(pid))
     if not found:
         return ()
-    own = set(_sockets(pid))
+    own = set(map(str, proc.socket_inodes(pid)))
     return tuple(sorted({text for inode, text in found.items() if inode in own}))
-
-
-def _sockets(pid: int) -> Iterator[str]:
-    """The inodes of the sockets of a process."""
-    try:
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            try:
-                name = os.readlink(entry.path)  # noqa: PTH115 - many
-            except OSError:
-                continue
-            if name.startswith("socket:["):
-                yield name[8:-1]
-    except OSError:
-        return
 
 
 def _retransmitting(pid: int) -> Iterator[tuple[str, str]]:
