@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.evidence.servers import serves
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -18,12 +19,27 @@ from allaboard.facts.samples import job, member
 
 SPAN = 10.0
 """Seconds that must have been measured."""
+HALF = 0.5
+"""Seconds a second in which a group wanted to run and was not let, from which it is the quota that sets the
+pace."""
 
 
 def trains(view: JobView) -> bool:
-    """Whether all train: a start and an end have a load of their own."""
+    """Whether all train, or serve those who do: a start and an end have a load of their own."""
     members = [m for m in view.alive if not m.launcher]
-    return bool(members) and not view.ending and all(m.phase is Phase.TRAINING for m in members)
+    if view.ending or not any(m.phase is Phase.TRAINING for m in members):
+        return False
+    return all(m.phase is Phase.TRAINING or _at_work(m) for m in members)
+
+
+def _at_work(member: Member) -> bool:
+    return member.phase is Phase.JOINED and serves(member)
+
+
+def throttled(view: JobView, member: Member) -> Use | None:
+    """What its control group withholds from it, where that is half of the time and more."""
+    found = (use for use, whose in pressed(view, "throttled", HALF) if member in whose)
+    return next(found, None)
 
 
 def pressed(view: JobView, name: str, rate: float) -> Iterator[tuple[Use, tuple[Member, ...]]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
-from allaboard.formats.shell import batch_lines
+from allaboard.formats.batch_lines import batch_lines
 from allaboard.spec import pick
 
 _TABLE = {

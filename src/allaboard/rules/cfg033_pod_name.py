@@ -12,7 +12,6 @@ JobSet's pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
@@ -92,7 +91,9 @@ def _misspelt(
         return
     if any(match[1] == w.name for w in facts.workloads):
         return
-    like = difflib.SequenceMatcher(None, match[1], workload.name).ratio()
+    from difflib import SequenceMatcher  # few look so far, and it takes time to load
+
+    like = SequenceMatcher(None, match[1], workload.name).ratio()
     if like >= _LIKE:
         right = f"{workload.name}-0.{domain.text}"
         yield _claim(workload, value, f"its pods are {workload.name}-0 and so on", right)

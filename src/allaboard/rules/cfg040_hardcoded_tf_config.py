@@ -14,16 +14,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.address import only_here, parse
-from allaboard.formats.script import Script, read_script
+
+if TYPE_CHECKING:
+    from allaboard.formats.script import Script
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "TF_CONFIG" not in facts.source:
         return
+    from allaboard.formats.script import read_script  # where there is no script, it is not loaded
+
     script = read_script(facts)
     literals = _literals(script)
     for node in ast.walk(script.tree):

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.script import read_script
 
 _READS = ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TFConfigClusterResolver")
 
@@ -24,6 +23,8 @@ _READS = ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TFConfigClu
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "TF_CONFIG" not in facts.source:
         return
+    from allaboard.formats.script import read_script  # where there is no script, it is not loaded
+
     script = read_script(facts)
     readers = [n for name, n in script.calls if name.rpartition(".")[2] in _READS]
     if not readers:

@@ -20,8 +20,10 @@ OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME"
        "_LOG_LEVEL", "_VERBOSITY", "_DEBUG", "_DEBUG_SUBSYS", "_LOGS")  # fmt: skip
 """Endings of names whose value may differ between hosts by right: what is each host's own, where its
 files are, and how much it says. Under mpirun and ssh the first host has its login's."""
-ALIKE = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK")
-"""Names whose values change nothing that ranks could notice of each other; the last is set by libraries."""
+ALIKE = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK",
+         "KMP_INIT_AT_FORK")  # fmt: skip
+"""Names whose values change nothing that ranks could notice of each other; the last two are set by
+scikit-learn for itself and what it starts."""
 SLOWS = ("OMP_", "MKL_", "KMP_")
 
 
@@ -69,7 +71,7 @@ RULE = Rule(
             "variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/etc/ssl/certs/ca.crt", "", "", ""
         ),
         "one host says more": side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
-        "set by a library": side_by_side("variable KMP_DUPLICATE_LIB_OK", "True", "", "", ""),
+        "set by a library": side_by_side("variable KMP_INIT_AT_FORK", "FALSE", "", "", ""),
         "an interface is each host's own": side_by_side(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"
         ),

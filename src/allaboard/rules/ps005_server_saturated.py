@@ -1,5 +1,8 @@
 """A parameter server uses all the CPU that it may, and the workers wait for it.
 
+It counts too where its control group withholds CPU from it for half of the time and more: of a small quota
+the kernel loses a part, so that less than all of it is used.
+
 ## Why it matters
 Every step of every worker reads the variables from the servers and sends gradients back. When a server
 cannot keep up, more workers make no more steps: each only stands longer in `Session.run`.
@@ -18,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.host_load import throttled
 from allaboard.evidence.servers import SERVER_JOBS, name, names, wait
 from allaboard.evidence.waiting import Split, split, used
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import SERVING, job, task
 
 SPAN = 8.0
@@ -34,11 +38,14 @@ WAITS = 0.5
 def check(view: JobView) -> Iterator[Claim]:
     held_up = [(m, s) for m in view.alive if (s := split(view, m)) is not None and _waits(m, s)]
     for one in view.alive:
-        if one.who.job not in SERVER_JOBS or one.load.span < SPAN or used(one.load) < FULL:
+        if one.who.job not in SERVER_JOBS or one.load.span < SPAN:
+            continue
+        withheld = throttled(view, one)
+        if used(one.load) < FULL and withheld is None:
             continue
         mine = [(m, s) for m, s in held_up if s.most == f"{one.who.job}:{one.who.index}"]
         if mine:
-            yield _claim(one, mine)
+            yield _claim(one, mine, withheld)
 
 
 def _waits(one: Member, shares: Split) -> bool:
@@ -48,7 +55,7 @@ def _waits(one: Member, shares: Split) -> bool:
     return working and shares.span >= SPAN and shares.servers >= WAITS
 
 
-def _claim(one: Member, mine: list[tuple[Member, Split]]) -> Claim:
+def _claim(one: Member, mine: list[tuple[Member, Split]], withheld: Use | None) -> Claim:
     allowed = one.load.allowed
     cores = "1 core" if allowed == 1 else f"{allowed:g} cores"
     shares = "; ".join(
@@ -56,17 +63,23 @@ def _claim(one: Member, mine: list[tuple[Member, Split]]) -> Claim:
         for m, s in mine[:4]
     )
     held_up = [m for m, _ in mine]
+    evidence = [
+        Evidence(
+            f"{one.load.cpu:.2f} cores over {one.load.span:.0f} s",
+            "/proc stat, affinity, control groups",
+        ),
+        Evidence(shares, "black box, /proc"),
+    ]
+    if (
+        withheld is not None
+    ):  # small slices of a quota are lost, so that less than all of it is used
+        said = f"{withheld.rate:.1f} s of throttling a second over {withheld.span:.0f} s"
+        evidence.append(Evidence(said, withheld.origin))
     return Claim(
         summary=f"{name(one)} is saturated: it uses {one.load.cpu:.2f} of the {cores} that it may, "
         f"and {names(held_up)} {wait(held_up)} for it",
         who=(one.who,),
-        evidence=(
-            Evidence(
-                f"{one.load.cpu:.2f} cores over {one.load.span:.0f} s",
-                "/proc stat, affinity, control groups",
-            ),
-            Evidence(shares, "black box, /proc"),
-        ),
+        evidence=tuple(evidence),
         fix="allaboard run --ps 2 ... and cut large variables into parts (partitioner=); "
         "or give it more cores",
         severity=Severity.WARNING,
@@ -76,6 +89,16 @@ def _claim(one: Member, mine: list[tuple[Member, Split]]) -> Claim:
 
 def _load(cpu: float, inside: float = 0.0, allowed: float = 8) -> Load:
     return Load(span=10.0, cpu=cpu, allowed=allowed, inside=inside)
+
+
+def _quota(rate: float, span: float = 10.0) -> JobView:
+    """Two workers that wait for a server whose control group leaves it 0.05 of a core."""
+    server = task("ps", 0, load=_load(0.04, allowed=0.05))
+    use = Use(
+        host=server.who.host, pid=server.who.pid, name="throttled", value=9.0, limit=0.05, rate=rate,
+        fit=0.99, span=span, origin="cpu.stat",
+    )  # fmt: skip
+    return job(*_WAITING, server, uses=(use,))
 
 
 _WAITING = (task("worker", 0, load=_load(0.1, 0.95)), task("worker", 1, load=_load(0.1, 0.9)))
@@ -94,6 +117,11 @@ RULE = Rule(
             "ps 0 is saturated: it uses 0.20 of the 0.2 cores that it may, "
             "and worker 0, worker 1 wait for it",
         ),
+        "a quota of which the kernel loses a part": (
+            _quota(0.9),
+            "ps 0 is saturated: it uses 0.04 of the 0.05 cores that it may, "
+            "and worker 0, worker 1 wait for it",
+        ),
         "TensorFlow 2's workers": (
             job(
                 task("chief", 0, number=3, load=_load(0.1, 0.95)),
@@ -110,6 +138,7 @@ RULE = Rule(
         "asynchronous workers in turn with an idle server": job(
             *_WAITING, task("ps", 0, load=_load(0.3))
         ),
+        "a quota that is seldom used up": _quota(0.1),
         "measured too briefly": job(
             *_WAITING, task("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),

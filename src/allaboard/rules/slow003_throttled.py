@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import busy, loaded, pressed
+from allaboard.evidence.servers import SERVER_JOBS
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 SHARE = 0.1
@@ -25,6 +26,8 @@ SHARE = 0.1
 
 def check(view: JobView) -> Iterator[Claim]:
     for use, whose in pressed(view, "throttled", SHARE):
+        if all(m.who.job in SERVER_JOBS for m in whose):
+            continue  # where it holds anybody up, the rule of saturated servers tells who
         quota = f" ({use.limit:g} cores)" if use.limit else ""
         yield loaded(
             whose,
