@@ -139,7 +139,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
                 said="has Windows line ends: in a shell every value would end in a carriage return",
                 observed="\\r\\n",
                 correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
-                origin=Origin(file=source.name, line=1),
+                origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
             )
         )
     script = read_shell(source.text, source.name)
@@ -165,11 +165,11 @@ def _python(source: Source, parsed: Parsed) -> None:
     except SyntaxError as error:
         said = f"is no Python: {error.msg}"
         near = (error.text or "").strip()[:60]
-        raise FormatError(said, error.lineno or 1, error.offset or 1, near) from None
+        raise FormatError(said, error.lineno or 1, max(error.offset or 1, 1), near) from None
     except (ValueError, RecursionError, MemoryError):
         raise FormatError("is nested too deep to be read", 1, 1) from None
     try:
-        literals = read_python(tree, source.name)
+        literals = read_python(tree, source.text, source.name)
     except RecursionError:
         raise FormatError("is nested too deep to be read", 1, 1) from None
     material = Material(

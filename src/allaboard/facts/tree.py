@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from allaboard.facts.part import Part
+
 
 @dataclass(slots=True)
 class Node:
     """One node; ``kind`` is map, list, string, number, bool or null.
 
     ``text`` is a scalar as written, without quotes; ``line`` and ``column`` count from 1;
-    ``keys`` holds the position of every key of a map, ``twice`` the later ones of equal keys.
+    ``keys`` holds the position of every key of a map, ``twice`` the later ones of equal keys;
+    ``parts`` tell where a text stands that is not in the file letter by letter.
     """
 
     kind: str
@@ -21,6 +24,7 @@ class Node:
     elements: list[Node] = field(default_factory=list)
     keys: dict[str, tuple[int, int]] = field(default_factory=dict)
     twice: list[tuple[str, int, int]] = field(default_factory=list)
+    parts: tuple[Part, ...] = ()
 
     def at(self, *path: str | int) -> Node | None:
         """The node at this path of keys and indices; None where there is none."""

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.names import dotted, imports, parse_quietly
+from allaboard.formats.python_text import column_of
 from allaboard.formats.ranks import Ranks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -193,10 +194,11 @@ class Script:
 
     def place(self, node: ast.AST) -> Place:
         """Where the node begins."""
+        line = getattr(node, "lineno", 0)
         return Place(
             file=self.file,
-            line=getattr(node, "lineno", 0),
-            column=getattr(node, "col_offset", -1) + 1,
+            line=line,
+            column=column_of(self.lines, line, getattr(node, "col_offset", 0)) if line else 0,
         )
 
     def evidence(self, node: ast.AST) -> Evidence:
