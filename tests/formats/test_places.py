@@ -29,7 +29,11 @@ spec:
 """
 CLUSTER = '{"cluster": {"worker": ["a:2222", "b"]}, "task": {"type": "worker", "index": 0}}'
 CASES: dict[str, tuple[str, str, str]] = {
-    "a single-quoted script": ("x.sh", "bash -c 'set -e\n torchrun --nnodes=two t.py'\n", "--nnodes"),
+    "a single-quoted script": (
+        "x.sh",
+        "bash -c 'set -e\n torchrun --nnodes=two t.py'\n",
+        "--nnodes",
+    ),
     "a double-quoted script": (
         "x.sh",
         'ENV="x" bash -c "echo \\"hello\\"; torchrun --nnodes=two t.py"\n',
