@@ -147,6 +147,7 @@ FIELDS = (
     "node_list",
     "array",
     "exclusive",
+    "launcher",
 )
 """The names under which ``PartialSpec.values`` keeps what is not an address of a task."""
 
