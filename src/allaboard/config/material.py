@@ -22,8 +22,26 @@ from allaboard.facts import (
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys by which accelerate's config file is known."""
-SCRIPT_LIMIT = 2 * 2**20
-"""Characters of a script that are read."""
+LIMITS = {
+    "json": 8 * 2**20,
+    "manifest": 4 * 2**20,
+    "hostfile": 4 * 2**20,
+    "shell": 2 * 2**20,
+    "python": 2**20,
+    "url": 2**16,
+}
+"""Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
+hundred thousand tasks has four million."""
+
+
+_NAMES = {
+    "json": "JSON",
+    "manifest": "YAML",
+    "hostfile": "a hostfile",
+    "shell": "a shell script",
+    "python": "a Python script",
+    "url": "a URL",
+}
 
 
 @dataclass
@@ -52,10 +70,8 @@ def parse(source: Source) -> Parsed:
         parsed.problems.append(source.problem)
         return parsed
     kind = kind_of(source.name, source.text)
-    if kind in ("shell", "python") and len(source.text) > SCRIPT_LIMIT:
-        parsed.problems.append(
-            _problem(source.name, 0, 0, f"is a script of over {SCRIPT_LIMIT // 2**20} MB")
-        )
+    if len(source.text) > LIMITS.get(kind, len(source.text)):
+        parsed.problems.append(_too_large(source, kind))
         return parsed
     reader = _READERS.get(kind)
     if reader is None:
@@ -70,6 +86,14 @@ def parse(source: Source) -> Parsed:
             problem = msgspec.structs.replace(problem, correction=error.correction)
         parsed.problems.append(problem)
     return parsed
+
+
+def _too_large(source: Source, kind: str) -> Problem:
+    limit, size = LIMITS[kind], len(source.text)
+    said = (
+        f"is too large to be judged: {size:,} characters, and as {_NAMES[kind]} {limit:,} are read"
+    )
+    return _problem(source.name, 0, 0, said, f"{size:,} characters")
 
 
 def _problem(file: str, line: int, column: int, said: str, observed: str = "") -> Problem:
@@ -93,6 +117,9 @@ def _json(source: Source, parsed: Parsed) -> None:
         parsed.problems.append(not_json(error, source.text[:64_000], origin))
         return
     if "apiVersion" in tree.items and "kind" in tree.items:
+        if len(source.text) > LIMITS["manifest"]:
+            parsed.problems.append(_too_large(source, "manifest"))
+            return
         _manifest(source, parsed)
         return
     material = Material(kind="json", file=source.name, tree=tree, text=source.text)

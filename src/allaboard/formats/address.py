@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 from allaboard.facts import whole
@@ -23,6 +23,7 @@ class Address(NamedTuple):
     rest: str = ""
 
 
+@lru_cache(maxsize=2**17)
 def parse(text: str) -> Address:
     """The parts of an address, however wrong they are; never raises."""
     text = text.strip()
@@ -90,6 +91,8 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
     if seen.scheme:
         return f"begins with {seen.scheme}://; a task's address has no scheme", right
     if odd and not odd.isalnum():
+        import unicodedata  # for the few that have such letters
+
         name = unicodedata.name(odd, f"U+{ord(odd):04X}")
         return f"has the character {odd!r} ({name}), which no host name has", f"HOST:{kept}"
     if re.search(r"[<>${}]", text):

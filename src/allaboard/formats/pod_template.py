@@ -14,6 +14,8 @@ from allaboard.formats.shell import inner_commands
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
 """Names under which operators look for the training container; else it is the first one."""
 
+_LONGEST = 2**20
+"""Characters of a text that is put together of a container's variables."""
 _EXPANDED = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
@@ -167,6 +169,8 @@ def _expanded(word: Value, env: Mapping[str, Value]) -> Value:
         last = match.end()
     if len(parts) == 1:
         return word
+    if sum(map(len, texts)) > _LONGEST:
+        return Value(OPAQUE, word.origin)
     whole = word.origin.around(
         msgspec.structs.replace(word.origin, line=1, column=1, parts=tuple(parts))
     )

@@ -33,15 +33,17 @@ _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "se
 @dataclass
 class Environment:
     """Variables with literal values; ``opaque`` are set to what only a run can tell, ``partly`` to a
-    text with OPAQUE in the place of the parts that are not known."""
+    text with OPAQUE in the place of the parts that are not known; ``left`` is how long the texts of
+    variables that become several words may still be."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
     partly: dict[str, str] = field(default_factory=dict)
+    left: int = 2**20
 
     def copy(self) -> Environment:
         """Another one with the same content."""
-        return Environment(dict(self.variables), set(self.opaque), dict(self.partly))
+        return Environment(dict(self.variables), set(self.opaque), dict(self.partly), self.left)
 
     def assign(self, name: str, word: Word | None, file: str) -> None:
         """``NAME=word``; an earlier value is forgotten."""
@@ -68,7 +70,9 @@ class Environment:
             yield Value(text, origin)
         else:
             alone = msgspec.structs.replace(origin, parts=())
-            yield from (Value(part, alone) for part in text.split())
+            parts = text.split() if len(text) <= self.left else [OPAQUE]
+            self.left -= len(text)
+            yield from (Value(part, alone) for part in parts)
 
     def _variable(self, name: str) -> str | None:
         known = self.variables.get(name)

@@ -19,6 +19,8 @@ def _mark(name: str) -> str:
     return f"{OPAQUE}{name}{OPAQUE}" if name in _NUMBERS else OPAQUE
 
 
+_LONGEST = 2**14
+"""Characters of a text that is put together of variables."""
 Known = Callable[[str], str | None]
 """The text of a variable by its name, None where it is not known."""
 
@@ -50,21 +52,22 @@ class Word:
     def expand(self, known: Known) -> str | None:
         """The text with the variables that are known; None where any part is not."""
         texts = [p.text if p.literal else known(p.text) for p in self.pieces]
-        return None if None in texts else "".join(t for t in texts if t is not None)
+        return None if None in texts else self._joined([t for t in texts if t is not None])
 
     def shown(self, known: Known) -> str:
         """The text with OPAQUE in the place of every part that is not known; the number that Slurm
         gives a task stands between two of them by its name."""
-        return "".join(_shown(piece, known) for piece in self.pieces)
+        text = self._joined([_shown(piece, known) for piece in self.pieces])
+        return OPAQUE if text is None else text
 
     def origin(self, known: Known, file: str, variable: str = "") -> Origin:
         """Where the text that `shown` gives stands, part by part."""
         parts: list[Part] = []
         line = column = 1
         for piece in self.pieces:
-            text = _shown(piece, known)
             parts.append(Part(line, column, piece.line, piece.column, piece.literal))
-            line, column = moved(text, line, column)
+            if piece is not self.pieces[-1]:
+                line, column = moved(_shown(piece, known), line, column)
         at = (parts[0].at_line, parts[0].at_column) if parts else (self.line, self.column)
         return Origin(
             variable=variable,
@@ -73,6 +76,13 @@ class Word:
             column=at[1],
             parts=tuple(parts) if len(parts) > 1 or not all(p.literal for p in parts) else (),
         )
+
+    def _joined(self, texts: list[str]) -> str | None:
+        """One text; None where it is absurdly long: each variable may hold the one before, twice."""
+        if len(texts) == 1:
+            return texts[0]
+        grown = sum(map(len, texts)) > _LONGEST and self.literal is None
+        return None if grown else "".join(texts)
 
     def assignment(self) -> tuple[str, Word | None]:
         """The name and the value of ``NAME=value``; "" where the word is none."""

@@ -86,4 +86,6 @@ def _plural(number: int, noun: str) -> str:
 def printable(text: str) -> str:
     """The text with control and escape characters made visible, so that no file can drive a
     terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -45,7 +45,18 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
 def _file(material: Material) -> PartialSpec:
     machines: list[Machine] = []
     problems: list[Problem] = []
-    for number, line in enumerate(material.text.split("\n")[:_LINES], 1):
+    lines = material.text.split("\n", _LINES)
+    if len(lines) > _LINES and lines.pop().strip():
+        problems.append(
+            Problem(
+                kind="hostfile",
+                said=f"is the last one that is read: {_LINES:,} lines, and there are more",
+                observed=lines[-1].strip()[:60],
+                correction="one line a host, with slots=…",
+                origin=Origin(file=material.file, line=_LINES, column=1),
+            )
+        )
+    for number, line in enumerate(lines, 1):
         content = line.split("#")[0].rstrip()
         if not content.strip():
             continue

@@ -49,12 +49,13 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     reach = Reach(script)
     guarded = list(_guarded(script, reach))
+    under: dict[str, set[ast.If]] = {}
+    for one in guarded:
+        under.setdefault(one.name, set()).add(one.condition)
     for one in guarded:
         # The pair that lets one rank go first: both halves call it, in branches of their own.
-        partners = [g for g in guarded if g.name == one.name and g.condition is not one.condition]
-        if partners or _other_branch(script, reach, one):
-            continue
-        yield _claim(script, one)
+        if len(under[one.name]) == 1 and not _other_branch(script, reach, one):
+            yield _claim(script, one)
 
 
 def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
