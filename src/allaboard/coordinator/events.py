@@ -15,6 +15,7 @@ from allaboard.facts import (
     Finding,
     Flows,
     Frame,
+    Grip,
     GroupState,
     Holder,
     Holds,
@@ -108,7 +109,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
     the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
-    system call from which no signal wakes it, and its file."""
+    system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run."""
 
     pid: int
     at: float
@@ -120,6 +121,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
+    grip: Grip | None = None
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -222,6 +222,7 @@ class Record:
             children=last.children,
             threads=last.threads,
             blocked=last.blocked,
+            grip=last.grip,
         )
 
 

@@ -44,7 +44,7 @@ from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMem
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
-from allaboard.facts.stack import Frame, Holds, Stack
+from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
 from allaboard.facts.testimony import (
     Dumps,
     Exhibit,
@@ -90,6 +90,7 @@ __all__ = [
     "FormatError",
     "Frame",
     "Glimpse",
+    "Grip",
     "GroupState",
     "Heard",
     "Holder",
@@ -138,6 +139,7 @@ __all__ = [
     "Speaker",
     "Stack",
     "Stage",
+    "Task",
     "TaskReturn",
     "Testimony",
     "Times",

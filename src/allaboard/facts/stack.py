@@ -34,13 +34,39 @@ class Holds(msgspec.Struct, frozen=True):
     holds: tuple[str, ...] = ()
 
 
+class Task(msgspec.Struct, frozen=True):
+    """One thread as the kernel counts it, proc(5): its ``name``, its CPU time (s), and how often it went to
+    sleep by itself (``voluntary_ctxt_switches``)."""
+
+    name: str
+    cpu: float
+    sleeps: int
+
+
+class Grip(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread that keeps the interpreter to itself: at two looks, ``span`` s apart, it had the GIL, and it
+    did not let go between them. ``thread`` is its name, ``main`` whether it is the main one, ``frames`` are
+    innermost first, ``cpu`` in cores; ``waiting`` are the threads that want to run, the fastest of which
+    woke ``wakes`` times a second to ask for it; ``stops_main``: the main one is among them."""
+
+    thread: str
+    frames: tuple[Frame, ...]
+    span: float
+    cpu: float
+    waiting: tuple[str, ...]
+    wakes: float = 0.0
+    main: bool = False
+    stops_main: bool = False
+
+
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
     within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
     that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
-    are known where it stands at a lock, the main one first.
+    are known where it stands at a lock, the main one first; ``grip`` where one of its threads lets no
+    other run.
     """
 
     frames: tuple[Frame, ...]
@@ -52,6 +78,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
+    grip: Grip | None = None
 
     @property
     def user(self) -> Frame | None:

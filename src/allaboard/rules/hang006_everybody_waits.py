@@ -40,7 +40,9 @@ from allaboard.facts.samples import (
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
-    if found is None or len(found.waiting) < 2 or found.elsewhere or transferring(view):
+    if found is None or len(found.waiting) < 2 or found.elsewhere or found.gripped:
+        return
+    if transferring(view):
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
