@@ -29,6 +29,7 @@ from allaboard.facts import (
     Pace,
     Raised,
     Reading,
+    Silence,
     Traced,
 )
 
@@ -91,7 +92,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rank: int = -1
     host: str = ""
     allowed: float = 0.0
-    unanswered: tuple[str, ...] = ()
+    unanswered: tuple[Silence, ...] = ()
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -26,7 +26,7 @@ from allaboard.facts.finding import (
     Who,
 )
 from allaboard.facts.job import JobView, LockWait
-from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence
 from allaboard.facts.live import HostLook, Present, Socket
 from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
@@ -135,6 +135,7 @@ __all__ = [
     "ServicePort",
     "Severity",
     "Signature",
+    "Silence",
     "Socket",
     "Speaker",
     "Stack",

@@ -8,7 +8,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from allaboard.facts import Silence
 from allaboard.hosts import proc
+from allaboard.hosts.socket_bytes import segments_in
 
 SYN_SENT, ESTABLISHED = "02", "01"
 """States in /proc/net/tcp; include/net/tcp_states.h."""
@@ -17,18 +19,34 @@ FIRST, LATER = 2, 4
 data of a live connection is sent again after fractions of a second."""
 
 
-def unanswered(pid: int) -> tuple[str, ...]:
-    """``connect HOST:PORT`` or ``send HOST:PORT`` for each connection of ``pid`` to another host that
-    has been retransmitting in vain; sorted. Empty where nothing is, or where it may not be seen."""
-    found = dict(_retransmitting(pid))
-    if not found:
-        return ()
-    own = set(map(str, proc.socket_inodes(pid)))
-    return tuple(sorted({text for inode, text in found.items() if inode in own}))
+class Unanswered:
+    """Asks again and again, and remembers how much the other sides had sent at the last time."""
+
+    def __init__(self) -> None:
+        self._segments: dict[int, dict[int, int]] = {}
+
+    def ask(self, pid: int) -> tuple[Silence, ...]:
+        """The connections of ``pid`` to other hosts that have been retransmitting in vain; empty where
+        there is none, or where it may not be seen."""
+        found = {inode: rest for inode, *rest in _retransmitting(pid)}
+        own = set(proc.socket_inodes(pid)) & set(found) if found else set()
+        if not own:
+            self._segments.pop(pid, None)
+            return ()
+        before, now = self._segments.get(pid, {}), segments_in(own)
+        self._segments[pid] = now
+        silences = {
+            Silence(
+                *found[inode],
+                heard=now[inode] > before[inode] if inode in now and inode in before else None,
+            )
+            for inode in own
+        }
+        return tuple(sorted(silences, key=lambda s: (s.kind, s.address)))
 
 
-def _retransmitting(pid: int) -> Iterator[tuple[str, str]]:
-    """Inode and words of every such connection in the process's network; format of proc(5)."""
+def _retransmitting(pid: int) -> Iterator[tuple[int, str, str]]:
+    """Inode, kind and other end of every such connection in the process's network; format of proc(5)."""
     for table in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
@@ -45,7 +63,7 @@ def _retransmitting(pid: int) -> Iterator[tuple[str, str]]:
             if not where.is_loopback:
                 kind = "connect" if state == SYN_SENT else "send"
                 shown = f"[{where}]" if where.version == 6 else str(where)
-                yield words[9], f"{kind} {shown}:{int(port, 16)}"
+                yield int(words[9]), kind, f"{shown}:{int(port, 16)}"
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
