@@ -73,7 +73,7 @@ async def look(pids: list[int]) -> HostLook:
         now = clock.monotonic()
         spied = await asyncio.gather(*(sampler.spy(p) for p in pids))
         for pid, (frames, trouble) in zip(pids, spied, strict=True):
-            held = await grips.look(pid, now)
+            held = await grips.look(pid)
             _take(records[pid], now, pid, sampler.with_source(frames), held)
             why[pid] = trouble
         await asyncio.sleep(BETWEEN)

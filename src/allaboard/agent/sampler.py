@@ -40,7 +40,7 @@ SPY = 5.0
 async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = None) -> Looked:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
     be had. ``cpu`` and ``io`` count the process and all below it; ``grips`` remembers earlier looks."""
-    held = await grips.look(pid, now) if grips is not None else None
+    held = await grips.look(pid) if grips is not None else None
     stacks = await _ask(box) if box is not None else []
     by = "faulthandler"
     if not stacks:

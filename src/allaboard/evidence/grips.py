@@ -1,12 +1,14 @@
 """Whether one thread of a Python process keeps the interpreter to itself.
 
 A thread that wants the GIL asks for it every 5 ms (``sys.getswitchinterval()``; ``take_gil`` in CPython's
-ceval_gil.h): it wakes some 200 times a second and computes nothing. A thread that runs Python code lets go
-when it is asked, and waits until another one runs, which the kernel counts as a voluntary switch. One that
-is inside native code which does not let go is never counted so: it computes, or sleeps, with the GIL.
+ceval_gil.h): it stands in futex(2) at one address, computes nothing, and wakes some 200 times a second. Where
+the owner runs Python code it gets what it asks for, and is elsewhere at the next look. Where it is always
+found at that address, and the owner is the same, the owner is in native code that does not let go.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,21 +19,36 @@ from allaboard.facts import Frame, Grip, Member, Stack, Task
 WAKES = 60.0
 """Times a second that a thread wakes at least while it waits for the GIL; a busy host delays it."""
 MOST = 400.0
-SHARE = 0.1
-"""Of that, how often a thread that does not let go may have been put to sleep for other reasons."""
-QUIET = 0.2
+QUIET = 0.05
 """Cores below which a thread that wakes often counts as waiting."""
+SAMPLES, SURE = 24, 0.7
+"""Looks at the system call of such a thread, and the share of them that must find it at one futex; on a busy
+host it is on its way back to it now and then."""
+FUTEX = {"x86_64": 202, "aarch64": 98, "ppc64le": 221, "s390x": 238, "riscv64": 98}
+"""futex(2) in the kernel's table of each machine."""
 LEAST, OLD = 0.3, 15.0
 """Seconds between the two looks, at least and at most."""
 
 
 class Glance(msgspec.Struct, frozen=True):
-    """One look at the threads of a process: ``tasks`` by kernel thread id, and ``spied``, where py-spy was
-    asked, its Python threads."""
+    """One look at the threads of a process: ``tasks`` by kernel thread id; where a closer look was taken,
+    ``asking`` are the threads that stood at one futex all the time, and ``spied`` its Python threads."""
 
     at: float
     tasks: dict[int, Task]
+    asking: frozenset[int] = frozenset()
     spied: tuple[SpiedThread, ...] = ()
+
+
+def asks(samples: Sequence[str], machine: str) -> bool:
+    """Whether a thread stood at one futex whenever it did not run; ``samples`` are texts of its
+    /proc/PID/task/TID/syscall, proc(5)."""
+    calls = [s.split()[:2] for s in samples]
+    places = {tuple(c) for c in calls if len(c) == 2}
+    if len(places) != 1 or machine not in FUTEX:
+        return False
+    number, _ = places.pop()
+    return number == str(FUTEX[machine]) and sum(len(c) == 2 for c in calls) >= SURE * len(calls)
 
 
 def wanting(before: Glance, now: Glance) -> dict[int, float]:
@@ -50,21 +67,20 @@ def wanting(before: Glance, now: Glance) -> dict[int, float]:
 
 
 def grip(before: Glance, now: Glance, pid: int) -> Grip | None:
-    """The thread that had the GIL at both looks and never let go between them, while another Python
-    thread asked for it; None where there is none, or it cannot be told."""
+    """The thread that had the GIL at both looks, while another Python thread asked for it all the time;
+    None where there is none, or it cannot be told."""
     one, two = _owner(before), _owner(now)
     if one is None or two is None or one.tid != two.tid or not same_place(one.frames, two.frames):
         return None
     rates = wanting(before, now)
     known = {t.tid: t.name for t in now.spied}
-    waiting = {tid: rate for tid, rate in rates.items() if tid in known and tid != two.tid}
+    sure = (known.keys() & before.asking & now.asking) - {two.tid}
+    waiting = {tid: rate for tid, rate in rates.items() if tid in sure}
     old, new = before.tasks.get(two.tid), now.tasks.get(two.tid)
     if not waiting or old is None or new is None:
         return None
     span = now.at - before.at
     most = max(waiting.values())
-    if (new.sleeps - old.sleeps) / span > SHARE * most:
-        return None
     return Grip(
         thread=two.name or new.name,
         frames=two.frames,
@@ -72,6 +88,7 @@ def grip(before: Glance, now: Glance, pid: int) -> Grip | None:
         cpu=(new.cpu - old.cpu) / span,
         waiting=tuple(known[tid] or now.tasks[tid].name for tid in waiting),
         wakes=most,
+        busy=old.state == new.state == "R",
         main=two.tid == pid,
         stops_main=pid in waiting,
     )

@@ -35,18 +35,19 @@ class Holds(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One thread as the kernel counts it, proc(5): its ``name``, its CPU time (s), and how often it went to
-    sleep by itself (``voluntary_ctxt_switches``)."""
+    """One thread as the kernel counts it, proc(5): its ``name``, its CPU time (s), how often it went to
+    sleep by itself (``voluntary_ctxt_switches``), and its state letter."""
 
     name: str
     cpu: float
     sleeps: int
+    state: str = "S"
 
 
 class Grip(msgspec.Struct, frozen=True, kw_only=True):
     """A thread that keeps the interpreter to itself: at two looks, ``span`` s apart, it had the GIL, and it
     did not let go between them. ``thread`` is its name, ``main`` whether it is the main one, ``frames`` are
-    innermost first, ``cpu`` in cores; ``waiting`` are the threads that want to run, the fastest of which
+    innermost first, ``cpu`` in cores, ``busy`` where it ran or wanted a core both times; ``waiting`` are the threads that want to run, the fastest of which
     woke ``wakes`` times a second to ask for it; ``stops_main``: the main one is among them."""
 
     thread: str
@@ -55,6 +56,7 @@ class Grip(msgspec.Struct, frozen=True, kw_only=True):
     cpu: float
     waiting: tuple[str, ...]
     wakes: float = 0.0
+    busy: bool = False
     main: bool = False
     stops_main: bool = False
 

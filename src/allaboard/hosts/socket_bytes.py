@@ -1,7 +1,8 @@
 """What went through the TCP sockets of a process, as the kernel counts it for each connection.
 
 Asked by sock_diag(7) of this process's own network: INET_DIAG_INFO with ``struct tcp_info`` of
-include/uapi/linux/tcp.h, where tcpi_bytes_acked stands at 120 and tcpi_bytes_received at 128 (Linux 4.1), tcpi_segs_in at 140 (4.2).
+include/uapi/linux/tcp.h, where tcpi_bytes_acked stands at 120 and tcpi_bytes_received at 128 (Linux 4.1),
+tcpi_segs_in at 140 (4.2).
 """
 
 from __future__ import annotations

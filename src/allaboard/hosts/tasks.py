@@ -26,6 +26,15 @@ def tasks(pid: int) -> dict[int, Task]:
     return found
 
 
+def system_call(pid: int, tid: int) -> str:
+    """The system call that the thread is in: its number and arguments, "running" outside of one; "" where
+    it may not be seen."""
+    try:
+        return Path(f"/proc/{pid}/task/{tid}/syscall").read_text().strip()
+    except OSError:
+        return ""
+
+
 def _task(folder: Path) -> Task | None:
     try:
         head, _, tail = (folder / "stat").read_bytes().rpartition(b")")
@@ -35,4 +44,5 @@ def _task(folder: Path) -> Task | None:
     fields = tail.split()
     sleeps = next((x.split()[1] for x in lines if x.startswith("voluntary_ctxt_switches:")), "0")
     called = head.partition(b"(")[2].decode("utf-8", "replace")
-    return Task(called, (int(fields[11]) + int(fields[12])) / TICK, int(sleeps))
+    cpu = (int(fields[11]) + int(fields[12])) / TICK
+    return Task(called, cpu, int(sleeps), fields[0].decode())

@@ -26,7 +26,7 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.grips import gripped, place
-from allaboard.evidence.stall import IDLE, stall, waiting_where
+from allaboard.evidence.stall import stall, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
     Certainty,
@@ -54,8 +54,7 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
     at = place(held)
     name = f"{one.who.job} {one.who.index}"
     # A long call that computes ends by itself, one day.
-    busy = held.cpu >= IDLE
-    how = f"{held.cpu * 100:.0f} % of a core" if busy else "no CPU"
+    how = f"computing, {held.cpu * 100:.0f} % of a core" if held.busy else "asleep"
     who = "its main thread" if held.main else f"its thread {held.thread}"
     whom = "its other threads" if held.main else "its main thread"
     return Claim(
@@ -73,7 +72,7 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
         ),
         fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), bound it, or "
         f"give it a process; py-spy dump --native --pid {one.who.pid}",
-        severity=Severity.WARNING if busy else Severity.ERROR,
+        severity=Severity.WARNING if held.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -83,10 +82,10 @@ _MATCH = Frame("/home/u/train.py", 33, "clean", "return PATTERN.match(text)")
 _READ = Frame("/home/u/meter.py", 12, "watch", "library.read(device)")
 _MAIN = Grip(
     thread="MainThread", frames=(_MATCH, USER), span=0.8, cpu=1.0, waiting=("beat",), wakes=180.0,
-    main=True,
+    main=True, busy=True,
 )  # fmt: skip
 _ASIDE = msgspec.structs.replace(
-    _MAIN, thread="meter", frames=(_READ,), cpu=0.0, waiting=("MainThread",), main=False,
+    _MAIN, thread="meter", frames=(_READ,), cpu=0.0, busy=False, waiting=("MainThread",), main=False,
     stops_main=True,
 )  # fmt: skip
 _INIT = Frame("/v/site-packages/tensorflow/python/eager/context.py", 600, "ensure_initialized")
