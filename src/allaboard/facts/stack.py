@@ -45,10 +45,11 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Grip(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread that keeps the interpreter to itself: at two looks, ``span`` s apart, it had the GIL, and it
-    did not let go between them. ``thread`` is its name, ``main`` whether it is the main one, ``frames`` are
-    innermost first, ``cpu`` in cores, ``busy`` where it ran or wanted a core both times; ``waiting`` are the threads that want to run, the fastest of which
-    woke ``wakes`` times a second to ask for it; ``stops_main``: the main one is among them."""
+    """A thread that keeps the interpreter to itself: at two looks, ``span`` s apart, it had the GIL, and
+    somebody asked for it all the time. ``thread`` is its name, ``main`` if it is the main one; ``frames``
+    are innermost first, ``cpu`` is in cores, ``busy`` where it ran or wanted a core both times; ``waiting``
+    are the threads that want to run, the fastest of which woke ``wakes`` times a second to ask for it;
+    ``stops_main``: the main one is among them."""
 
     thread: str
     frames: tuple[Frame, ...]
