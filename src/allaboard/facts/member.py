@@ -66,14 +66,15 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 class Op(msgspec.Struct, frozen=True):
     """A collective that a member is inside of now, the ``number``-th that its thread entered, and the
-    ``position``-th of the group of this name where that is known (else 0); ``thread`` is its thread."""
+    ``position``-th of the group of this name where that is known (else 0); ``beside``: in another thread
+    than the main one, whose stack is another matter."""
 
     name: str
     number: int
     since: float
     group: str = ""
     position: int = 0
-    thread: int = 0
+    beside: bool = False
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):

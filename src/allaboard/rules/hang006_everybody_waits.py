@@ -117,6 +117,8 @@ def _claim(view: JobView, found: Stall) -> Claim:
 def _where(one: Member) -> str:
     place = one.stack.user if one.stack is not None else None
     what = one.op.name if one.op is not None else str(spot(one.stack))
+    if one.op is not None and one.op.beside:
+        what += " in another thread, the main one"
     return what + (f" at {place}" if place is not None else "")
 
 
@@ -145,6 +147,11 @@ RULE = Rule(
         "one place": (
             stalled(waiting(0), waiting(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
+        ),
+        "in a thread beside the main one": (
+            stalled(*(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))),
+            "all 2 members wait for each other in all_reduce in another thread, the main one at "
+            "train.py:41 in train",
         ),
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
