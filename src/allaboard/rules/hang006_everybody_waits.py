@@ -21,6 +21,7 @@ from allaboard.evidence.differs import group_name
 from allaboard.evidence.entered import crossed, entered
 from allaboard.evidence.order import differences
 from allaboard.evidence.servers import has_servers, name
+from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall, transferring
 from allaboard.evidence.standing import stood_since
@@ -40,7 +41,9 @@ from allaboard.facts.samples import (
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
-    if found is None or len(found.waiting) < 2 or found.elsewhere or transferring(view):
+    if found is None or len(found.waiting) < 2 or found.elsewhere or found.gripped:
+        return
+    if transferring(view) or silent_links(view):
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
@@ -49,7 +52,18 @@ def check(view: JobView) -> Iterator[Claim]:
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
     two = crossed(found.waiting)
+    # A link that fell silent shows after some retransmissions, and is the better answer.
+    if two is None and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
+        return
     yield _claim(view, found) if two is None else _crossed(view, *two)
+
+
+BETWEEN_HOSTS = 10.0
+"""Seconds that members of several hosts have stood before nothing better is known."""
+
+
+def _hosts(found: Stall) -> set[str]:
+    return {m.who.host for m in found.waiting}
 
 
 def _crossed(view: JobView, one: Member, other: Member) -> Claim:
