@@ -54,7 +54,7 @@ def fit(keras, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("way", choices=("tensorflow", "session", "tf_keras", "keras"))
+    parser.add_argument("way", choices=("tensorflow", "tf_keras", "keras"))
     way = parser.parse_args().way
     folder = Path(tempfile.mkdtemp())
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
@@ -69,7 +69,8 @@ def main():
     else:
         import tensorflow as tf
 
-        (custom_loop if way == "tensorflow" else sessions)(tf, folder)
+        custom_loop(tf, folder)
+        sessions(tf, folder)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .. import member
 from ..blackbox import CHECKPOINT
+from . import _tensorflow_replicas as replicas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ def _iterator(module: Any) -> None:
     cls = module.OwnedIterator
     for name in ("_next_internal", "get_next_as_optional"):
         _replace(module, cls, name, member.fetching)
+
+
+def _distributed(module: Any) -> None:
+    _agreement(module)
+    replicas.iterator(module)
 
 
 def _agreement(module: Any) -> None:
@@ -61,7 +67,7 @@ def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
 
 
 MODULES = {
-    "tensorflow.python.distribute.input_lib": _agreement,
+    "tensorflow.python.distribute.input_lib": _distributed,
     "tensorflow.python.data.ops.iterator_ops": _iterator,
     "tensorflow.python.checkpoint.checkpoint": _checkpoint,
     "tensorflow.python.checkpoint.checkpoint_management": _manager,
