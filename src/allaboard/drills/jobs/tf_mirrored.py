@@ -22,7 +22,7 @@ def main():
     parser.add_argument("--fault", default="")
     parser.add_argument("--guilty", type=int, default=-1)
     parser.add_argument("--at-step", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--mark")
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
