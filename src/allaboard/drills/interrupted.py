@@ -7,6 +7,6 @@ from allaboard.contracts import Drill
 
 DRILL = Drill(
     script="torch_ddp.py",
-    expects="EXIT007",
+    expects="EXIT008",
     outside=lambda pid: os.kill(pid, signal.SIGINT),
 )

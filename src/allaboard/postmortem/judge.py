@@ -40,7 +40,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     """Everything that the testimony means, causes before consequences."""
     members, origins = people(record.glimpses)
     found = [*_ends(members, origins, catalogue)]
-    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "EXIT007", "RES001") for f in found)
+    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001") for f in found)
     if not began:
         # Who only lost a peer is told by what it heard of it, which says more.
         found = [f for f in found if f.rule != "EXIT005"]
