@@ -194,14 +194,14 @@ class OpenBox:
 
     def _spent(self, now: float) -> Spent:
         input_, sync = layout.SPENT_TOTALS.unpack_from(self.map, layout.SPENT_TOTALS_AT)
-        counts, seconds, inside = [], [], ""
+        counts, spent, inside = [], [], ""
         for kind, name in enumerate(ASIDES):
             at = layout.ASIDES_AT + kind * layout.ASIDE.size
             count, active, since, over = layout.ASIDE.unpack_from(self.map, at)
             counts.append(count)
-            seconds.append(over + (max(0.0, now - since) if active else 0.0))
+            spent.append(over + (max(0.0, now - since) if active else 0.0))
             inside = name if active else inside
-        return Spent(input_, sync, *seconds, *counts, inside)
+        return Spent(input_, sync, spent[0], spent[1], counts[0], counts[1], inside)
 
     def _loss(self) -> Loss | None:
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)

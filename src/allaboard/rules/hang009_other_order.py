@@ -15,6 +15,7 @@ one rank reduces, an early `continue`, a loop over a set or dict whose order dif
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.differs import Kind, claim, differing
@@ -44,7 +45,7 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
-def _took(batches: int) -> dict[str, tuple[Loop, ...]]:
+def _took(batches: int) -> dict[str, Any]:
     return {"loops": (Loop(USER, 1, batches),)}
 
 

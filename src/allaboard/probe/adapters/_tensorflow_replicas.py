@@ -40,8 +40,9 @@ class _Rows:
         self.uneven += len(set(rows)) > 1
         self.empty = [count + (not n) for count, n in zip(self.empty, rows)]
         if self.looked & (self.looked - 1) == 0:  # a note costs more than a look
-            told = (" ".join("%d" % n for n in many) for many in (rows, self.empty))
-            member.here.note(NOTE, "%d;%d;%s;%s" % (self.looked, self.uneven, *told))
+            last = " ".join(["%d" % n for n in rows])
+            none = " ".join(["%d" % n for n in self.empty])
+            member.here.note(NOTE, "%d;%d;%s;%s" % (self.looked, self.uneven, last, none))
 
 
 def _rows(batch: Any) -> list[int]:
