@@ -12,8 +12,9 @@ import pytest
 
 from allaboard.config.gather import config_of, from_files, resolvers
 from allaboard.config.judge import judge
-from allaboard.config.material import LIMITS, environment
+from allaboard.config.material import LIMITS
 from allaboard.config.read import LIMIT, read
+from allaboard.config.variables import environment
 from allaboard.facts import Finding
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,7 +16,6 @@ from allaboard.facts import (
     Origin,
     Problem,
     ScriptFacts,
-    Value,
 )
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
@@ -53,14 +51,6 @@ class Parsed:
     manifests: ManifestFacts | None = None
     scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-
-
-def environment(variables: Mapping[str, str]) -> Material:
-    """The environment of a process."""
-    return Material(
-        kind="environment",
-        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
-    )
 
 
 def parse(source: Source) -> Parsed:

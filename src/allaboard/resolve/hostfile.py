@@ -24,7 +24,7 @@ from allaboard.facts import (
 from allaboard.formats.address import parse
 from allaboard.spec import tasks
 
-_LINE = re.compile(r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$")
+_LINE = r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$"
 _LAUNCHERS = frozenset(["mpirun", "mpiexec", "horovodrun", "prterun", "orterun"])
 _LIST_FLAGS = frozenset(["-H", "--host", "-host", "--hosts", "-hosts"])
 _SLOTS = 65_536
@@ -84,7 +84,7 @@ def _file(material: Material) -> PartialSpec:
 
 
 def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
-    match = _LINE.match(content)
+    match = re.match(_LINE, content)
     if match is None:
         return None, "is no line of a hostfile", "host slots=4"
     host, rest = match["host"], (match["rest"] or "").split()
