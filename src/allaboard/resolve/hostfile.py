@@ -110,6 +110,11 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
                 return None, f"has {text[:20]} slots", f"{host} slots=8"
             if not slots:
                 said, right = "has no slots: nothing will run there", f"{host} slots=1"
+        elif not equals and re.match(r"(?:max_)?slots?\W", name):
+            said, right = (
+                f"has {word!r}, which no launcher reads",
+                f"{host} slots={re.sub(r'[^0-9]', '', name)[:9] or 1}",
+            )
         elif not equals and whole(word) is not None:
             said, right = f"has a bare number {word!r}", f"{host} slots={word}"
     if most and slots > most:
