@@ -8,8 +8,9 @@ import pytest
 
 from allaboard.cli.spec import TARGETS
 from allaboard.config.gather import config_of, from_files, resolvers
-from allaboard.config.material import Parsed, environment, parse
+from allaboard.config.material import Parsed, parse
 from allaboard.config.read import Source
+from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec
 from allaboard.spec import tasks
 from allaboard.spec.choose import completed

@@ -10,7 +10,7 @@ import pytest
 
 from allaboard.config.gather import Gathered, config_of, from_files, resolvers
 from allaboard.config.judge import judge
-from allaboard.config.material import environment
+from allaboard.config.variables import environment
 from allaboard.facts import Finding, LocalHost
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,7 +16,6 @@ from allaboard.facts import (
     Origin,
     Problem,
     ScriptFacts,
-    Value,
 )
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
@@ -53,14 +51,6 @@ class Parsed:
     manifests: ManifestFacts | None = None
     scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-
-
-def environment(variables: Mapping[str, str]) -> Material:
-    """The environment of a process."""
-    return Material(
-        kind="environment",
-        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
-    )
 
 
 def parse(source: Source) -> Parsed:
@@ -128,6 +118,7 @@ def _json(source: Source, parsed: Parsed) -> None:
 
 def _manifest(source: Source, parsed: Parsed) -> None:
     from allaboard.config.roles import role_material
+    from allaboard.formats.compose import is_compose, services
     from allaboard.formats.manifests import manifests
     from allaboard.formats.yaml_nodes import read_yaml
 
@@ -148,6 +139,8 @@ def _manifest(source: Source, parsed: Parsed) -> None:
             if _ACCELERATE & tree.items.keys() and "kind" not in tree.items:
                 material = Material(kind="accelerate", file=source.name, tree=tree)
                 parsed.materials.append((source.name, material))
+            elif is_compose(tree):
+                parsed.members += services(tree, source.name)
         parsed.manifests = manifests(documents, source.name)
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
@@ -157,6 +150,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 def _shell(source: Source, parsed: Parsed) -> None:
     from allaboard.config.together import members
+    from allaboard.formats.batch_lines import of_component
     from allaboard.formats.shell import read_shell, with_inner
 
     if source.crlf:
@@ -177,7 +171,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
         opaque=frozenset(script.opaque),
         partly=script.lasting.partly,
         commands=tuple(with_inner(script.commands, source.name)),
-        text=source.text,
+        text=of_component(source.text),
     )
     parsed.materials.append((source.name, material))
     parsed.members += members(script, source.name)

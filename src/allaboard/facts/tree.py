@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from allaboard.facts.part import Part
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """One node; ``kind`` is map, list, string, number, bool or null.
 
     ``text`` is a scalar as written, without quotes; ``line`` and ``column`` count from 1;
@@ -20,10 +19,10 @@ class Node:
     line: int
     column: int
     text: str = ""
-    items: dict[str, Node] = field(default_factory=dict)
-    elements: list[Node] = field(default_factory=list)
-    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
-    twice: list[tuple[str, int, int]] = field(default_factory=list)
+    items: dict[str, Node] = {}
+    elements: list[Node] = []
+    keys: dict[str, tuple[int, int]] = {}
+    twice: list[tuple[str, int, int]] = []
     parts: tuple[Part, ...] = ()
 
     def at(self, *path: str | int) -> Node | None:

@@ -11,8 +11,6 @@ from allaboard.facts import whole
 DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
 """Ports that the frameworks' own documents use in their examples."""
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
 
 class Address(NamedTuple):
     """The parts as written; ``port`` is "" where there is none."""
@@ -27,10 +25,11 @@ class Address(NamedTuple):
 def parse(text: str) -> Address:
     """The parts of an address, however wrong they are; never raises."""
     text = text.strip()
-    scheme = ""
-    match = _SCHEME.match(text)
-    if match:
-        scheme, text = match.group(1), text[match.end() :]
+    scheme, marks, behind = text.partition("://")
+    if marks and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        text = behind
+    else:
+        scheme = ""
     text, slash, rest = text.partition("/")
     rest = slash + rest
     if text.startswith("["):

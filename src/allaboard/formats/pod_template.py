@@ -113,21 +113,21 @@ class Reader:
                 computed.append(name)
                 continue
             if given.kind != "string":
-                self._unquoted(name, given)
+                self._no_string(f"the value of {name}", given, "value: ", name)
             if "$(" in given.text:
                 computed.append(name)
                 continue
             found[name] = Value(given.text, self.origin(given, "", name))
         return found, tuple(computed)
 
-    def _unquoted(self, name: str, node: Node) -> None:
+    def _no_string(self, what: str, node: Node, before: str, variable: str = "") -> None:
         self.problems.append(
             Problem(
                 kind="manifest.env",
-                said=f"the value of {name} is a {node.kind}; Kubernetes takes strings alone here",
-                observed=f"value: {node.text}",
-                correction=f'value: "{node.text}"',
-                origin=self.origin(node, "", name),
+                said=f"{what} is a {node.kind}; Kubernetes takes strings alone here",
+                observed=before + node.text,
+                correction=f'{before}"{node.text}"',
+                origin=self.origin(node, "", variable),
             )
         )
 
@@ -143,6 +143,8 @@ class Reader:
             node = container.at(field)
             for element in node.elements if node is not None else ():
                 word = self.value(element, field)
+                if word is not None and element.kind != "string":
+                    self._no_string(f"{field} has {element.text}, which", element, "- ")
                 if word is not None:
                     words.append(_expanded(word, env))
         return tuple(words)

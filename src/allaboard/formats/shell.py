@@ -24,6 +24,7 @@ _LEADING = frozenset(
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
 _OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
 """The flag by which a script of TensorFlow 1 learns which task it is."""
+_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _PROCESSES = 1024
 """Processes of one script that are compared; each has all variables of its own."""
 _ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
@@ -39,7 +40,7 @@ class Environment:
     variables: dict[str, Value] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
     partly: dict[str, str] = field(default_factory=dict)
-    left: int = 2**20
+    left: int = 2**18
 
     def copy(self) -> Environment:
         """Another one with the same content."""
@@ -97,11 +98,12 @@ class Process:
 @dataclass
 class Script(Environment):
     """What a script says literally, in the order of the text: ``lasting`` leaves out what stands
-    before a command and is gone with it."""
+    before a command and is gone with it; ``changed`` were assigned since the last process."""
 
     commands: list[tuple[Value, ...]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     lasting: Environment = field(default_factory=Environment)
+    changed: set[str] = field(default_factory=set)
 
 
 def read_shell(text: str, file: str) -> Script:
@@ -157,21 +159,24 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
     if declaring or not rest:
         for name, value in given:
             script.lasting.assign(name, value, file)
+            script.changed.add(name)
         return
     line = tuple(v for word in rest for v in script.words(word, file))
     script.commands.append(line)
     script.processes += _there(line, background, file)
     if len(script.processes) > _PROCESSES:
         return
-    if given or any(_OF_TASK.match(w.text) for w in line):
+    exported = script.changed if _PYTHON.match(line[0].text if line else "") else set()
+    if given or exported or any(_OF_TASK.match(w.text) for w in line):
         for settings in loops.rounds():
             inside = script.lasting.copy()
             inside.variables.update({n: Value(t) for n, t in settings.items()})
             for name, value in given:
                 inside.assign(name, value, file)
             command = tuple(v for word in rest for v in inside.words(word, file))
-            own = frozenset(name for name, _ in given)
+            own = frozenset((*(name for name, _ in given), *exported))
             script.processes.append(Process(command, inside, own, background))
+        script.changed = set()
 
 
 def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:

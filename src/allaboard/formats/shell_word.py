@@ -78,7 +78,7 @@ class Word:
         )
 
     def _joined(self, texts: list[str]) -> str | None:
-        """One text; None where it is absurdly long: each variable may hold the one before, twice."""
+        """One text; None where it is absurdly long: each variable may hold the one before it, twice."""
         if len(texts) == 1:
             return texts[0]
         grown = sum(map(len, texts)) > _LONGEST and self.literal is None

@@ -49,19 +49,17 @@ _BARE = frozenset(
         "s",
     )
 )  # fmt: skip
-_TRAINS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z")
-_CARRIERS = re.compile(r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b")
+_TRAINS = r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z"
+_CARRIERS = r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b"
 _NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
-_FROZEN = re.compile(
+_FROZEN = (
     r"(?P<flag>--(?:node|machine)[-_]rank)[= ]"
     rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"
     rf"|\b(?P<name>(?:LOCAL_|NODE_)?RANK)={OPAQUE}(?P<number2>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
 )
 _MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 _PER_NODE = ("torchrun", "accelerate")
-_STARTS = re.compile(
-    r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
-)
+_STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
@@ -70,7 +68,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     problems = list(_alone(material))
     steps = [find_flags(w, _WANTED, _BARE) for w in every(material.commands, ("srun",))]
     # srun hostname, srun mkdir: not the step that trains.
-    steps = [s for s in steps if any(_TRAINS.match(w.text) for w in s.rest)]
+    steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.rest)]
     launching = [s for s in steps if _launcher(s)]
     if len(launching) > 1 and all(_FEWER_NODES & s.values.keys() for s in launching):
         # One node each, started one by one: which of them are one job, only a run could tell.
@@ -104,7 +102,7 @@ def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
 def _launcher(flags: Flags) -> Value | None:
     """The word of the step that starts a launcher of all processes of a node."""
     for word in flags.rest:
-        found = _STARTS.search(word.text)
+        found = re.search(_STARTS, word.text)
         if found:
             return Value(found[1] or "torchrun", word.origin)
     return None
@@ -148,7 +146,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
         return
     words = " ".join(w.text for w in flags.rest)
     static = "c10d" not in words
-    for match in _FROZEN.finditer(words):
+    for match in re.finditer(_FROZEN, words):
         if match["flag"] and not static:
             continue  # c10d gives the numbers itself
         what, number = match["flag"] or match["name"], match["number"] or match["number2"]
@@ -177,7 +175,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
 
 def _alone(material: Material) -> Iterator[Problem]:
     """A launcher of its own host's processes, started where nobody starts it on the other hosts."""
-    if _CARRIERS.search("\n".join(_code(material.text))):
+    if re.search(_CARRIERS, "\n".join(_code(material.text))):
         return
     nodes = dict(batch_lines(material.text, material.file))
     asked = nodes.get("--nodes") or nodes.get("-N")

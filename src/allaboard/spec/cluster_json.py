@@ -6,8 +6,6 @@ to the list of its tasks' addresses, ``task`` holds ``type`` and ``index`` of th
 
 from __future__ import annotations
 
-import json
-
 from allaboard.facts import FormatError, Node, Origin, PartialSpec, Problem, Value
 from allaboard.spec.inside import EXAMPLE, not_json
 
@@ -95,6 +93,8 @@ class _Reader:
             return
         lists = [k for k, n in tree.items.items() if n.kind == "list" and k != "task"]
         if lists:
+            import json  # the few words that are written; what is read has a reader of its own
+
             right = json.dumps({"cluster": {k: ["…"] for k in lists}}) + ' with "task" beside it'
             self._problem(tree, f"has its jobs ({', '.join(lists)}) outside of cluster", "", right)
         elif "task" in tree.items:
