@@ -69,15 +69,13 @@ OSError: cannot read shard-0007
         (
             PY_FUNCTION.replace("Traceback (most recent call last):\n", ""),
             "OSError",
-            "cannot read shard-0007 ({{function_node __wrapped__IteratorGetNext}} OSError: cannot read "
-            "shard-0007)",
+            "cannot read shard-0007 (told again as ValueError)",
             "train.py:66 in decode",
         ),
         (
             PY_FUNCTION,
             "OSError",
-            "cannot read shard-0007 ({{function_node __wrapped__IteratorGetNext}} OSError: cannot read "
-            "shard-0007)",
+            "cannot read shard-0007 (told again as ValueError)",
             "train.py:66 in decode",
         ),
     ],
