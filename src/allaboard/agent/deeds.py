@@ -9,6 +9,7 @@ from collections.abc import Callable
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.options import Options
+from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
@@ -55,6 +56,7 @@ class Deeds:
         streams: Streams,
         voice: Voice,
         wake: Callable[[], None],
+        reserve: Reserve,
     ) -> None:
         self._launch = launch
         self._options = options
@@ -65,6 +67,7 @@ class Deeds:
         self._streams = streams
         self._voice = voice
         self._wake = wake
+        self._reserve = reserve
         joined = options.joined
         self._aside = options.attached and joined is not None and joined.rank > 0
         self._let_through: dict[int, int] = {}
@@ -129,7 +132,8 @@ class Deeds:
 
     def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
         del self._coming[worker]
-        self._streams.again(loop, self._launch.respawn(worker))
+        ready = self._reserve.take(worker, self._voice.clock.monotonic())
+        self._streams.again(loop, ready or self._launch.respawn(worker))
 
     def drop(self) -> None:
         """The job ends: who was to come again does not."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from allaboard.launching.coming_back import coming_back
 from allaboard.launching.options import parser, split
 from allaboard.launching.refusal import Refused, usage
 from allaboard.launching.restarts import STOPPED_AFTER, restarts
@@ -44,7 +45,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     joined = None if given.ps is not None else _joined(given)
     policy = restarts(given, joined is not None)
     meeting = Meeting(secret(given.secret_file), coordinator(given.coordinator), tls(given))
-    plan = _plan(given, words, dashes, joined is not None)
+    plan = _plan(given, words, dashes, joined is not None, policy)
     try:
         started = launch(plan)
     except CannotStart as error:
@@ -60,7 +61,9 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     return run(started, _options(given, dashes, joined, subject, meeting, policy))
 
 
-def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: bool) -> Plan:
+def _plan(
+    given: argparse.Namespace, words: list[str], dashes: bool, joined: bool, policy: Restarts
+) -> Plan:
     """What is started. Everything that is wrong with it is said before anything is."""
     from allaboard.launch.local import Plan, new_job_id
 
@@ -73,6 +76,7 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
         usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
     if joined and not tasks and not dashes:
         served = served_here({**os.environ, **variables(given.env)}, given, words)
+    coming = coming_back(given, policy, words)
     job = new_job_id()
     return Plan(
         command=command(words, given.module, dashes),
@@ -84,6 +88,9 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
         job=job,
         tasks=tasks,
         served=served,
+        standby=coming.standby,
+        snapshot=coming.snapshot,
+        returns=policy.allowed and bool(tasks),
     )
 
 
