@@ -16,6 +16,10 @@ from allaboard.recover.ended import cause_of
 from allaboard.recover.policy import Again, Restarts
 from allaboard.recover.tasks import TaskEnd, after_task, comes_back_alone
 
+TELLS = 3.0
+"""Seconds after the first step in which the chief has told where the values came from: others may be
+quicker."""
+
 
 class Returns:
     """``used`` restarts were made in the rounds before; a task that is stopped is replaced after
@@ -97,12 +101,22 @@ class Returns:
                 seconds = round(member.phase_since - out.at, 3)
                 made = self.made[out.made] = msgspec.structs.replace(made, seconds=seconds)
             if out.served:
-                again = [
-                    m.step_at for m in trainers(view) if m.alive and m.step_at > member.phase_since
-                ]
-                if not again:
+                made = self.made[out.made] = self._measured(view, member, out, made)
+                told_so = made.snapshot is not None or not self._kept
+                if made.out is None or (not told_so and view.now - out.at - made.out < TELLS):
                     continue
-                made = msgspec.structs.replace(made, out=round(min(again) - out.at, 3))
-                made = self.made[out.made] = out.restored(view, made, self._kept, self._tally)
                 yield Note(text=f"{name(member)} is back: {told(made)}")
             del self._out[member.worker]
+
+    def _measured(
+        self, view: JobView, member: Member, out: Absence, made: TaskReturn
+    ) -> TaskReturn:
+        """The return of a server as far as it has come: the first step after it, and from where its values
+        came."""
+        if made.out is None:
+            again = [m.step_at for m in trainers(view) if m.alive]
+            after = [at for at in again if at > member.phase_since]
+            if not after:
+                return made
+            made = msgspec.structs.replace(made, out=round(min(after) - out.at, 3))
+        return out.restored(view, made, self._kept, self._tally)

@@ -54,6 +54,7 @@ def _seconds(text: str, script: str) -> float:
     if chief is not None:
         usage(
             f"--ps-snapshot {text} is for sessions of TensorFlow 1; {script} uses {chief[0]} "
-            f"(line {chief[1]}), whose chief fails with its server and restores its own checkpoint: leave --ps-snapshot out"
+            f"(line {chief[1]}), whose chief fails with its server and restores its own checkpoint: "
+            "leave --ps-snapshot out"
         )
     return value

@@ -167,6 +167,8 @@ class Keeper:
             bytes=size,
             variables=len(values),
         )
+        for reader in self._readers.values():
+            reader.values = None
         return ""
 
     def _read(self, deadline: float) -> None:

@@ -5,15 +5,16 @@ import argparse
 import json
 import os
 import time
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow.compat.v1 as tf
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int, default=1000)
 parser.add_argument("--pause", type=float, default=0.01)
 parser.add_argument("--checkpoints")
+parser.add_argument("--until", type=Path, help="a file that ends the training once it is there")
 options = parser.parse_args()
 tf.disable_eager_execution()
 tf.logging.set_verbosity(tf.logging.ERROR)
@@ -50,14 +51,11 @@ with tf.train.MonitoredTrainingSession(
     save_checkpoint_secs=None,
     save_summaries_steps=0,
     log_step_count_steps=None,
-    hooks=[tf.train.StopAtStepHook(last_step=options.steps)],
     stop_grace_period_secs=2,
     config=tf.ConfigProto(device_filters=["/job:ps", device]),
 ) as session:
-    done = 0
-    while not session.should_stop():
+    while not options.until.exists():
         _, now, told = session.run([update, step, values])
-        done += 1
-        if chief and done % 10 == 0:
+        if chief:
             print("step", int(now), "values", *(int(v) for v in told), flush=True)
         time.sleep(options.pause)

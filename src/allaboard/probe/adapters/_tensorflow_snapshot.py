@@ -9,6 +9,7 @@ import functools
 import inspect
 import json
 import os
+import sys
 import time
 
 from .. import member
@@ -95,10 +96,13 @@ def _on_disk(checkpoints: str | None) -> int:
     """The step of the newest checkpoint by its name; -1 where there is none or it tells none."""
     if not checkpoints:
         return -1
-    from tensorflow.python.checkpoint import checkpoint_management
-
-    step = (checkpoint_management.latest_checkpoint(checkpoints) or "").rpartition("-")[2]
+    step = (_checkpoints().latest_checkpoint(checkpoints) or "").rpartition("-")[2]
     return int(step) if step.isdigit() else -1
+
+
+def _checkpoints() -> Any:
+    """TensorFlow's own module, which the session manager has imported."""
+    return sys.modules["tensorflow.python.checkpoint.checkpoint_management"]
 
 
 def _remember(saver: Any, checkpoints: str | None) -> None:
@@ -106,9 +110,7 @@ def _remember(saver: Any, checkpoints: str | None) -> None:
     if not checkpoints:
         return
     try:
-        from tensorflow.python.checkpoint import checkpoint_management
-
-        state = checkpoint_management.get_checkpoint_state(checkpoints)
+        state = _checkpoints().get_checkpoint_state(checkpoints)
         if state is not None:
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
     except Exception as error:
