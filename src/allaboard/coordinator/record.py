@@ -10,7 +10,7 @@ from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Silence, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -50,7 +50,7 @@ class Record:
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
-        self.unanswered: tuple[str, ...] = ()
+        self.unanswered: tuple[Silence, ...] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -222,6 +222,7 @@ class Record:
             children=last.children,
             threads=last.threads,
             blocked=last.blocked,
+            grip=last.grip,
         )
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
+from allaboard.facts.link import Silence
 from allaboard.facts.load import Check, Load, Loop, Loss, Pace
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
@@ -65,14 +66,15 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 class Op(msgspec.Struct, frozen=True):
     """A collective that a member is inside of now, the ``number``-th that its thread entered, and the
-    ``position``-th of the group of this name where that is known (else 0); ``thread`` is its thread."""
+    ``position``-th of the group of this name where that is known (else 0); ``beside``: in another thread
+    than the main one, whose stack is another matter."""
 
     name: str
     number: int
     since: float
     group: str = ""
     position: int = 0
-    thread: int = 0
+    beside: bool = False
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +116,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     (or serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
     seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
     was; ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that
-    nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
+    nobody answers.
     """
 
     who: Who
@@ -155,7 +157,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     exit: Exit | None = None
     key: int = 0
     facts: dict[str, str] = {}
-    unanswered: tuple[str, ...] = ()
+    unanswered: tuple[Silence, ...] = ()
 
     @property
     def called(self) -> int:
