@@ -55,9 +55,7 @@ def _wide() -> dict[str, str]:
 
 def test_rules_and_drills_that_are_named_exist() -> None:
     codes = {e.code for e in catalogue().entries}
-    named = {
-        c for _, line in SAID for c in re.findall(r"\b(?!SHA)[A-Z]{2,4}\d{3}\b", line)
-    }
+    named = {c for _, line in SAID for c in re.findall(r"\b(?!SHA)[A-Z]{2,4}\d{3}\b", line)}
     assert named <= codes
     drills = {d for _, line in SAID for d in re.findall(r"allaboard drill ([a-z][a-z0-9-]+)", line)}
     assert drills <= all_drills().keys() | all_host_drills().keys()
