@@ -31,6 +31,7 @@ from allaboard.coordinator.events import (
     Measured,
     Note,
     Overslept,
+    RoleTaken,
     Seen,
     Trace,
     split_key,
@@ -217,10 +218,18 @@ class Job:
                     self.records[event.pid].facts = same
             case _:
                 self.crossing.take(event)
+                if isinstance(event, RoleTaken) and not event.leads:
+                    self._hand_over()
                 if isinstance(event, AgentGone):
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
+
+    def _hand_over(self) -> None:
+        """Another host leads from now on: of those on other hosts we hear nothing any more."""
+        for pid in [p for p in self.records if split_key(p)[0]]:
+            del self.records[pid]
+        self.away.clear()
 
     def _measured(self, event: Measured) -> None:
         """A start has a pace of its own: what is used is followed once all train."""
@@ -258,6 +267,8 @@ class Job:
                 if split_key(record.pid)[0] == agent and record.exit is None:
                     self._exited(Exited(pid=record.pid, at=at))
                     record.lost = True
+                    if record.exit is not None:
+                        record.exit = msgspec.structs.replace(record.exit, lost=True)
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)

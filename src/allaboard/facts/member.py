@@ -90,7 +90,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended: a ``code``, or the ``signal`` that killed it.
 
     ``oom`` when the kernel's out-of-memory killer took it (a counter of its cgroup rose);
-    ``ours`` when allaboard sent the signal.
+    ``ours`` when allaboard sent the signal; ``lost`` when its agent is not heard of any more, so that
+    what became of the process is not known.
     """
 
     at: float
@@ -98,6 +99,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     oom: bool = False
     ours: bool = False
+    lost: bool = False
     last_line: str = ""
 
 
@@ -170,8 +172,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log(self) -> str:
-        """The file of its output, within the run folder."""
-        return f"logs/{self.task or f'worker-{self.worker}'}.log"
+        """The file of its output, within the run folder of its host."""
+        elsewhere = bool(self.key >> 32)
+        worker = self.worker & 0xFFF if elsewhere else self.worker
+        on = f" on {self.who.host}" if elsewhere else ""
+        return f"logs/{self.task or f'worker-{worker}'}.log{on}"
 
     @property
     def stopped(self) -> bool:
