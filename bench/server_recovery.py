@@ -1,15 +1,15 @@
 """How long from the kill of a parameter server of TensorFlow 1 to the next update that is applied to it.
 
-The same script (jobs/ps_recover.py: asynchronous, N workers in MonitoredTrainingSession, a checkpoint on disk
-every 60 s) is started by `allaboard run --ps 1 -n N --on-failure restart` in several ways, in turns whose
-order rotates; k rounds. Once the job has trained for a while (with a standby: once that waits; with snapshots:
-once one was taken), the server is killed by SIGKILL. In seconds since the kill: `there` is when the new server
-listens, `first` when the first worker has done a step with it, `all` when every worker has. `back` is by how many
-steps global_step fell.
+The same script (jobs/ps_recover.py: asynchronous, N workers in MonitoredTrainingSession, a checkpoint on
+disk every 60 s) is started by `allaboard run --ps 1 -n N --on-failure restart` in several ways, in turns
+whose order rotates; k rounds. Once the job has trained for a while (with a standby: once that waits; with
+snapshots: once one was taken), the server is killed by SIGKILL. In seconds since the kill: `there` is
+when the new server listens, `first` when the first worker has done a step with it, `all` when every
+worker has. `back` is by how many steps global_step fell.
 
-`standby` is how it is without further options; `snapshot` adds `--ps-snapshot 1`; `cold` is
-`--ps-standby off`; `as TensorFlow` is that too, with TensorFlow's own wait of 30 s between two looks of a
-worker at the variables (`recovery_wait_secs`), as it was before allaboard set it to 1 s.
+`standby` is how it is without further options; `snapshot` adds `--ps-snapshot 1`; `cold` is `--ps-standby
+off`; `as TensorFlow` is that too, with TensorFlow's own wait of 30 s between two looks of a worker at the
+variables (`recovery_wait_secs`), as it was before allaboard set it to 1 s.
 """
 
 from __future__ import annotations
