@@ -38,6 +38,8 @@ from allaboard.launch.local import Launch
 
 LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
+SOON = 0.05
+"""Seconds between two looks whether the process that waits has imported what it imports."""
 SERVERS = 5.0
 """Seconds between SIGTERM and SIGKILL for servers whose job is done."""
 
@@ -134,7 +136,11 @@ class Deeds:
 
     def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
         del self._coming[worker]
-        ready = self._reserve.take(worker, self._voice.clock.monotonic())
+        now = self._voice.clock.monotonic()
+        ready = self._reserve.take(worker, now)
+        if ready is None and self._reserve.soon(worker, now):
+            self._coming[worker] = loop.call_later(SOON, self._respawn, loop, worker)
+            return
         self._streams.again(loop, ready or self._launch.respawn(worker))
 
     def drop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from allaboard.recover.standby import is_due
 
 NUMBER = -1
 """What the reaper calls it."""
+LONGEST = 60.0
+"""Seconds from its start in which it is waited for."""
 
 
 class Reserve:
@@ -30,6 +33,8 @@ class Reserve:
         self._taken_at = 0.0
         self._failed = 0
         self._count = 0
+        self._promised = -1
+        self._asked_at = 0.0
         workers.aside[NUMBER] = self._heard
 
     @property
@@ -43,11 +48,18 @@ class Reserve:
         if is_due(view, self._policy, used, self._taken_at, self._failed):
             self._start()
 
+    def soon(self, index: int, now: float) -> bool:
+        """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
+        if not self.waiting or self._promised not in (-1, index) or now - self._asked_at > LONGEST:
+            return False
+        self._promised = index
+        return True
+
     def take(self, index: int, now: float) -> Worker | None:
         """It becomes this worker, with the addresses that it had; None where nobody is ready yet."""
         asked, pid = self._asked, self._pid
         self._taken_at = now
-        if asked is None or not pid:
+        if asked is None or not pid or self._promised not in (-1, index):
             return None
         environment = dict(self._launch.environments[index])
         environment["ALLABOARD_STDOUT"] = str(os.fstat(asked.out).st_ino)
@@ -84,6 +96,8 @@ class Reserve:
     def _start(self) -> None:
         self._count += 1
         self._pid = 0
+        self._promised = -1
+        self._asked_at = time.monotonic()
         plan = self._launch.plan
         script = "" if plan.command[1] == "-m" else plan.command[1]
         place = str(Path(serving.__file__).with_name("standby.py"))

@@ -42,9 +42,11 @@ class Returns:
         return pid in self._evicted
 
     def kept(self, event: Kept) -> None:
-        """A snapshot was taken; only the newest ones can be restored."""
+        """A snapshot was taken; only the newest ones can be restored. Who takes them may begin anew, and then
+        count from 1."""
+        self._kept.pop(event.number, None)
         self._kept[event.number] = event
-        for number in sorted(self._kept)[:-3]:
+        for number in list(self._kept)[:-3]:
             del self._kept[number]
 
     def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | Note]:

@@ -27,8 +27,10 @@ AT_ONCE = 1 << 28
 """Bytes that are asked of a server in one step."""
 ROOM = 1 << 25
 """Bytes that a snapshot leaves free in memory."""
-FAILURES = 3
-"""Snapshots in a row that must fail before it is told: a server that comes back is empty for a while."""
+TOLD = 30.0
+"""Seconds without a snapshot before it is told: a server that comes back is empty for a while."""
+EMPTY = ("Graph execution error", "Detected at node", "Node: ")
+"""Lines of TensorFlow's messages that say nothing of the cause."""
 
 Variable = dict[str, Any]
 
@@ -124,7 +126,8 @@ class Keeper:
         self._folder = folder
         self._step = told["step"]
         self.number = number
-        self._failures = 0
+        self._good = time.monotonic()
+        self._told = False
         self._unread: list[str] = told["unread"]
         tasks = sorted({v["task"] for v in told["variables"]})
         self._readers = {
@@ -133,10 +136,12 @@ class Keeper:
         }
 
     def take(self) -> None:
-        """One snapshot; what goes wrong is told when it has gone wrong several times."""
+        """One snapshot; what goes wrong is told when it has gone wrong for a while."""
         trouble = self._take()
-        self._failures = self._failures + 1 if trouble else 0
-        if self._failures == FAILURES:
+        if not trouble:
+            self._good, self._told = time.monotonic(), False
+        elif not self._told and (self._unread or time.monotonic() - self._good >= TOLD):
+            self._told = True
             say(trouble=trouble)
 
     def _take(self) -> str:
@@ -205,7 +210,9 @@ class Keeper:
 
 
 def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
+    lines = [line.strip() for line in str(error).splitlines()]
+    known = [line for line in lines if line and not line.startswith(EMPTY)]
+    return f"{type(error).__name__}: {(known or lines or [''])[0][:200]}"
 
 
 def say(**told: object) -> None:
