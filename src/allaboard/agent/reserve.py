@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ class Reserve:
         if not self._launch.plan.standby or self.waiting:
             return
         if is_due(view, self._policy, used, self._taken_at, self._failed):
-            self._start()
+            self._start(view.now)
 
     def soon(self, index: int, now: float) -> bool:
         """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
@@ -93,11 +92,11 @@ class Reserve:
     def _fifo(self) -> str:
         return str(self._launch.boxes / f"standby-{self._count}")
 
-    def _start(self) -> None:
+    def _start(self, now: float) -> None:
         self._count += 1
         self._pid = 0
         self._promised = -1
-        self._asked_at = time.monotonic()
+        self._asked_at = now
         plan = self._launch.plan
         script = "" if plan.command[1] == "-m" else plan.command[1]
         place = str(Path(serving.__file__).with_name("standby.py"))
