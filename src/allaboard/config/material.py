@@ -25,7 +25,7 @@ LIMITS = {
     "manifest": 4 * 2**20,
     "hostfile": 4 * 2**20,
     "shell": 2 * 2**20,
-    "python": 2**20,
+    "python": 2**19,
     "url": 2**16,
 }
 """Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
