@@ -17,10 +17,9 @@ import sys
 import time
 
 import msgspec
-from rollcall_leader import FACTS, SECRET, seen
+from rollcall_leader import SECRET, facts, seen, works
 
 from allaboard.coordinator.events import Announce, Answered, Command, LetThrough
-from allaboard.facts import Answer, Link
 from allaboard.meeting import wire
 from allaboard.meeting.wire import (
     Challenge,
@@ -67,11 +66,11 @@ class Member:
             elif isinstance(word, wire.Welcome):
                 shown = wire.proof(SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}")
                 assert wire.proven(word.proof, shown)
-                answer = Answered(pid=7, facts=FACTS)
+                answer = Answered(pid=7, facts=facts(self.rank))
                 events = (seen(self.rank, self.size, 7), answer)
                 out += wire.frame(Told(events=events, mono=time.monotonic()))
             elif isinstance(word, TryThese):
-                out += wire.frame(Tried(links=tuple(self._link(*t) for t in word.targets)))
+                out += wire.frame(Tried(worked=works(len(word.targets))))
             elif isinstance(word, Release):
                 out += wire.frame(Released())
             elif isinstance(word, Orders) and any(map(_verdict, word.commands)):
@@ -88,10 +87,6 @@ class Member:
         shown = wire.proof(SECRET, "caller", challenge.nonce, self.nonce, wire.claimed(hello))
         return wire.frame(msgspec.structs.replace(hello, proof=shown))
 
-    def _link(self, host: str, address: str) -> Link:
-        return Link(source=f"h{self.rank}", target=host, address=address, answer=Answer.ABOARD,
-                    seconds=1e-4, rate=1e9)  # fmt: skip
-
 
 def _verdict(command: Command) -> bool:
     missing = isinstance(command, Announce) and command.finding.rule == "JOIN001"
@@ -107,10 +102,10 @@ class StoreMember(Member):
     WAIT 6; a client puts "/" before each key."""
 
     def begin(self) -> bytes:
-        facts = wire._ENCODER.encode((seen(self.rank, self.size, 7), FACTS))
+        told = wire._ENCODER.encode((seen(self.rank, self.size, 7), facts(self.rank)))
         return (
             wire.GREETING
-            + b"\x01" + sized(f"/member/{self.rank}".encode()) + sized(facts)
+            + b"\x01" + sized(f"/member/{self.rank}".encode()) + sized(told)
             + b"\x04" + sized(b"/count") + struct.pack("<q", 1)
             + b"\x06" + struct.pack("<Q", 1) + sized(b"/verdict")
         )  # fmt: skip

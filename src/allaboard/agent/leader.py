@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -39,6 +40,8 @@ from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryTh
 
 CLOSING = 1.0
 """Seconds that members get to close their ports before the first is let through."""
+MANY, GATHER = 128, 0.02
+"""With so many members here what they tell is gathered for so long (s), and judged at once."""
 CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
@@ -64,6 +67,7 @@ class Leader:
         self.framework = framework
         self.events: list[Event] = []
         self._wake = wake
+        self._waking: asyncio.TimerHandle | None = None
         self._members: dict[int, Connection] = {}
         self._known: set[int] = set()
         self._held: list[LetThrough] = []
@@ -118,6 +122,8 @@ class Leader:
 
     def close(self) -> None:
         self.listener.close()
+        if self._waking is not None:
+            self._waking.cancel()
 
     def _let_through(self, command: LetThrough) -> list[Command]:
         self._held.append(command)
@@ -168,7 +174,7 @@ class Leader:
                 ahead=member.wall_offset,
             )
         )
-        self._wake()
+        self._stir()
 
     def _said(self, member: Connection, word: Word | None) -> None:
         match word:
@@ -183,10 +189,22 @@ class Leader:
                 member.heard(word.mono)
                 self.events += [e for t in word.events if (e := _ours(t, member)) is not None]
             case Tried():
-                self.events.append(LinksTried(agent=member.number, links=word.links))
+                tried = LinksTried(agent=member.number, links=word.links, worked=word.worked)
+                self.events.append(tried)
             case Released():
                 if self._releasing is not None:
                     self._releasing.pop(member.number, None)
+        self._stir()
+
+    def _stir(self) -> None:
+        """There is something to judge."""
+        if len(self._members) < MANY:
+            self._wake()
+        elif self._waking is None:
+            self._waking = asyncio.get_running_loop().call_later(GATHER, self._stirred)
+
+    def _stirred(self) -> None:
+        self._waking = None
         self._wake()
 
     def _knocked(self, peer: str, kind: str, said: str) -> None:

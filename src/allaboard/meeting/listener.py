@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from allaboard.meeting.caller import Caller, Connection
+from allaboard.meeting.ears import Ears
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Hello, Word
 
@@ -43,6 +44,7 @@ class Listener:
         self.tls = tls.context(server=True) if tls is not None else None
         self.job = job
         self.secret = secret
+        self.ears = Ears()
         self._aboard = aboard
         self.said = said
         self.knocked = knocked
@@ -84,6 +86,9 @@ class Listener:
         self._sockets.append(made)
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Whom it accepts inherits these, tcp(7).
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
