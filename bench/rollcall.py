@@ -99,6 +99,7 @@ def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
         "decided": decided["decided"] - arrived,
         "verdict": heard - arrived - (TIMEOUT if missing else 0.0),
         "cpu": decided["cpu"],
+        "crowd": sum(t["cpu"] for t in told),
         "mb": decided["mb"],
     }
 

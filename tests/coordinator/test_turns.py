@@ -126,7 +126,9 @@ def test_what_all_say_alike_is_kept_once() -> None:
         told = Declared(framework="tensorflow", call="MWMS", rank=rank, world_size=4,
                         cluster=dict(cluster), place="".join(["tcp://", "h0:1"]))  # fmt: skip
         box = BoxReading(phase=Phase.ARRIVED, phase_since=coming.clock.now, round=1, declared=told)
-        coming.take(Seen(pid=key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box))
+        coming.take(
+            Seen(pid=key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box)
+        )
     boxes = [r.box for r in coming.job.records.values()]
     told_by = [b.declared for b in boxes if b is not None and b.declared is not None]
     assert len(told_by) == 4

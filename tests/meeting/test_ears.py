@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -19,7 +19,10 @@ MUCH = 4 << 20
 class End:
     """One end of a pair with a `Stream` on it, and what became of it."""
 
+    made: ClassVar[list[End]] = []
+
     def __init__(self, ears: Ears) -> None:
+        self.made.append(self)
         self.other, mine = socket.socketpair()
         self.other.setblocking(False)
         self.heard: list[bytes] = []
@@ -35,8 +38,14 @@ class End:
 
 def _within(work: Callable[[Ears], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(20):
-            await work(Ears())
+        try:
+            async with asyncio.timeout(20):
+                await work(Ears())
+        finally:
+            for end in End.made:
+                end.other.close()
+                end.stream.abort()
+            End.made.clear()
 
     asyncio.run(bounded())
 
@@ -112,7 +121,5 @@ def test_a_fault_in_one_does_not_silence_the_others() -> None:
         first.other.send(b"a")
         second.other.send(b"b")
         await _until(lambda: second.heard and told)
-        first.stream.close()
-        second.stream.close()
 
     _within(work)

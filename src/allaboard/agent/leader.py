@@ -76,6 +76,7 @@ class Leader:
         self.met = 0
         """How many other agents have been here."""
         self._last_words: list[Command] = []
+        self._word = b""
         self._ended = False
         self.ports_elsewhere = False
         """Whether members listen on the framework's ports too, and must close them first."""
@@ -98,26 +99,31 @@ class Leader:
                 self._ended = self._ended or isinstance(command, End)
                 if not isinstance(command, Note):
                     self._last_words.append(command)
-                frame = wire.frame(Orders(commands=(command,)))
-                for member in list(self._members.values()):
-                    member.pass_on(frame)
+                self._word += wire.frame(Orders(commands=(command,)))
                 return [command]
         return [command]
 
     def due(self, now: float) -> list[Command]:
-        """Those who stand at the gate, once every port that a framework will bind is free."""
-        if self._releasing is None or (self._releasing and now < self._released_by):
-            return []
-        self._releasing = {}
+        """Tells all what they are told alike, and those who stand at the gate that it opens, once every
+        port that a framework will bind is free. To be called after `route`."""
+        word, self._word = self._word, b""
         here: list[Command] = []
-        for command in self._held:
-            agent, pid = split_key(command.pid)
-            if agent == 0:
-                here.append(command)
-            else:
-                order = msgspec.structs.replace(command, pid=pid)
-                self._send(agent, Orders(commands=(order,)))
-        self._held.clear()
+        opens: dict[int, bytes] = {}
+        if self._releasing is not None and not (self._releasing and now < self._released_by):
+            self._releasing = {}
+            for command in self._held:
+                agent, pid = split_key(command.pid)
+                if agent == 0:
+                    here.append(command)
+                else:
+                    order = msgspec.structs.replace(command, pid=pid)
+                    frame = wire.frame(Orders(commands=(order,)))
+                    opens[agent] = opens.get(agent, b"") + frame
+            self._held.clear()
+        for number, member in list(self._members.items()) if word or opens else ():
+            frames = word + opens.get(number, b"")
+            if frames:
+                member.pass_on(frames)
         return here
 
     def close(self) -> None:

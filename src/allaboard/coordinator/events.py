@@ -42,7 +42,7 @@ def split_key(called: int) -> tuple[int, int]:
     return called >> 32, called & 0xFFFFFFFF
 
 
-class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
+class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One look into a black box. ``intervals`` are the last step times (s), oldest first; ``inside``
     the time (s) that it has been inside operations in all."""
 
@@ -74,7 +74,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     at: float
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
     one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
@@ -163,14 +163,14 @@ class Overslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Answered(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """What a member runs with: versions, script, variables, limits of its host, by name."""
 
     pid: int
     facts: dict[str, str]
 
 
-class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """An agent came to the meeting place; its host can be tried at ``data``; its wall clock is
     ``ahead`` of ours (s). ``rank`` is that of its first member, -1 where it is not known yet."""
 
@@ -249,7 +249,7 @@ Event = (
 )
 
 
-class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Open the gate of this member for this round."""
 
     pid: int
@@ -306,7 +306,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     delay: float = 0.0
 
 
-class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Let this agent try these hosts, by name and address, at once."""
 
     agent: int

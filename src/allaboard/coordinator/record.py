@@ -258,4 +258,4 @@ def _marker(box: BoxReading | None) -> tuple[object, ...]:
 
 
 def _index(declared: int, rank: int, worker: int) -> int:
-    return next(n for n in (declared, rank, worker) if n >= 0)
+    return declared if declared >= 0 else rank if rank >= 0 else worker

@@ -245,11 +245,15 @@ class Job:
     def _miss(self, now: float) -> None:
         """An agent whose stream broke usually comes again at once; after a while what became of its
         members is not seen any more."""
-        for agent in [a for a, at in self.away.items() if now - at >= RETURN]:
-            at = self.away.pop(agent)
-            for record in self.records.values():
-                if split_key(record.pid)[0] == agent and record.exit is None:
-                    self._exited(Exited(pid=record.pid, at=at), lost=True)
+        gone = {agent: at for agent, at in self.away.items() if now - at >= RETURN}
+        if not gone:
+            return
+        for agent in gone:
+            del self.away[agent]
+        for record in self.records.values():
+            at = gone.get(split_key(record.pid)[0])
+            if at is not None and record.exit is None:
+                self._exited(Exited(pid=record.pid, at=at), lost=True)
 
     def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> Record:
         self._progress(at)

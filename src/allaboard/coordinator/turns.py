@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MANY, PACE = 128, 5_000
+MANY, PACE = 128, 2_500
 """Members from which a look is not taken at every event, and how many of them go to a second between
 two looks."""
 

@@ -174,10 +174,14 @@ class Listener:
         if late > SWEEP:  # we were busy, and heard nobody
             for caller in self._doorstep:
                 caller.since += late
-        for caller in list(self._doorstep):
-            if now - caller.since < FIRST_WORD:
-                break
-            if not caller.greeted or now - caller.since >= HANDSHAKE:
+        for caller in [c for c in self._doorstep if now - c.since >= FIRST_WORD]:
+            before = caller.greeted
+            caller.stream.come()  # it may have spoken long ago, and we were busy
+            if caller not in self._doorstep:
+                continue
+            if caller.greeted and not before:
+                caller.since = now
+            elif not caller.greeted or now - caller.since >= HANDSHAKE:
                 caller.turn_away()
         self._sweep_later()
 

@@ -41,7 +41,7 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     sealed: bool
 
 
-class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Who calls: the launcher's job id (empty where there is none), its host and agent, the rank of
     its first member, the address on which it can be tried, its clocks.
     ``session`` is the same whenever this agent comes again, and nobody else's."""

@@ -25,7 +25,7 @@ WORDS = {"connect": "cannot connect to", "send": "gets no answer to what it send
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    where = _hosts(view)
+    where = _hosts(view) if any(m.unanswered for m in view.alive) else {}
     found: dict[tuple[str, str, str], list[tuple[Member, str]]] = defaultdict(list)
     for member in view.alive:
         for text in member.unanswered:
