@@ -81,6 +81,11 @@ class Leader:
         self.ports_elsewhere = False
         """Whether members listen on the framework's ports too, and must close them first."""
 
+    @property
+    def here(self) -> int:
+        """How many other agents are here now."""
+        return len(self._members)
+
     def route(self, command: Command) -> list[Command]:
         """Sends on what is meant for other hosts; returns what is to be done here."""
         match command:
@@ -116,6 +121,8 @@ class Leader:
                 if agent == 0:
                     here.append(command)
                 else:
+                    if agent in self._members:
+                        self._members[agent].stream.patient()
                     order = msgspec.structs.replace(command, pid=pid)
                     frame = wire.frame(Orders(commands=(order,)))
                     opens[agent] = opens.get(agent, b"") + frame

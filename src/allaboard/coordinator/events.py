@@ -15,6 +15,7 @@ from allaboard.facts import (
     Finding,
     Flows,
     Frame,
+    Grip,
     GroupState,
     Holder,
     Holds,
@@ -28,6 +29,7 @@ from allaboard.facts import (
     Pace,
     Raised,
     Reading,
+    Silence,
     Traced,
 )
 
@@ -90,7 +92,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     rank: int = -1
     host: str = ""
     allowed: float = 0.0
-    unanswered: tuple[str, ...] = ()
+    unanswered: tuple[Silence, ...] = ()
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -108,7 +110,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
     the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
-    system call from which no signal wakes it, and its file."""
+    system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run."""
 
     pid: int
     at: float
@@ -120,6 +122,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
+    grip: Grip | None = None
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

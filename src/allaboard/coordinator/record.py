@@ -10,7 +10,7 @@ from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Pace, Phase, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Pace, Phase, Silence, Stack, Traced, Who
 
 NO_PACE = Pace()
 WINDOW = 2.0
@@ -58,7 +58,7 @@ class Record:
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
-        self.unanswered: tuple[str, ...] = ()
+        self.unanswered: tuple[Silence, ...] = ()
 
     def see(self, seen: Seen, box: BoxReading | None = None) -> bool:
         """Takes in one look, with ``box`` in place of its own where that is given; True when the process
@@ -243,6 +243,7 @@ class Record:
             children=last.children,
             threads=last.threads,
             blocked=last.blocked,
+            grip=last.grip,
         )
 
 

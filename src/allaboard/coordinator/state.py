@@ -29,6 +29,7 @@ from allaboard.coordinator.events import (
     Measured,
     Note,
     Overslept,
+    RoleTaken,
     Seen,
     Trace,
     split_key,
@@ -110,10 +111,12 @@ class Job:
         self.shared = Shared()
         self.turns = Turns()
         self._last: JobView | None = None
+        self._starts: bool | None = None
 
     def handle(self, now: float, *events: Event) -> list[Command]:
         """Takes in what happened until ``now``; says what to do. Nothing while it is ``quiet``:
         another host's coordinator sees what is seen here, and decides."""
+        self._starts = None
         for event in events:
             self._take(now, event)
         self._miss(now)
@@ -210,15 +213,25 @@ class Job:
                     self.records[event.pid].answer(self.shared.facts(event.facts))
             case _:
                 self.crossing.take(event)
+                if isinstance(event, RoleTaken) and not event.leads:
+                    self._hand_over()
                 if isinstance(event, AgentGone):
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
 
+    def _hand_over(self) -> None:
+        """Another host leads from now on: of those on other hosts we hear nothing any more."""
+        for pid in [p for p in self.records if split_key(p)[0]]:
+            del self.records[pid]
+        self.away.clear()
+
     def _measured(self, event: Measured) -> None:
         """A start has a pace of its own: what is used is followed once all train."""
-        boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
-        if any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None):
+        if self._starts is None:  # asked once for all hosts that are heard now
+            boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
+            self._starts = any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None)
+        if self._starts:
             self.gauges.clear()
         else:
             self.gauges.take(event.at, event.host or self.settings.host, event.readings)
@@ -277,6 +290,7 @@ class Job:
             or bool(self.interrupted)
             or self.returns.evicted(event.pid),
             last_line=event.last_line,
+            lost=lost,
         )
         record.end(how, lost)
         self.gauges.forget(record.host, split_key(record.pid)[1])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from allaboard.meeting.caller import Caller, Connection
 from allaboard.meeting.ears import Ears
+from allaboard.meeting.lively import lively
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Hello, Word
 
@@ -87,7 +88,7 @@ class Listener:
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Whom it accepts inherits these, tcp(7).
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        lively(made)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -134,6 +135,10 @@ class Listener:
         self._members.add(caller)
         self._aboard(member)
         return member
+
+    def number(self, session: str, number: int) -> None:
+        """The agent of this session has this number, should it come."""
+        self._numbers[session] = number
 
     def left(self, caller: Caller) -> None:
         """A caller does not stand at the door any more."""

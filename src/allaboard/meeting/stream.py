@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable
 
 from allaboard.meeting.ears import Ears
+from allaboard.meeting.lively import lively
 
 READ = 1 << 16
 
@@ -38,6 +39,11 @@ class Stream:
     @property
     def open(self) -> bool:
         return self._sock is not None and not self._closing
+
+    def patient(self) -> None:
+        """The roll call is over: the other host may be silent for long."""
+        if self._sock is not None:
+            lively(self._sock, on=False)
 
     @property
     def outstanding(self) -> int:
