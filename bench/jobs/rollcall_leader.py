@@ -1,7 +1,8 @@
 """The host where all meet, alone in its process: the agent's own listener, leader, state and rules.
 
-``rollcall_leader.py SIZE TIMEOUT`` prints JSON lines: the port; then, once it has decided, when the
-roster was full, when the decision was made, and the most memory that it had. Times are CLOCK_MONOTONIC.
+``rollcall_leader.py SIZE TIMEOUT`` prints JSON lines: the port; then, once it was told to go on and has
+decided, when the roster was full, when the decision was made, and the most memory that it had. Times are
+CLOCK_MONOTONIC.
 """
 
 import asyncio
@@ -83,9 +84,11 @@ async def main() -> None:
     leader = Leader("job=1", SECRET, "torch", woken.set)
     policy = Policy(only_reports=True)
     settings = Settings(launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy)
-    job = Job(settings, time.monotonic(), catalogue().entries, lambda at: f"{at:.3f}")
+    entries = catalogue().entries
     await leader.listener.open(0)
     say(port=leader.listener.port)
+    sys.stdin.readline()  # the others are ready; its own member comes, too
+    job = Job(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
     now = time.monotonic()
     here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
     leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]

@@ -32,6 +32,9 @@ from allaboard.meeting.wire import (
     TryThese,
 )
 
+BIND_ADDRESS_NO_PORT = 24
+"""IP_BIND_ADDRESS_NO_PORT of ip(7)."""
+
 
 class Member:
     """One host's agent, as far as the roll call goes."""
@@ -119,6 +122,9 @@ def connect(port: int, source: str) -> socket.socket:
     sock = socket.socket()
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(
+        socket.SOL_IP, BIND_ADDRESS_NO_PORT, 1
+    )  # else it looks long for one that is free
     sock.bind((source, 0))
     code = sock.connect_ex(("127.0.0.1", port))
     assert code in (0, errno.EINPROGRESS), os.strerror(code)
