@@ -9,10 +9,11 @@ from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, sp
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
+from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Pace, Phase, Silence, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Pace, Phase, Silence, Spent, Stack, Traced, Who
 
-NO_PACE = Pace()
+NO_PACE, NOT_SPENT = Pace(), Spent()
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
 
@@ -197,13 +198,14 @@ class Record:
             run=self.shares.run,
             pairs=self.pairs.pairs if self.pairs is not None else (),
             pace=self.paces.pace if self.paces is not None else NO_PACE,
+            spent=box.spent if box is not None else NOT_SPENT,
             loops=box.loops if box is not None else (),
             loss=box.loss if box is not None else None,
             checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             traffic=self._rate(lambda k: float(k.traffic)),
             stack=self._stack(),
-            raised=box.raised if box is not None else None,
+            raised=first_raised(box.raised) if box is not None and box.raised else None,
             exit=self.exit,
             key=self.pid,
             facts=self.facts,
