@@ -1,6 +1,6 @@
 """Who exchanges how much with whom: the connections of this host's processes, told apart by task where the
-job has parameter servers, by host in other jobs on several. It asks the kernel in a thread of its own: nothing
-waits for it.
+job has parameter servers, by host in other jobs on several. It asks the kernel in a thread of its own:
+nothing waits for it.
 """
 
 from __future__ import annotations
