@@ -1,7 +1,7 @@
 """An exception that was caught in another process and raised again here: place and words of the first.
 
-`torch.utils.data`, `torch.multiprocessing` and TensorFlow's `py_function` put the traceback of the other process
-or thread into the message (in the form of Python's traceback module): the line to mend stands in there.
+`torch.utils.data`, `torch.multiprocessing` and TensorFlow's `py_function` put the traceback of the other
+process or thread into the message (in the form of Python's traceback module): the line to mend stands in there.
 """
 
 from __future__ import annotations
