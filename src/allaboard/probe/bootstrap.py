@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 
-from . import member
+from . import children, member
 from .imports import Watch
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     adapters = _adapters()
     before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
     hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
+    hooks.update(children.MODULES)
 
     def importing(name: str) -> None:
         first = before[name]
@@ -74,7 +75,24 @@ def _watch_end() -> None:
         before(kind, value, traceback)
 
     sys.excepthook = excepthook
+    _watch_threads()
     atexit.register(_end)
+
+
+def _watch_threads() -> None:
+    """Records the exception that ends a thread: who waits for what it made, waits for ever."""
+    import threading
+
+    before = threading.excepthook
+
+    def excepthook(args: threading.ExceptHookArgs) -> None:
+        try:
+            member.thread_raised(args.exc_type, args.exc_value, args.exc_traceback)
+        except Exception:
+            pass
+        before(args)
+
+    threading.excepthook = excepthook
 
 
 def _end() -> None:
