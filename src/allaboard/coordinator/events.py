@@ -30,6 +30,7 @@ from allaboard.facts import (
     Raised,
     Reading,
     Silence,
+    Spent,
     Traced,
 )
 
@@ -63,6 +64,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     raised: Raised | None = None
     notes: dict[str, str] = {}
     pace: Pace | None = None
+    spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
     checks: tuple[Check, ...] = ()

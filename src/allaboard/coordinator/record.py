@@ -11,7 +11,7 @@ from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Silence, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Silence, Spent, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -177,6 +177,7 @@ class Record:
             run=self.shares.run,
             pairs=self.pairs.pairs,
             pace=self.paces.pace,
+            spent=box.spent if box is not None else Spent(),
             loops=box.loops if box is not None else (),
             loss=box.loss if box is not None else None,
             checks=box.checks if box is not None else (),

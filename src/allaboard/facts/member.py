@@ -12,7 +12,7 @@ import msgspec
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.link import Silence
-from allaboard.facts.load import Check, Load, Loop, Loss, Pace
+from allaboard.facts.load import Check, Load, Loop, Loss, Pace, Spent
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -117,10 +117,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
     differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
-    (or serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
-    seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
-    was; ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that
-    nobody answers.
+    (or serving) so far, ``pace`` its last steps, ``spent`` where its time went; ``pairs`` what it exchanged
+    with other tasks in the last seconds; ``loops`` how it went through its data; ``loss`` whether that is
+    finite, None where it always was; ``checks`` are looks at its parameters; ``unanswered`` are its
+    connections to other hosts that nobody answers.
     """
 
     who: Who
@@ -131,6 +131,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     run: Load = Load()
     pairs: tuple[Pair, ...] = ()
     pace: Pace = Pace()
+    spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
     checks: tuple[Check, ...] = ()
