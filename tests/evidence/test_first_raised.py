@@ -32,6 +32,23 @@ Traceback (most recent call last):
     raise KeyError
 KeyError
 """
+PY_FUNCTION = """{{function_node __wrapped__IteratorGetNext}} OSError: cannot read shard-0007
+Traceback (most recent call last):
+
+  File "/v/lib/python3.11/site-packages/tensorfl
+...
+k.org/python/ops/script_ops.py", line 145, in __call__
+    outputs = self._call(device, args)
+
+  File "/home/u/train.py", line 66, in decode
+    raise OSError("cannot read shard-0007")
+
+OSError: cannot read shard-0007
+
+
+\t [[{{node EagerPyFunc}}]]
+\t [[RemoteCall]] [Op:IteratorGetNextAsOptional] name:
+"""
 
 
 @pytest.mark.parametrize(
@@ -48,6 +65,18 @@ KeyError
             "KeyError",
             "(Process 2 terminated with the following error)",
             "train.py:10 in work",
+        ),
+        (
+            PY_FUNCTION.replace("Traceback (most recent call last):\n", ""),
+            "OSError",
+            "cannot read shard-0007 (told again as ValueError)",
+            "train.py:66 in decode",
+        ),
+        (
+            PY_FUNCTION,
+            "OSError",
+            "cannot read shard-0007 (told again as ValueError)",
+            "train.py:66 in decode",
         ),
     ],
 )
