@@ -214,6 +214,18 @@ class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     member: bool = False
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A snapshot of the servers' variables was taken: its ``number``, the global ``step`` in it (0 where the
+    job has none), its ``bytes``, and the ``seconds`` that it took."""
+
+    at: float
+    number: int
+    step: int
+    bytes: int
+    variables: int
+    seconds: float
+
+
 class PortHeld(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The port where this host is to listen is taken; None: it is free now."""
 
@@ -244,6 +256,7 @@ Event = (
     | LinksTried
     | Knocked
     | PortHeld
+    | Kept
     | RoleTaken
 )
 
