@@ -16,7 +16,7 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Check, Declared, Frame, Loss, Op, Pace, Raised
+from allaboard.facts import Check, Declared, Frame, Kept, Loss, Numbered, Op, Pace, Raised
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
@@ -115,6 +115,8 @@ class OpenBox:
             pace=self._pace(step, step_at),
             loops=self.passes.loops(),
             loss=self._loss(),
+            numbered=self._numbered(),
+            kept=self._kept(),
             checks=self._checks(),
         )
 
@@ -192,6 +194,14 @@ class OpenBox:
     def _loss(self) -> Loss | None:
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
         return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _numbered(self) -> Numbered | None:
+        begin, *told, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)
+        return Numbered(*told) if begin and begin == end else None
+
+    def _kept(self) -> Kept | None:
+        begin, *told, end = layout.KEPT.unpack_from(self.map, layout.KEPT_AT)
+        return Kept(*told) if begin and begin == end else None
 
     def _checks(self) -> tuple[Check, ...]:
         """Those of the ring that are whole, oldest first."""

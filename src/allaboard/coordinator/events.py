@@ -18,11 +18,13 @@ from allaboard.facts import (
     GroupState,
     Holder,
     Holds,
+    Kept,
     Knock,
     Link,
     LockWait,
     Loop,
     Loss,
+    Numbered,
     Op,
     Outcome,
     Pace,
@@ -63,6 +65,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     pace: Pace | None = None
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
+    numbered: Numbered | None = None
+    kept: Kept | None = None
     checks: tuple[Check, ...] = ()
 
 

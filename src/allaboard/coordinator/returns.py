@@ -9,7 +9,7 @@ import msgspec
 from allaboard.coordinator.events import End, Put, Replace
 from allaboard.evidence.failures import failed
 from allaboard.evidence.servers import name, trainers
-from allaboard.facts import Cause, JobView, Member, Outcome, Phase, TaskReturn
+from allaboard.facts import Cause, JobView, Member, Outcome, Phase, Setback, TaskReturn
 from allaboard.recover.ended import cause_of
 from allaboard.recover.policy import Again, Restarts
 from allaboard.recover.tasks import TaskEnd, after_task, comes_back_alone
@@ -69,6 +69,14 @@ class Returns:
         self._out[member.worker] = member.exit.at
         self.made.append(TaskReturn(task=member.task, cause=str(why), decision=answer.reason))
         return Replace(worker=member.worker, reason=answer.reason, delay=answer.delay)
+
+    def lost(self, back: Setback) -> None:
+        """The training went back: the steps are lost with the last of those who ended before."""
+        tasks = {f"{w.job}-{w.index}" for w in back.who}
+        for at in range(len(self.made) - 1, -1, -1):
+            if self.made[at].task in tasks:
+                self.made[at] = msgspec.structs.replace(self.made[at], lost=back.lost)
+                return
 
     def _back(self, view: JobView) -> None:
         """Who is there again: it has told its framework who it is."""

@@ -39,9 +39,11 @@ from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record
 from allaboard.coordinator.returns import Returns
+from allaboard.coordinator.setbacks import Setbacks
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
+from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
@@ -104,6 +106,7 @@ class Job:
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
         self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
+        self.setbacks = Setbacks()
         self.replaced: set[int] = set()
         self.replaced_steps = 0
         self.away: dict[int, float] = {}
@@ -173,6 +176,7 @@ class Job:
                 many = self.settings.launched > 1
                 rank = event.worker if many else self.settings.rank
                 self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+                self.setbacks.began(event.pid)
                 if not split_key(event.pid)[0]:
                     self.workers.add(event.pid)
             case Seen():
@@ -184,6 +188,7 @@ class Job:
                     self.records[event.pid] = record
                 if record.see(event):
                     self._progress(event.at)
+                self._numbered(event)
             case Exited():
                 self._exited(event)
             case Looked():
@@ -218,6 +223,21 @@ class Job:
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
+
+    def _may_set_back(self, record: Record) -> None:
+        """The variables lie in servers, and the chief restores all of them when it comes back."""
+        assert record.exit is not None
+        who = record.member(self._is_launcher(record)).who
+        first = chief_of(r.member(False) for r in self.records.values())
+        if who.job in SERVER_JOBS or (who.job, who.index) == first:
+            self.setbacks.ended(who, how_ended(record.exit))
+
+    def _numbered(self, seen: Seen) -> None:
+        if seen.box is None or seen.box.numbered is None:
+            return
+        found = self.setbacks.take(seen.at, seen.pid, seen.box.numbered)
+        if found is not None:
+            self.returns.lost(found)
 
     def _measured(self, event: Measured) -> None:
         """A start has a pace of its own: what is used is followed once all train."""
@@ -279,6 +299,8 @@ class Job:
             or self.returns.evicted(event.pid),
             last_line=event.last_line,
         )
+        if self.setbacks.top is not None and (event.signal is not None or event.code is not None):
+            self._may_set_back(record)
         self.gauges.forget(record.host, split_key(record.pid)[1])
         self._progress(event.at)
 
@@ -300,6 +322,7 @@ class Job:
             stall_after=stall_after(self.records.values(), step),
             lock_waits=self.lock_waits,
             uses=self.gauges.uses,
+            setbacks=tuple(self.setbacks.known),
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
             **self.crossing.facts(),

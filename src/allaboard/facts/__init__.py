@@ -28,7 +28,7 @@ from allaboard.facts.finding import (
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
 from allaboard.facts.live import HostLook, Present, Socket
-from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace
+from allaboard.facts.load import Batch, Check, Kept, Load, Loop, Loss, Numbered, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -44,6 +44,7 @@ from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMem
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
+from allaboard.facts.setback import Setback
 from allaboard.facts.stack import Frame, Holds, Stack
 from allaboard.facts.testimony import (
     Dumps,
@@ -96,6 +97,7 @@ __all__ = [
     "Holds",
     "HostLook",
     "JobView",
+    "Kept",
     "Knock",
     "Link",
     "Load",
@@ -108,6 +110,7 @@ __all__ = [
     "Material",
     "Member",
     "Node",
+    "Numbered",
     "Op",
     "Origin",
     "Outcome",
@@ -132,6 +135,7 @@ __all__ = [
     "ScriptFacts",
     "Service",
     "ServicePort",
+    "Setback",
     "Severity",
     "Signature",
     "Socket",

@@ -11,7 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
-from allaboard.facts.load import Check, Load, Loop, Loss, Pace
+from allaboard.facts.load import Check, Kept, Load, Loop, Loss, Numbered, Pace
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -113,8 +113,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
     (or serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
     seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
-    was; ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that
-    nobody answers ("connect 10.0.0.2:40000"), "send" where data was lost.
+    was; ``numbered`` how the framework numbers its steps; ``kept`` its checkpoints;
+    ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that nobody
+    answers ("connect 10.0.0.2:40000"), "send" where data was lost.
     """
 
     who: Who
@@ -127,6 +128,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     pace: Pace = Pace()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
+    numbered: Numbered | None = None
+    kept: Kept | None = None
     checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
     started_at: float = 0.0

@@ -28,6 +28,8 @@ offset size    content
                of the first of these, its value
 302592 8192    8 loops over data of 1024: see `LOOP` and `BATCH`
 310784 1024    64 checks of parameters of 16, a ring indexed by number: step, parameter, digest
+311808 64      the framework's own numbers of steps: see `NUMBER`
+311872 32      checkpoints: steps that were done when the last was written, and when one was read (-1: none)
 ====== ======= ==============================================================================
 
 Small records carry their generation at both ends; a reader that sees two different ones reads again.
@@ -115,6 +117,12 @@ LOOPS_AT = 302592
 CHECK = struct.Struct("<QII")
 CHECKS = 64
 CHECKS_AT = 310784
+NUMBER = struct.Struct("<QqqqqqQ")
+"""Generation; the first and the last number that the framework gave to a step; how often they went back;
+the number before they last did, and the one after; generation."""
+NUMBER_AT = 311808
+KEPT = struct.Struct("<QqqQ")
+KEPT_AT = 311872
 
 
 class Box:
@@ -145,6 +153,8 @@ class Box:
         self.input = 0.0
         self.sync = 0.0
         self.phase_code = 0
+        self._numbers = (-1, -1, 0, -1, -1)
+        self._kept = [-1, -1]
         self._generation = 0
         self._local = threading.local()
         self._free = iter(range(1, SLOTS))
@@ -177,6 +187,27 @@ class Box:
         TIME.pack_into(self._map, RING_AT + (n % RING) * 8, now)
         PACE.pack_into(self._map, PACE_AT + (n % RING) * 16, self.input, self.sync)
         self.input = self.sync = 0.0
+
+    def number(self, value: int) -> None:
+        """The number that the framework itself gave to a step that is done."""
+        first, last, falls, high, low = self._numbers
+        if value == last:
+            return
+        if first < 0:
+            first = value
+        elif value < last:
+            falls, high, low = falls + 1, last, value
+        self._numbers = first, value, falls, high, low
+        self._generation += 1
+        NUMBER.pack_into(
+            self._map, NUMBER_AT, self._generation, first, value, falls, high, low, self._generation
+        )
+
+    def kept(self, read: bool) -> None:
+        """A checkpoint was written, or one was read."""
+        self._kept[read] = self.steps
+        self._generation += 1
+        KEPT.pack_into(self._map, KEPT_AT, self._generation, *self._kept, self._generation)
 
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""

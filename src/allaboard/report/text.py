@@ -102,6 +102,7 @@ def _round_lines(report: Report) -> list[str]:
     lines = [
         f"  {t.task.replace('-', ' ')} came back: {clean(t.cause)}"
         + (f"; there again after {t.seconds:.1f} s" if t.seconds is not None else "")
+        + (f"; {t.lost} steps lost" if t.lost is not None else "")
         for t in report.returns[-SHOWN:]
     ]
     more = max(0, len(report.returns) - SHOWN), max(0, len(report.rounds) - SHOWN)

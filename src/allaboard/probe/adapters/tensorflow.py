@@ -11,6 +11,8 @@ import json
 import os
 
 from .. import member
+from . import _tensorflow_checkpoints as checkpoints
+from . import _tensorflow_numbers as numbers
 from . import _tensorflow_servers as servers
 
 TYPE_CHECKING = False
@@ -121,4 +123,6 @@ MODULES = {
     "tensorflow.python.distribute.collective_all_reduce_strategy": _strategy,
     "tensorflow.python.eager.polymorphic_function.polymorphic_function": _function,
     **servers.MODULES,
+    **numbers.MODULES,
+    **checkpoints.MODULES,
 }
