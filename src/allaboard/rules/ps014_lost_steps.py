@@ -1,9 +1,9 @@
 """The training went back to an earlier step when somebody was started again.
 
 Told by the framework's own number of steps (TensorFlow 1's global step, as the hooks of
-MonitoredTrainingSession read it in every run): whoever reads a smaller one than before reads variables that were restored, or made
-anew. Which steps were lost is known to within one for each worker. Where nothing reads that number, as in
-TensorFlow 2, it is not told.
+MonitoredTrainingSession read it in every run): whoever reads a smaller one than before reads variables that
+were restored, or made anew. How many were lost is known to within one for each worker. Where nothing reads
+that number, as in TensorFlow 2, it is not told.
 
 ## Why it matters
 A server that comes back comes back empty, and a chief that comes back restores all servers: both cost what
