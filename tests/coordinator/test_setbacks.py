@@ -20,7 +20,9 @@ def test_who_reads_less_than_before_tells_it_and_the_others_do_not_again() -> No
     kept.ended(PS, "was killed by SIGKILL")
     assert lost(kept.take(20.0, 101, Numbered(1, 420, 1, 465, 401))) == (465, 401)
     assert kept.take(21.0, 102, Numbered(1, 430, 1, 463, 425)) is None
-    assert [(s.who, s.how, s.lost) for s in kept.known] == [((PS,), "was killed by SIGKILL", 64)]
+    assert [(s.who, s.how, s.lost) for s in kept.known] == [
+        ((PS,), "ps 0 was killed by SIGKILL", 64)
+    ]
 
 
 def test_who_did_not_see_the_last_steps_itself_tells_the_others_too() -> None:

@@ -120,6 +120,11 @@ class OpenBox:
             checks=self._checks(),
         )
 
+    @property
+    def job(self) -> str:
+        """The job that it declared, at the last look; "" where it did not."""
+        return self._declared.job if self._declared is not None else ""
+
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
         if self.whole:

@@ -29,9 +29,9 @@ class Returns:
         self._out: dict[int, float] = {}
         self.made: list[TaskReturn] = []
 
-    def evicted(self, pid: int) -> bool:
-        """Whether it was ended to be replaced."""
-        return pid in self._evicted
+    def evicted(self, pid: int) -> str:
+        """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
+        return self._evicted.get(pid, "")
 
     def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End]:
         """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""

@@ -230,7 +230,8 @@ class Job:
         who = record.member(self._is_launcher(record)).who
         first = chief_of(r.member(False) for r in self.records.values())
         if who.job in SERVER_JOBS or (who.job, who.index) == first:
-            self.setbacks.ended(who, how_ended(record.exit))
+            how = self.returns.evicted(record.pid) or how_ended(record.exit)
+            self.setbacks.ended(who, how)
 
     def _numbered(self, seen: Seen) -> None:
         if seen.box is None or seen.box.numbered is None:
@@ -296,7 +297,7 @@ class Job:
             oom=event.oom,
             ours=self.ending is not None
             or bool(self.interrupted)
-            or self.returns.evicted(event.pid),
+            or bool(self.returns.evicted(event.pid)),
             last_line=event.last_line,
         )
         if self.setbacks.top is not None and (event.signal is not None or event.code is not None):

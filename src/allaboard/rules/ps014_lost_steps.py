@@ -8,14 +8,16 @@ that number, as in TensorFlow 2, it is not told.
 ## Why it matters
 A server that comes back comes back empty, and a chief that comes back restores all servers: both cost what
 was learned since the newest checkpoint. Where there is none, all of it, and the training begins at step 0
-without a word: it ends well, and later.
+without a word: it ends well, and later. While the chief is away nobody saves, and what the others do
+meanwhile is lost with its return.
 
 What waits for what: nobody, any more. What is lost: so many updates of the variables, and the time that
 they had taken.
 
 ## What to do
 Save more often (`save_checkpoint_steps=`, `save_checkpoint_secs=` of MonitoredTrainingSession): what is lost
-at worst is what lies between two checkpoints. Without `checkpoint_dir=` nothing is saved at all.
+at worst is what lies between two checkpoints, and what is done while the chief is away. Without
+`checkpoint_dir=` nothing is saved at all.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def _claim(back: Setback, anew: bool) -> Claim:
             Evidence(
                 f"{back.high}, then {back.low}", "global step, as the session's hooks read it"
             ),
-            Evidence(f"{names} {back.how}", "wait status"),
+            Evidence(back.how, "wait status"),
         ),
         fix="give MonitoredTrainingSession a checkpoint_dir=, or every return begins anew"
         if anew
@@ -72,7 +74,7 @@ _TASKS = (task("worker", 0), task("worker", 1), task("ps", 0))
 
 
 def _back(high: int, low: int, *who: Who) -> JobView:
-    how = "was killed by SIGKILL" if who else ""
+    how = "ps 0 was killed by SIGKILL" if who else ""
     return job(*_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=who, how=how),))
 
 
