@@ -75,7 +75,7 @@ class Record:
                 seen.cpu,
                 self.box.inside,
                 seen.allowed,
-                works=_works(self.box),
+                works=works(self.box),
                 for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
             )
         if seen.box is not None and seen.box.pace is not None:
@@ -245,7 +245,7 @@ def _marker(box: BoxReading | None) -> tuple[object, ...]:
     return box.phase, box.round, box.step, box.ops, inside, box.raised is not None
 
 
-def _works(box: BoxReading) -> bool:
+def works(box: BoxReading) -> bool:
     """Whether its work has begun: who trains has done a step, who serves is there."""
     job = box.declared.job if box.declared is not None else ""
     serves = job in SERVER_JOBS or (box.op is not None and box.op.name == JOINS)

@@ -37,7 +37,7 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
-from allaboard.coordinator.record import Record
+from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
 from allaboard.coordinator.setbacks import Setbacks
 from allaboard.decide import BEFORE, Policy, proven, verdict
@@ -241,9 +241,9 @@ class Job:
             self.returns.lost(found)
 
     def _measured(self, event: Measured) -> None:
-        """A start has a pace of its own: what is used is followed once all train."""
+        """A start has a pace of its own: what is used is followed once all train, or serve who do."""
         boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
-        if any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None):
+        if any(not works(b) for b in boxes if b.declared is not None):
             self.gauges.clear()
         else:
             self.gauges.take(event.at, event.host or self.settings.host, event.readings)

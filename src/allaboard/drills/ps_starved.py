@@ -26,7 +26,7 @@ def crowd(pid: int) -> None:
         with contextlib.suppress(OSError):  # it has just ended
             os.sched_setaffinity(int(thread.name), {core})
     words = [sys.executable, "-c", HUNGRY, str(core), str(pid)]
-    _others.extend(subprocess.Popen(words) for _ in range(6))
+    _others.extend(subprocess.Popen(words) for _ in range(3))
 
 
 def leave(pid: int) -> None:

@@ -33,8 +33,8 @@ QUEUED = 0.7
 """Threads of the server that wait for a core, on the average."""
 FULL = 0.9
 """Share of the cores that it may use which must be busy, ..."""
-OTHERS = 0.4
-"""... and the share of them that is not this job's doing."""
+OTHERS = 0.25
+"""... and the share of them that is not this job's doing, wherever on the host that computes."""
 WAITS = 0.6
 """Share of a worker's time spent waiting for servers from which it counts as held up by them."""
 
