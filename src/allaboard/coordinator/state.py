@@ -45,7 +45,7 @@ from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
+from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import Roll, roll_calls
 
