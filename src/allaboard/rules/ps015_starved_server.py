@@ -71,7 +71,8 @@ def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
 def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: float) -> Claim:
     cores = "the 1 core" if taken.limit == 1 else f"the {taken.limit:g} cores"
     return Claim(
-        summary=f"{name(one)} waits for a core: other programs on {one.who.host} use {others:.1f} of "
+        summary=f"{name(one)} waits for a core: other programs on {one.who.host} use at least "
+        f"{others:.1f} of "
         f"{cores} that it may use, and {names(held_up)} {wait(held_up)} for it",
         who=(one.who,),
         evidence=(
@@ -118,7 +119,7 @@ RULE = Rule(
     fires_on={
         "somebody compiles beside it": (
             _job(),
-            "ps 0 waits for a core: other programs on a use 1.6 of the 2 cores that it may use, "
+            "ps 0 waits for a core: other programs on a use at least 1.6 of the 2 cores that it may use, "
             "and worker 0, worker 1 wait for it",
         ),
     },
