@@ -16,7 +16,7 @@ help:
 # tf_keras asks for the full tensorflow; tensorflow-cpu serves as well, so it is installed alone.
 $(FRAMEWORKS): pyproject.toml constraints-ci.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[torch,tensorflow,jax,examples,test]'
+	$(PIP) -e '.[torch,tensorflow,jax,examples,etcd,test]'
 	$(PIP) --no-deps tf_keras
 	@touch $@
 

@@ -118,6 +118,7 @@ class HostDrill:
         blames: the hosts that the finding must name.
         on: the hosts whose report must have the finding; all that live where it is left out.
         arrange: done to the bed before the start: firewall, names, cables, programs in the way.
+        then: done to it once every worker has trained some steps; the time runs from there.
         roles: the task of each host in a job with parameter servers, those that train first.
         environment: what the workers of a host (its number) get instead of the usual environment.
         arguments: further arguments of the script.
@@ -141,6 +142,7 @@ class HostDrill:
     blames: tuple[int, ...] = ()
     on: tuple[int, ...] = ()
     arrange: Callable[[Bed], object] | None = None
+    then: Callable[[Bed], object] | None = None
     roles: tuple[str, ...] = ()
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()

@@ -27,6 +27,8 @@ from allaboard.testbed import Bed, Process, missing
 LIMIT = 150.0
 """Seconds that a drill may take in all."""
 OFTEN = 0.05
+STEPS = 30
+"""Steps that every worker does before something is done to the network of a job that trains."""
 SCRIPTS = {"torch": "torch_ddp.py", "tensorflow": "tf_mwms.py", "jax": "jax_psum.py"}
 SERVED = "tf1_ps.py"
 """The job of hosts that have roles."""
@@ -121,6 +123,11 @@ class _Host:
             if "boxes" in e
         )
 
+    def trained(self) -> bool:
+        """Whether its worker has done some steps."""
+        self._phase()
+        return self._box is not None and self._box.read().step >= STEPS
+
     def _phase(self) -> int:
         if self._box is None:
             for entry in self._entries():
@@ -145,6 +152,7 @@ class _Stage:
         self.bed = bed
         self.hosts: list[_Host] = []
         self.began = time.monotonic()
+        self.changed: float | None = None
         self.given_up = False
 
     def run(self) -> Rehearsal:
@@ -159,6 +167,9 @@ class _Stage:
                 self.hosts.append(self._start(index))
             for host in self.hosts:
                 host.look(now)
+            if drill.then is not None and self.changed is None and self._train():
+                drill.then(self.bed)
+                self.changed = time.monotonic()
             time.sleep(OFTEN)
         for host in self.hosts:
             host.look(time.monotonic())
@@ -166,6 +177,9 @@ class _Stage:
         for host in self.hosts:
             host.process.kill()
         return rehearsal
+
+    def _train(self) -> bool:
+        return len(self.hosts) == self.drill.hosts and all(h.trained() for h in self.hosts)
 
     def _goes_on(self) -> bool:
         self.given_up = time.monotonic() - self.began > LIMIT
@@ -246,11 +260,14 @@ class _Stage:
         )
 
     def _seconds(self) -> float | None:
-        """From the last arrival of a worker before it to the finding, on the host that was last told."""
+        """From the change of the network, else from the last arrival of a worker before it, to the
+        finding, on the host that was last told."""
         told = [h.found.get(self.drill.expects) for h in self._listeners()]
         if not self.drill.expects or not told or None in told:
             return None
         last = max(t for t in told if t is not None)
+        if self.changed is not None:
+            return last - self.changed
         before = [h.arrived for h in self.hosts if h.arrived is not None and h.arrived <= last]
         return last - max(before, default=self.began)
 

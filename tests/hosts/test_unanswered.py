@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from allaboard.hosts.unanswered import address, unanswered
+from allaboard.hosts.unanswered import Unanswered, address
 
 
 def test_addresses_as_the_kernel_writes_them() -> None:
@@ -19,5 +19,5 @@ def test_a_live_connection_is_none() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()),
     ):
-        assert unanswered(os.getpid()) == ()
-    assert unanswered(2**22 + 1) == ()
+        assert Unanswered().ask(os.getpid()) == ()
+    assert Unanswered().ask(2**22 + 1) == ()

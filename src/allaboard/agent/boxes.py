@@ -229,14 +229,13 @@ class OpenBox:
                 continue
             entered += begin
             if active and begin == end and inside is None:
-                (thread,) = layout.THREAD.unpack_from(self.map, at + layout.THREAD_AT)
                 inside = Op(
                     name.rstrip(b"\0").decode("utf-8", "replace"),
                     begin,
                     since,
                     group=self.calls.name(group),
                     position=number,
-                    thread=thread,
+                    beside=slot != 0,
                 )
         return inside, entered
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
+from allaboard.agent.grips import Grips
 from allaboard.agent.options import Options
 from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
@@ -71,6 +72,7 @@ class Deeds:
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._grips = Grips(sampler.spy_threads)
         self.events: list[Event] = []
 
     def beat(self, now: float) -> None:
@@ -146,7 +148,7 @@ class Deeds:
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self._voice.clock.monotonic
         self.events += await asyncio.gather(
-            *(sampler.look(p, self._watch.boxes.get(p), now()) for p in pids)
+            *(sampler.look(p, self._watch.boxes.get(p), now(), self._grips) for p in pids)
         )
         self.events.append(Locks(waits=lock_waits()))
 

@@ -13,6 +13,7 @@ from allaboard.coordinator.events import (
     Event,
     Exchanged,
     Exited,
+    LetThrough,
     Looked,
     Measured,
     Seen,
@@ -21,7 +22,9 @@ from allaboard.coordinator.events import (
 from allaboard.facts import Answer, Call
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial, joined
+from allaboard.meeting.lively import lively as set_lively
 from allaboard.meeting.member import Identity, Turned, enter, try_links
+from allaboard.meeting.seats import Unusable
 from allaboard.meeting.wire import Orders, Release, Released, Told, TryThese, Word
 
 AGAIN = 0.2
@@ -79,6 +82,8 @@ class Follower:
                     await self._attempt(address, await dial(address))
                 else:
                     self._tell("", Answer.UNPOSTED, "the way to rank 0 is not posted")
+            except Unusable as error:
+                self._tell(error.place, Answer.FAILED, f"{error.kind}: {error}")
             except (OSError, TimeoutError) as error:
                 self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
             await asyncio.sleep(AGAIN)
@@ -99,6 +104,7 @@ class Follower:
             met.writer.close()
             return
         self._writer = met.writer
+        self._be(lively=True)
         self._last.clear()
         # What happened before there was anybody to hear it.
         self._untold = [*self._lives.values(), *self._answers.values(), *self._ends.values()]
@@ -170,6 +176,8 @@ class Follower:
         match word:
             case Orders():
                 self.commands += word.commands
+                if any(isinstance(c, LetThrough) for c in word.commands):
+                    self._be(lively=False)
             case TryThese():
                 self._links = asyncio.ensure_future(self._try(word.targets))
             case Release():
@@ -177,10 +185,21 @@ class Follower:
                 if self._writer is not None:
                     self._writer.write(wire.frame(Released()))
 
+    def _be(self, lively: bool) -> None:
+        """``lively``: a leader whose host has gone is found out."""
+        sock = self._writer.get_extra_info("socket") if self._writer is not None else None
+        if sock is not None:
+            set_lively(sock, lively)
+
     async def _try(self, targets: tuple[tuple[str, str], ...]) -> None:
         tried = await try_links(self._who(), targets)
         if self._writer is not None:
             self._writer.write(wire.frame(tried))
+
+    def leave(self) -> None:
+        """Another host leads: goes there."""
+        if self._writer is not None:
+            self._writer.close()
 
     def close(self) -> None:
         """The last words have been told; a stream that closes in order loses none of them."""

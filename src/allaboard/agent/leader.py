@@ -76,6 +76,11 @@ class Leader:
         self.ports_elsewhere = False
         """Whether members listen on the framework's ports too, and must close them first."""
 
+    @property
+    def here(self) -> int:
+        """How many other agents are here now."""
+        return len(self._members)
+
     def route(self, command: Command) -> list[Command]:
         """Sends on what is meant for other hosts; returns what is to be done here."""
         match command:
@@ -111,6 +116,8 @@ class Leader:
             if agent == 0:
                 here.append(command)
             else:
+                if agent in self._members:
+                    self._members[agent].stream.patient()
                 order = msgspec.structs.replace(command, pid=pid)
                 self._send(agent, Orders(commands=(order,)))
         self._held.clear()

@@ -10,10 +10,11 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.agent import sampler
+from allaboard.agent.grips import Grips
 from allaboard.clock import SystemClock
 from allaboard.coordinator.events import Looked, Seen
 from allaboard.coordinator.record import Record
-from allaboard.facts import Frame, HostLook, Phase, Present
+from allaboard.facts import Frame, Grip, HostLook, Phase, Present
 from allaboard.hosts import proc, ranks
 from allaboard.hosts.locks import lock_waits
 from allaboard.hosts.sockets import sockets
@@ -67,11 +68,13 @@ async def look(pids: list[int]) -> HostLook:
     told = {p: ranks.environment(p) for p in pids}
     records = {p: Record(p, i, host, start, ranks.rank(told[p])) for i, p in enumerate(pids)}
     why: dict[int, str] = {}
+    grips = Grips(sampler.spy_threads)
     for _ in range(LOOKS):
         now = clock.monotonic()
         spied = await asyncio.gather(*(sampler.spy(p) for p in pids))
         for pid, (frames, trouble) in zip(pids, spied, strict=True):
-            _take(records[pid], now, pid, sampler.with_source(frames))
+            held = await grips.look(pid)
+            _take(records[pid], now, pid, sampler.with_source(frames), held)
             why[pid] = trouble
         await asyncio.sleep(BETWEEN)
     return HostLook(
@@ -98,7 +101,9 @@ def _command(pid: int) -> tuple[str, ...]:
     return tuple(redact.command(line, redact.secrets_of(proc.environment(pid))))
 
 
-def _take(record: Record, now: float, pid: int, frames: tuple[Frame, ...]) -> None:
+def _take(
+    record: Record, now: float, pid: int, frames: tuple[Frame, ...], held: Grip | None
+) -> None:
     seen = proc.stat(pid)
     if seen is None:
         return
@@ -111,5 +116,6 @@ def _take(record: Record, now: float, pid: int, frames: tuple[Frame, ...]) -> No
         by="py-spy",
         cpu=seen.cpu + sum(s.cpu for s in below.values()),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
+        grip=held,
     )
     record.look(looked)

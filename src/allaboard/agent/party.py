@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from allaboard.agent.election import Election
 from allaboard.agent.follower import Follower
 from allaboard.agent.leader import Leader, knocked
 from allaboard.coordinator.events import (
@@ -18,10 +19,12 @@ from allaboard.coordinator.events import (
     Answered,
     Called,
     Command,
+    End,
     Event,
     Exited,
     LetThrough,
     LinksTried,
+    Note,
     PortHeld,
     RoleTaken,
     Seen,
@@ -33,6 +36,8 @@ from allaboard.hosts.described import Described
 from allaboard.hosts.rendezvous_file import file_facts
 from allaboard.meeting.dial import dial, split
 from allaboard.meeting.doors import Door, FileDoor, StoreDoor
+from allaboard.meeting.etcd import EtcdSeats
+from allaboard.meeting.etcd_url import is_etcd, parse
 from allaboard.meeting.listener import Connection, Listener, more_files
 from allaboard.meeting.member import Identity, try_links
 from allaboard.meeting.tls import Tls
@@ -47,7 +52,8 @@ SURVEY = 2.0
 class Party:
     """Chooses the role when the first member of this host stands at the door of its init.
 
-    ``environment`` is the worker's; ``coordinator`` an address that the user gave for the meeting.
+    ``environment`` is the worker's; ``coordinator`` an address that the user gave for the meeting; where that
+    is etcd any host may lead, from the start on, and the role may change while the roll is called.
     """
 
     def __init__(
@@ -86,6 +92,13 @@ class Party:
         self._echo: Listener | None = None
         self._own: Listener | None = None
         self._door: Door | None = None
+        self.worker = 0
+        """The pid of the first member of this host; 0 where none was seen."""
+        self._election: Election | None = None
+        if is_etcd(coordinator):
+            place = parse(coordinator)
+            seats = EtcdSeats(place, told.job, environment)
+            self._election = Election(self, seats, self._session, place.endpoints[0])
 
     def start(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
@@ -95,6 +108,8 @@ class Party:
     def observe(self, now: float, events: list[Event]) -> list[Event]:
         """Looks at what happened here; passes it on; returns what happened elsewhere."""
         for event in events:
+            if isinstance(event, Seen) and not self.worker:
+                self.worker = event.pid
             if isinstance(event, Seen) and event.box is not None:
                 declared = event.box.declared
                 if (
@@ -143,6 +158,8 @@ class Party:
     def speak_for_the_dead(self) -> None:
         """The worker ended before it came to its init: where it was to lead, this agent still tells
         those who come to the place."""
+        if self._election is not None:
+            return  # it has a role already
         if self.declared is None and self.told.rank == 0 and self.address:
             self._do(self._lead_without())
 
@@ -156,6 +173,11 @@ class Party:
         if self.follower is not None:
             mine += self.follower.commands
             self.follower.commands.clear()
+        if self._election is not None:
+            mine += [Note(text=text) for text in self._election.notes]
+            self._election.notes.clear()
+            if any(isinstance(c, End) for c in mine):
+                self._election.ballot.closed = True
         for command in [c for c in mine if isinstance(c, TryLinks)]:
             mine.remove(command)
             self._do(self._try(command))
@@ -169,6 +191,8 @@ class Party:
                 part.close()
         for task in self._tasks:
             task.cancel()
+        if self._election is not None:
+            self._election.leave()
 
     def identity(self) -> Identity:
         rank = self.declared.rank if self.declared is not None else self.told.rank
@@ -189,6 +213,10 @@ class Party:
         self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody, self.tls)
         await self._echo.open(0)
         self._data = f"{address or '0.0.0.0'}:{self._echo.port}"
+        if self._election is not None:
+            self._prepared.set()
+            await self._election.run()
+            return
         elsewhere = self.told.rank > 0 or (self.told.rank < 0 and not await _is_local(self.address))
         if elsewhere and self.address and self.leader is None and self.follower is None:
             self._follow()
@@ -197,6 +225,10 @@ class Party:
     async def _take_role(self, declared: Declared) -> None:
         await self._prepared.wait()
         await self._survey(declared.place)
+        if self._election is not None:
+            if declared.cluster and declared.hold:
+                await self._listen_as_task(declared)
+            return
         self.address = self.coordinator or _meeting_address(declared) or self.address
         self._door = self._door_of(declared)
         leads = declared.rank == 0 and (self._door is not None or await _is_local(self.address))
@@ -266,6 +298,40 @@ class Party:
             )
             self._wake()
 
+    def new_leader(self) -> Leader:
+        """Of an election, not elected yet. Its port is no framework's."""
+        more_files()
+        leader = Leader(self.told.job, self.secret, "", self._wake, self.tls)
+        leader.ports_elsewhere = True
+        return leader
+
+    def elected(self, leader: Leader, events: list[Event]) -> None:
+        """This host leads; ``events`` are about who did before."""
+        if self.follower is not None:
+            self.follower.close()
+            self.follower = None
+        self.leader = leader
+        rank = self.identity().rank
+        here = AgentHere(agent=0, host=self.host, data=self._data, rank=rank)
+        self._events += [RoleTaken(leads=True), here, *events]
+        self._wake()
+
+    def resigned(self) -> None:
+        """Another host leads."""
+        if self.leader is not None:
+            self.leader.close()
+            self.leader = None
+            self._events.append(RoleTaken(leads=False))
+        self.go_elsewhere()
+
+    def go_elsewhere(self) -> None:
+        """Another host leads than before, or it is not known which."""
+        if self.follower is None:
+            self._follow()
+        else:
+            self.follower.leave()
+        self._wake()
+
     async def _lead_without(self) -> None:
         await self._prepared.wait()
         if self.leader is None and await _is_local(self.address):
@@ -325,6 +391,8 @@ class Party:
 
     def _release(self) -> None:
         self._freed = True
+        if self._election is not None:
+            self._election.ballot.closed = True
         if self._own is not None:
             self._own.close()
         if self.leader is not None:
@@ -337,6 +405,8 @@ class Party:
 
     async def _find(self) -> str:
         """Where to go now; raises OSError where the place itself cannot be used."""
+        if self._election is not None:
+            return self._election.address()
         if self._door is not None:
             return await self._door.find()
         return self.address

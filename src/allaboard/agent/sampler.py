@@ -10,12 +10,21 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
+
 from allaboard.agent.boxes import OpenBox
+from allaboard.agent.grips import Grips
 from allaboard.agent.threads import threads
 from allaboard.coordinator.events import Looked
-from allaboard.evidence.parse import parse_faulthandler, parse_pyspy, parse_threads
+from allaboard.evidence.parse import (
+    SpiedThread,
+    parse_faulthandler,
+    parse_pyspy,
+    parse_spied,
+    parse_threads,
+)
 from allaboard.evidence.spot import Spot, spot
-from allaboard.facts import Frame, Stack
+from allaboard.facts import Frame, Grip, Stack
 from allaboard.hosts import proc
 from allaboard.hosts.blocked import blocked
 from allaboard.hosts.socket_bytes import socket_bytes
@@ -28,9 +37,10 @@ SPY = 5.0
 """Seconds that py-spy gets."""
 
 
-async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
+async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = None) -> Looked:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
-    be had. ``cpu`` and ``io`` count the process and all below it."""
+    be had. ``cpu`` and ``io`` count the process and all below it; ``grips`` remembers earlier looks."""
+    held = await grips.look(pid) if grips is not None else None
     stacks = await _ask(box) if box is not None else []
     by = "faulthandler"
     if not stacks:
@@ -51,7 +61,12 @@ async def look(pid: int, box: OpenBox | None, now: float) -> Looked:
         children=_awaited(pid, frames, below),
         threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
+        grip=_with_source(held) if held is not None else None,
     )
+
+
+def _with_source(held: Grip) -> Grip:
+    return msgspec.structs.replace(held, frames=with_source(held.frames))
 
 
 def _awaited(
@@ -106,9 +121,21 @@ async def _answer(file: Path) -> str:
 
 async def spy(pid: int) -> tuple[tuple[Frame, ...], str]:
     """The main thread's frames by py-spy, without pausing the process; or none, and why."""
+    output, trouble = await _dump(pid)
+    frames = parse_pyspy(output, pid)
+    return frames, "" if frames else trouble or "py-spy: no Python frames"
+
+
+async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
+    """All its Python threads by py-spy, without pausing the process; () where they are not to be had."""
+    return parse_spied((await _dump(pid))[0])
+
+
+async def _dump(pid: int) -> tuple[bytes, str]:
+    """What py-spy prints of this process, and what is wrong where it prints nothing."""
     program = spy_program()
     if program is None:
-        return (), "py-spy is not installed"
+        return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
     pipe = asyncio.subprocess.PIPE
     try:
@@ -116,16 +143,15 @@ async def spy(pid: int) -> tuple[tuple[Frame, ...], str]:
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
         )
     except OSError as error:
-        return (), f"py-spy: {error.strerror}"
+        return b"", f"py-spy: {error.strerror}"
     try:
         output, errors = await asyncio.wait_for(process.communicate(), SPY)
     except TimeoutError:
         process.kill()
         await process.wait()
-        return (), f"py-spy gave no answer in {SPY:g} s"
-    frames = parse_pyspy(output, pid)
+        return b"", f"py-spy gave no answer in {SPY:g} s"
     said = errors.decode("utf-8", "replace").strip().splitlines()
-    return frames, "" if frames else f"py-spy: {said[0] if said else 'no Python frames'}"
+    return output, f"py-spy: {said[0]}" if said else ""
 
 
 def spy_program() -> str | None:

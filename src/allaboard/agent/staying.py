@@ -14,6 +14,8 @@ from allaboard.facts import Outcome
 STAY = 15.0
 """Seconds from the worker's arrival at init, or from its end where it never came; less with a
 shorter --timeout."""
+LONGER = 45.0
+"""... and so much longer where the agents of others are here and wait for their workers."""
 
 
 class Staying:
@@ -35,7 +37,9 @@ class Staying:
         if self._until is None:
             self._until = (party.arrived_at or now) + self._most
             party.speak_for_the_dead()
-        return now < self._until and (party.untold or self._expected(now))
+        if self._expected(now):
+            return now < self._until + LONGER
+        return now < self._until and party.untold
 
     def _expected(self, now: float) -> bool:
         """Whether all meet here, and what they are to be told is not found yet: somebody who lives must

@@ -8,10 +8,10 @@ from pathlib import Path
 from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.events import BoxReading, Event, Exited, Measured, Seen
 from allaboard.evidence.servers import SERVER_JOBS
-from allaboard.facts import Phase
+from allaboard.facts import Phase, Silence
 from allaboard.hosts import proc
 from allaboard.hosts.quota import quota
-from allaboard.hosts.unanswered import unanswered
+from allaboard.hosts.unanswered import Unanswered
 from allaboard.hosts.usage import Usage
 
 QUOTA = 10.0
@@ -45,7 +45,8 @@ class Watch:
         self._quotas: dict[int, tuple[float, float | None]] = {}
         self._usage = Usage(written)
         self._measured = float("-inf")
-        self._asked: dict[int, tuple[float, tuple[str, ...]]] = {}
+        self._asked: dict[int, tuple[float, tuple[Silence, ...]]] = {}
+        self._kernel = Unanswered()
 
     def measure(self, now: float) -> list[Event]:
         """What the members use of what is limited, once in a while."""
@@ -122,7 +123,7 @@ class Watch:
             del self.boxes[pid]
             return None
 
-    def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[str, ...]:
+    def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[Silence, ...]:
         """Asked only while the member has been inside init or one operation for a while."""
         since = now if box is None else box.op.since if box.op is not None else now
         if box is not None and box.phase == Phase.JOINING:
@@ -132,7 +133,7 @@ class Watch:
             return ()
         at, told = self._asked.get(pid, (0.0, ()))
         if now - at >= LONG:
-            told = unanswered(pid)
+            told = self._kernel.ask(pid)
             self._asked[pid] = now, told
         return told
 

@@ -19,7 +19,7 @@ from allaboard.attached.process import attach
 from allaboard.hosts.described import Described, described, job_id
 from allaboard.launch.local import new_job_id
 from allaboard.launching.refusal import Refused
-from allaboard.launching.values import secret, tls
+from allaboard.launching.values import coordinator, secret, tls
 
 TOLD_AFTER = 60.0
 """Seconds after which it is told that somebody is absent, where the bound is longer."""
@@ -49,6 +49,7 @@ def main(arguments: list[str]) -> int:
                 strict=timeout is not None,
                 secret=secret(None),
                 tls=tls(argparse.Namespace()),
+                coordinator=coordinator(""),
                 attached=True,
             ),
         )

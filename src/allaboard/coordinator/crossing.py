@@ -65,6 +65,11 @@ class Crossing:
         match event:
             case RoleTaken():
                 self.leads = event.leads
+                if not event.leads:
+                    self.agents.clear()
+                    self.links.clear()
+                    self.awaited.clear()
+                    self.asked_at = None
             case AgentHere():
                 self.agents[event.agent] = event
             case AgentGone():

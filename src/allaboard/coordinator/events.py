@@ -15,6 +15,7 @@ from allaboard.facts import (
     Finding,
     Flows,
     Frame,
+    Grip,
     GroupState,
     Holder,
     Holds,
@@ -30,6 +31,7 @@ from allaboard.facts import (
     Pace,
     Raised,
     Reading,
+    Silence,
     Traced,
 )
 
@@ -94,7 +96,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rank: int = -1
     host: str = ""
     allowed: float = 0.0
-    unanswered: tuple[str, ...] = ()
+    unanswered: tuple[Silence, ...] = ()
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -112,7 +114,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
     the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
-    system call from which no signal wakes it, and its file."""
+    system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run."""
 
     pid: int
     at: float
@@ -124,6 +126,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
+    grip: Grip | None = None
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

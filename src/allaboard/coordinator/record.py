@@ -11,7 +11,7 @@ from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Silence, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -51,7 +51,7 @@ class Record:
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
-        self.unanswered: tuple[str, ...] = ()
+        self.unanswered: tuple[Silence, ...] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -231,6 +231,7 @@ class Record:
             children=last.children,
             threads=last.threads,
             blocked=last.blocked,
+            grip=last.grip,
         )
 
 

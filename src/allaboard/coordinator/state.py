@@ -30,6 +30,7 @@ from allaboard.coordinator.events import (
     Measured,
     Note,
     Overslept,
+    RoleTaken,
     Seen,
     Trace,
     split_key,
@@ -219,6 +220,8 @@ class Job:
                     self.records[event.pid].facts = same
             case _:
                 self.crossing.take(event)
+                if isinstance(event, RoleTaken) and not event.leads:
+                    self._hand_over()
                 if isinstance(event, AgentGone):
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
@@ -239,6 +242,12 @@ class Job:
         found = self.setbacks.take(seen.at, seen.pid, seen.box.numbered)
         if found is not None:
             self.returns.lost(found)
+
+    def _hand_over(self) -> None:
+        """Another host leads from now on: of those on other hosts we hear nothing any more."""
+        for pid in [p for p in self.records if split_key(p)[0]]:
+            del self.records[pid]
+        self.away.clear()
 
     def _measured(self, event: Measured) -> None:
         """A start has a pace of its own: what is used is followed once all train, or serve who do."""
@@ -276,6 +285,8 @@ class Job:
                 if split_key(record.pid)[0] == agent and record.exit is None:
                     self._exited(Exited(pid=record.pid, at=at))
                     record.lost = True
+                    if record.exit is not None:
+                        record.exit = msgspec.structs.replace(record.exit, lost=True)
 
     def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
         self._progress(at)

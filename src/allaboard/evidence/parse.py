@@ -50,6 +50,25 @@ class _SpyThread(msgspec.Struct):
     thread_id: int = 0
     os_thread_id: int | None = None
     pid: int = 0
+    owns_gil: bool = False
+
+
+class SpiedThread(msgspec.Struct, frozen=True):
+    """One Python thread as py-spy sees it: its kernel thread id (0 where not known), its name, its frames,
+    innermost first, and whether it had the GIL."""
+
+    tid: int
+    name: str
+    frames: tuple[Frame, ...]
+    owns: bool
+
+
+def parse_spied(text: bytes) -> tuple[SpiedThread, ...]:
+    """All threads in the output of ``py-spy dump --json``; () when it is not what py-spy 0.4 prints."""
+    return tuple(
+        SpiedThread(t.os_thread_id or 0, t.thread_name or "", _frames(t), t.owns_gil)
+        for t in _spied(text)
+    )
 
 
 def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
@@ -58,13 +77,19 @@ def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
     The main thread is the one whose kernel thread id is the process id; else the last one.
     Empty when the text is not what py-spy 0.4 prints.
     """
-    try:
-        threads = msgspec.json.decode(text, type=list[_SpyThread])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ()
+    threads = _spied(text)
     main = [t for t in threads if t.os_thread_id == pid or t.thread_name == "MainThread"]
     chosen = (main or threads[-1:])[:1]
+    return _frames(chosen[0]) if chosen else ()
+
+
+def _spied(text: bytes) -> list[_SpyThread]:
+    try:
+        return msgspec.json.decode(text, type=list[_SpyThread])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+
+
+def _frames(thread: _SpyThread) -> tuple[Frame, ...]:
     # py-spy gives qualified names from Python 3.11 on, faulthandler never does.
-    return tuple(
-        Frame(f.filename, f.line, f.name.rpartition(".")[2]) for t in chosen for f in t.frames
-    )
+    return tuple(Frame(f.filename, f.line, f.name.rpartition(".")[2]) for f in thread.frames)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.evidence.grips import gripped
 from allaboard.evidence.servers import lost, serves, wait_for_peers
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
@@ -19,10 +20,12 @@ LOOKS = 4
 
 
 class Stall(msgspec.Struct, frozen=True):
-    """``waiting``: in a collective or a step, without computing; ``elsewhere``: alive and not there."""
+    """``waiting``: in a collective or a step, without computing; ``elsewhere``: alive and not there;
+    ``gripped``: wherever they are, one of their threads lets no other run."""
 
     waiting: tuple[Member, ...]
     elsewhere: tuple[Member, ...]
+    gripped: tuple[Member, ...] = ()
 
 
 @once
@@ -34,9 +37,10 @@ def stall(view: JobView) -> Stall | None:
         return None
     # Who only serves is awaited by nobody's collective, and has rules of its own.
     joined = tuple(m for m in stand if not serves(m))
-    waiting = tuple(m for m in joined if waits(m))
-    elsewhere = tuple(m for m in joined if m not in waiting)
-    return Stall(waiting if wait_for_peers(view) else (), elsewhere)
+    held = tuple(m for m in joined if gripped(m) is not None)
+    waiting = tuple(m for m in joined if waits(m) and m not in held)
+    elsewhere = tuple(m for m in joined if m not in waiting and m not in held)
+    return Stall(waiting if wait_for_peers(view) else (), elsewhere, held)
 
 
 def waits(member: Member) -> bool:

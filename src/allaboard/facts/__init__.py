@@ -26,7 +26,7 @@ from allaboard.facts.finding import (
     Who,
 )
 from allaboard.facts.job import JobView, LockWait
-from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link
+from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence
 from allaboard.facts.live import HostLook, Present, Socket
 from allaboard.facts.load import Batch, Check, Kept, Load, Loop, Loss, Numbered, Pace
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
@@ -45,7 +45,7 @@ from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
 from allaboard.facts.setback import Setback
-from allaboard.facts.stack import Frame, Holds, Stack
+from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
 from allaboard.facts.testimony import (
     Dumps,
     Exhibit,
@@ -91,6 +91,7 @@ __all__ = [
     "FormatError",
     "Frame",
     "Glimpse",
+    "Grip",
     "GroupState",
     "Heard",
     "Holder",
@@ -138,10 +139,12 @@ __all__ = [
     "Setback",
     "Severity",
     "Signature",
+    "Silence",
     "Socket",
     "Speaker",
     "Stack",
     "Stage",
+    "Task",
     "TaskReturn",
     "Testimony",
     "Times",

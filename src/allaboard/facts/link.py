@@ -84,6 +84,16 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         return self.answer is Answer.ABOARD
 
 
+class Silence(msgspec.Struct, frozen=True):
+    """A connection of a process to another host, on which what it sends is not acknowledged: ``kind`` is
+    "connect" or "send", ``address`` the other end. ``heard``: packets of the other side came in meanwhile
+    all the same; None where that is not known yet."""
+
+    kind: str
+    address: str
+    heard: bool | None = None
+
+
 class Knock(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody came to the meeting place who is not of this roll call.
 

@@ -11,6 +11,7 @@ import msgspec
 
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
+from allaboard.facts.link import Silence
 from allaboard.facts.load import Check, Kept, Load, Loop, Loss, Numbered, Pace
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
@@ -65,14 +66,15 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 class Op(msgspec.Struct, frozen=True):
     """A collective that a member is inside of now, the ``number``-th that its thread entered, and the
-    ``position``-th of the group of this name where that is known (else 0); ``thread`` is its thread."""
+    ``position``-th of the group of this name where that is known (else 0); ``beside``: in another thread
+    than the main one, whose stack is another matter."""
 
     name: str
     number: int
     since: float
     group: str = ""
     position: int = 0
-    thread: int = 0
+    beside: bool = False
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +90,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended: a ``code``, or the ``signal`` that killed it.
 
     ``oom`` when the kernel's out-of-memory killer took it (a counter of its cgroup rose);
-    ``ours`` when allaboard sent the signal.
+    ``ours`` when allaboard sent the signal; ``lost`` when its agent is not heard of any more, so that
+    what became of the process is not known.
     """
 
     at: float
@@ -96,6 +99,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     oom: bool = False
     ours: bool = False
+    lost: bool = False
     last_line: str = ""
 
 
@@ -113,9 +117,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
     (or serving) so far, ``pace`` its last steps; ``pairs`` what it exchanged with other tasks in the last
     seconds; ``loops`` how it went through its data; ``loss`` whether that is finite, None where it always
-    was; ``numbered`` how the framework numbers its steps; ``kept`` its checkpoints;
-    ``checks`` are looks at its parameters; ``unanswered`` are its connections to other hosts that nobody
-    answers ("connect 10.0.0.2:40000"), "send" where data was lost.
+    was; ``numbered`` how the framework numbers its steps; ``kept`` its checkpoints; ``checks`` are looks at
+    its parameters; ``unanswered`` are its connections to other hosts that nobody answers.
     """
 
     who: Who
@@ -158,7 +161,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     exit: Exit | None = None
     key: int = 0
     facts: dict[str, str] = {}
-    unanswered: tuple[str, ...] = ()
+    unanswered: tuple[Silence, ...] = ()
 
     @property
     def called(self) -> int:
@@ -171,8 +174,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log(self) -> str:
-        """The file of its output, within the run folder."""
-        return f"logs/{self.task or f'worker-{self.worker}'}.log"
+        """The file of its output, within the run folder of its host."""
+        elsewhere = bool(self.key >> 32)
+        worker = self.worker & 0xFFF if elsewhere else self.worker
+        on = f" on {self.who.host}" if elsewhere else ""
+        return f"logs/{self.task or f'worker-{worker}'}.log{on}"
 
     @property
     def stopped(self) -> bool:

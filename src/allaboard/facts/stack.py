@@ -34,13 +34,42 @@ class Holds(msgspec.Struct, frozen=True):
     holds: tuple[str, ...] = ()
 
 
+class Task(msgspec.Struct, frozen=True):
+    """One thread as the kernel counts it, proc(5): its ``name``, its CPU time (s), how often it went to
+    sleep by itself (``voluntary_ctxt_switches``), and its state letter."""
+
+    name: str
+    cpu: float
+    sleeps: int
+    state: str = "S"
+
+
+class Grip(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread that keeps the interpreter to itself: at two looks, ``span`` s apart, it had the GIL, and
+    somebody asked for it all the time. ``thread`` is its name, ``main`` if it is the main one; ``frames``
+    are innermost first, ``cpu`` is in cores, ``busy`` where it ran or wanted a core both times; ``waiting``
+    are the threads that want to run, the fastest of which woke ``wakes`` times a second to ask for it;
+    ``stops_main``: the main one is among them."""
+
+    thread: str
+    frames: tuple[Frame, ...]
+    span: float
+    cpu: float
+    waiting: tuple[str, ...]
+    wakes: float = 0.0
+    busy: bool = False
+    main: bool = False
+    stops_main: bool = False
+
+
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
     within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
     that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
-    are known where it stands at a lock, the main one first.
+    are known where it stands at a lock, the main one first; ``grip`` where one of its threads lets no
+    other run.
     """
 
     frames: tuple[Frame, ...]
@@ -52,6 +81,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
+    grip: Grip | None = None
 
     @property
     def user(self) -> Frame | None:

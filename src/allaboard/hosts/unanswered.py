@@ -8,7 +8,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from allaboard.facts import Silence
 from allaboard.hosts import proc
+from allaboard.hosts.socket_bytes import segments_in
 
 SYN_SENT, ESTABLISHED = "02", "01"
 """States in /proc/net/tcp; include/net/tcp_states.h."""
@@ -17,18 +19,36 @@ FIRST, LATER = 2, 4
 data of a live connection is sent again after fractions of a second."""
 
 
-def unanswered(pid: int) -> tuple[str, ...]:
-    """``connect HOST:PORT`` or ``send HOST:PORT`` for each connection of ``pid`` to another host that
-    has been retransmitting in vain; sorted. Empty where nothing is, or where it may not be seen."""
-    found = dict(_retransmitting(pid))
-    if not found:
-        return ()
-    own = set(map(str, proc.socket_inodes(pid)))
-    return tuple(sorted({text for inode, text in found.items() if inode in own}))
+class Unanswered:
+    """Asks again and again, and remembers how much the other sides had sent at the last time."""
+
+    def __init__(self) -> None:
+        self._segments: dict[int, dict[int, int]] = {}
+
+    def ask(self, pid: int) -> tuple[Silence, ...]:
+        """The connections of ``pid`` to other hosts that have been retransmitting in vain; empty where
+        there is none, or where it may not be seen. Who began to is remembered, so that it is known what
+        came in since when it is told."""
+        found = {inode: (kind, end, again) for inode, kind, end, again in _retransmitting(pid)}
+        own = set(proc.socket_inodes(pid)) & set(found) if found else set()
+        if not own:
+            self._segments.pop(pid, None)
+            return ()
+        known_before = self._segments.get(pid, {})
+        before, now = {i: n for i, n in known_before.items() if i in own}, segments_in(own)
+        self._segments[pid] = now | before  # as it was when it began
+        silences = set()
+        for inode in own:
+            kind, other, again = found[inode]
+            if again >= (FIRST if kind == "connect" else LATER):
+                known = inode in now and inode in before
+                silences.add(Silence(kind, other, now[inode] > before[inode] if known else None))
+        return tuple(sorted(silences, key=lambda s: (s.kind, s.address)))
 
 
-def _retransmitting(pid: int) -> Iterator[tuple[str, str]]:
-    """Inode and words of every such connection in the process's network; format of proc(5)."""
+def _retransmitting(pid: int) -> Iterator[tuple[int, str, str, int]]:
+    """Inode, kind, other end and number of retransmissions of every connection in the process's network
+    that has any; format of proc(5)."""
     for table in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
@@ -38,14 +58,14 @@ def _retransmitting(pid: int) -> Iterator[tuple[str, str]]:
             words = line.split()
             state, again = words[3], int(words[6], 16)
             sending = state == ESTABLISHED and int(words[4].partition(":")[0], 16) > 0
-            if not ((state == SYN_SENT and again >= FIRST) or (sending and again >= LATER)):
+            if not again or not (state == SYN_SENT or sending):
                 continue
             host, _, port = words[2].partition(":")
             where = address(host)
             if not where.is_loopback:
                 kind = "connect" if state == SYN_SENT else "send"
                 shown = f"[{where}]" if where.version == 6 else str(where)
-                yield words[9], f"{kind} {shown}:{int(port, 16)}"
+                yield int(words[9]), kind, f"{shown}:{int(port, 16)}", again
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

@@ -43,7 +43,8 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
 
     joined = None if given.ps is not None else _joined(given)
     policy = restarts(given, joined is not None)
-    meeting = Meeting(secret(given.secret_file), coordinator(given.coordinator), tls(given))
+    where = coordinator(given.coordinator) if given.coordinator or joined is not None else ""
+    meeting = Meeting(secret(given.secret_file), where, tls(given))
     plan = _plan(given, words, dashes, joined is not None)
     try:
         started = launch(plan)

@@ -96,7 +96,8 @@ def parser() -> argparse.ArgumentParser:
         "--coordinator",
         metavar="HOST:PORT",
         default="",
-        help="where the agents of several hosts meet (the framework's own address)",
+        help="where the agents of several hosts meet (the framework's own address); or "
+        "etcd://HOST:PORT/PREFIX, where any host may go",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
     add_tls(made)

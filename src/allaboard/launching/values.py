@@ -89,7 +89,35 @@ def tls(given: argparse.Namespace) -> Tls | None:
 
 
 def coordinator(address: str) -> str:
+    """HOST:PORT or etcd://…; the option, else ALLABOARD_COORDINATOR, else ""."""
+    address = address or os.environ.get("ALLABOARD_COORDINATOR", "")
+    if "://" in address:
+        return _etcd(address)
     host, _, port = address.rpartition(":")
     if address and not (host and port.isdigit() and 0 < int(port) < 65536):
         usage(f"--coordinator {address}: wants HOST:PORT, e.g. --coordinator node0:29400")
     return address
+
+
+def _etcd(address: str) -> str:
+    from importlib.util import find_spec
+
+    from allaboard.hosts.described import job_id
+    from allaboard.meeting.etcd_url import is_etcd, parse
+
+    if not is_etcd(address):
+        usage(
+            f"--coordinator {address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS"
+        )
+    try:
+        place = parse(address)
+    except ValueError as error:
+        usage(f"--coordinator {address.rpartition('@')[2]}: {error}")
+    if find_spec("etcd3gw") is None:
+        usage(f"--coordinator {address}: etcd's client is not installed: pip install etcd3gw")
+    if not place.prefix and not job_id(os.environ):
+        usage(
+            f"--coordinator {address}: nothing tells this job from others in that etcd; add a prefix "
+            f"that no other job has, the same on every host: --coordinator {place.text}/my-job"
+        )
+    return place.text

@@ -130,6 +130,10 @@ class Listener:
         self._aboard(member)
         return member
 
+    def number(self, session: str, number: int) -> None:
+        """The agent of this session has this number, should it come."""
+        self._numbers[session] = number
+
     def left(self, caller: Caller) -> None:
         """A caller does not stand at the door any more."""
         self._doorstep.pop(caller, None)

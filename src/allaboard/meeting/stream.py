@@ -7,6 +7,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from allaboard.meeting.lively import lively
+
 READ = 1 << 16
 
 
@@ -31,13 +33,18 @@ class Stream:
         self._closing = False
         self._seal: Seal | None = None
         sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        lively(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._loop.add_reader(self._fd, self._read)
 
     @property
     def open(self) -> bool:
         return self._sock is not None and not self._closing
+
+    def patient(self) -> None:
+        """The roll call is over: the other host may be silent for long."""
+        if self._sock is not None:
+            lively(self._sock, on=False)
 
     @property
     def outstanding(self) -> int:

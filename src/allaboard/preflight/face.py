@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         "--coordinator",
         metavar="HOST:PORT",
         default="",
-        help="where all meet (the job's own address)",
+        help="where all meet (the job's own address); or etcd://HOST:PORT/PREFIX",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
     add_tls(made)
@@ -96,11 +96,14 @@ def main(arguments: Sequence[str]) -> int:
 def _run(given: argparse.Namespace) -> int:
     from allaboard.hosts.described import described
     from allaboard.launch.local import CannotStart, Plan, launch, new_job_id, python
+    from allaboard.meeting.etcd_url import is_etcd
     from allaboard.preflight import member
     from allaboard.preflight.task import Unsaid, task, variables_of, words
 
+    meeting = coordinator(given.coordinator)
+    elects = is_etcd(meeting)
     try:
-        one = task(os.environ, given.framework, coordinator(given.coordinator))
+        one = task(os.environ, given.framework, "" if elects else meeting, elects and given.quick)
     except Unsaid as error:
         raise Refused(str(error)) from None
     if one.size == 1:
@@ -149,7 +152,7 @@ def _run(given: argparse.Namespace) -> int:
             joined=joined,
             secret=secret(given.secret_file),
             tls=tls(given),
-            coordinator=given.coordinator,
+            coordinator=meeting,
             subject=Subject(variables={**os.environ, **variables}),
             code=exit_code,
         ),

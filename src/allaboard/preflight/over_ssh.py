@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from allaboard.launching.refusal import Refused
+from allaboard.meeting.etcd_url import is_etcd
 from allaboard.preflight.task import PORT
 
 UNREACHED = 255
@@ -68,7 +69,8 @@ def over_ssh(given: argparse.Namespace) -> int:
 def remote(given: argparse.Namespace, hosts: Sequence[str], rank: int, job: str) -> str:
     """The command for the shell of the host of this rank; ``job`` is the id that all share."""
     first = hosts[0].rpartition("@")[2]
-    meeting = given.coordinator or f"{first}:{PORT}"
+    elsewhere = is_etcd(given.coordinator)
+    meeting = f"{first}:{PORT}" if elsewhere else given.coordinator or f"{first}:{PORT}"
     address, _, port = meeting.rpartition(":")
     variables = {
         "RANK": str(rank),
@@ -83,6 +85,7 @@ def remote(given: argparse.Namespace, hosts: Sequence[str], rank: int, job: str)
     words += ["--framework", given.framework or "torch", "--format", given.format]
     words += ["--timeout", f"{given.timeout:g}", "--bound", f"{given.bound:g}"]
     words += ["-v"] if given.verbose else []
+    words += ["--coordinator", given.coordinator] if elsewhere else []
     for name in ("cert", "key", "ca"):
         file = getattr(given, f"tls_{name}")
         words += [f"--tls-{name}", str(file)] if file is not None else []

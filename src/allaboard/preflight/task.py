@@ -37,9 +37,14 @@ class Task(NamedTuple):
     origin: str
 
 
-def task(variables: Mapping[str, str], framework: str = "", coordinator: str = "") -> Task:
+def task(
+    variables: Mapping[str, str],
+    framework: str = "",
+    coordinator: str = "",
+    anywhere: bool = False,
+) -> Task:
     """The task that these variables describe; ``framework`` and ``coordinator`` (host:port) are the
-    user's own words and win. Raises Unsaid."""
+    user's own words and win. ``anywhere``: no place need be named. Raises Unsaid."""
     spec = config_of("environment", environment(dict(variables)), resolvers()).spec
     kind = framework or _NAMES.get(spec.framework, spec.framework)
     origin = ", ".join(spec.sources)
@@ -54,7 +59,7 @@ def task(variables: Mapping[str, str], framework: str = "", coordinator: str = "
     if not 0 <= rank < size:
         raise Unsaid(f"rank {rank} of {size} [{origin}]: ranks count from 0 to {size - 1}")
     place = coordinator or _place(spec)
-    if not place:
+    if not place and not anywhere:
         raise Unsaid(
             f"rank {rank} of {size} [{origin}], and nothing says where all meet; "
             "add --coordinator HOST:PORT, the same on every host, or set MASTER_ADDR and MASTER_PORT"

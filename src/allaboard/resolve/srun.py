@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
 from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
-from allaboard.formats.flags import Flags, after, every, find_flags
 from allaboard.formats.batch_lines import batch_lines
+from allaboard.formats.flags import Flags, after, every, find_flags
 
 _OPTIONS = {
     "nodes": "nnodes",

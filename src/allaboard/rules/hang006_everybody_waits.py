@@ -21,6 +21,7 @@ from allaboard.evidence.differs import group_name
 from allaboard.evidence.entered import crossed, entered
 from allaboard.evidence.order import differences
 from allaboard.evidence.servers import has_servers, name
+from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import LOOKS, Stall, stall, transferring
 from allaboard.evidence.standing import stood_since
@@ -40,7 +41,9 @@ from allaboard.facts.samples import (
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
-    if found is None or len(found.waiting) < 2 or found.elsewhere or transferring(view):
+    if found is None or len(found.waiting) < 2 or found.elsewhere or found.gripped:
+        return
+    if transferring(view) or silent_links(view):
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
@@ -49,7 +52,18 @@ def check(view: JobView) -> Iterator[Claim]:
     if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
         return
     two = crossed(found.waiting)
+    # A link that fell silent shows after some retransmissions, and is the better answer.
+    if two is None and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
+        return
     yield _claim(view, found) if two is None else _crossed(view, *two)
+
+
+BETWEEN_HOSTS = 10.0
+"""Seconds that members of several hosts have stood before nothing better is known."""
+
+
+def _hosts(found: Stall) -> set[str]:
+    return {m.who.host for m in found.waiting}
 
 
 def _crossed(view: JobView, one: Member, other: Member) -> Claim:
@@ -103,6 +117,8 @@ def _claim(view: JobView, found: Stall) -> Claim:
 def _where(one: Member) -> str:
     place = one.stack.user if one.stack is not None else None
     what = one.op.name if one.op is not None else str(spot(one.stack))
+    if one.op is not None and one.op.beside:
+        what += " in another thread, the main one"
     return what + (f" at {place}" if place is not None else "")
 
 
@@ -131,6 +147,11 @@ RULE = Rule(
         "one place": (
             stalled(waiting(0), waiting(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
+        ),
+        "in a thread beside the main one": (
+            stalled(*(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))),
+            "all 2 members wait for each other in all_reduce in another thread, the main one at "
+            "train.py:41 in train",
         ),
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),

@@ -11,6 +11,7 @@ returned before it called init: look for an early `return` or an `if` that only 
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Iterator
 
@@ -30,7 +31,11 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(roll: Roll, member: Member) -> Claim:
     end, error = member.exit, member.raised
     assert end is not None
-    evidence = [Evidence(_how(member), "wait status")]
+    evidence = [
+        Evidence("its agent's stream ended, and it did not come again", "roll call")
+        if end.lost
+        else Evidence(_how(member), "wait status")
+    ]
     if error is not None:
         place = (
             f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
@@ -40,11 +45,16 @@ def _claim(roll: Roll, member: Member) -> Claim:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     evidence.append(Evidence(f"{len(roll.held)} of {roll.size} wait in init", "roll call"))
     at = f" at {error.where}" if error is not None and error.where is not None else ""
+    host, who = member.who.host, f"{member.who.job} {member.who.index}"
     return Claim(
-        summary=f"{member.who.job} {member.who.index} ended before init ({_how(member)}){at}",
+        summary=f"{who} has gone before init: nothing is heard of {host} any more"
+        if end.lost
+        else f"{who} ended before init ({_how(member)}){at}",
         who=(member.who,),
         evidence=tuple(evidence),
-        fix=f"read {member.log} in the run folder, mend that, start again",
+        fix=f"look whether {host} is up and still in the network: ping -c 3 {shlex.quote(host)}"
+        if end.lost
+        else f"read {member.log} in the run folder, mend that, start again",
         since=error.at if error is not None else end.at,
     )
 
@@ -81,6 +91,10 @@ RULE = Rule(
             gathering(held(0), ended(1, signal=9, member=_EARLY), held(2)),
             "worker 1 ended before init (killed by SIGKILL)",
         ),
+        "its host has gone": (
+            gathering(held(0), ended(1, lost=True, code=None, member=_EARLY), held(2)),
+            "worker 1 has gone before init: nothing is heard of a any more",
+        ),
     },
     silent_on={
         "nobody waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
@@ -95,5 +109,7 @@ RULE = Rule(
         "dies-in-import",
         "leader-dies-in-import",
         "no-rank",
+        "etcd-first-dies",
+        "unplugged",
     ),
 )

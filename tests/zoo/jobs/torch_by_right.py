@@ -54,7 +54,7 @@ def exchanges(rank, size, pair, step):
 
 
 def beside(group, stop):
-    while not stop.is_set():
+    while True:  # who left because of its own ``stop`` would leave the others waiting
         enough = torch.tensor([1.0 if stop.is_set() else 0.0])
         dist.all_reduce(enough, group=group)
         if enough.item():

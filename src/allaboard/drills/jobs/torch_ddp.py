@@ -4,8 +4,10 @@ The faults stand in the job's own code, as they do in life; nothing in here know
 """
 
 import argparse
+import ctypes
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +121,20 @@ def flush(second, first):
             pass
 
 
+def report_progress():
+    while True:
+        time.sleep(0.05)
+
+
+def clean(text):
+    return re.match("(a+)+$", text)
+
+
+def read_meter(pipe):
+    """As a vendor's library may be bound: by PyDLL, which keeps the GIL."""
+    ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1)
+
+
 def fail(name, rank):
     """The fault, in the middle of training."""
     if name == "stuck-in-python":
@@ -129,6 +145,12 @@ def fail(name, rank):
         ask()
     elif name == "two-locks":
         take_two_locks()
+    elif name == "gil-held":
+        threading.Thread(target=report_progress, daemon=True, name="progress").start()
+        clean("a" * 60 + "!")
+    elif name == "gil-held-aside":
+        pipe, _ = os.pipe()
+        threading.Thread(target=read_meter, args=(pipe,), daemon=True, name="meter").start()
     elif name == "stuck-in-child":
         subprocess.run(["sleep", "3600"], check=True)
     elif name == "uninterruptible":

@@ -1,0 +1,59 @@
+"""The address of a meeting in etcd, as a user writes it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+SCHEMES = ("etcd", "etcds")
+PORT = 2379
+"""etcd's own for clients; https://etcd.io/docs/v3.5/op-guide/configuration."""
+EXAMPLE = "--coordinator etcd://node9:2379/my-job"
+_PREFIX = re.compile(r"[A-Za-z0-9._/-]*")
+
+
+class Etcd(NamedTuple):
+    """``endpoints`` are host and port, tried in this order; ``secure``: over TLS; ``prefix`` what the keys
+    begin with after ``/allaboard``, "" where none is given."""
+
+    endpoints: tuple[tuple[str, int], ...]
+    prefix: str
+    secure: bool
+
+    @property
+    def text(self) -> str:
+        hosts = ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self.endpoints)
+        path = f"/{self.prefix}" if self.prefix else ""
+        return f"{SCHEMES[self.secure]}://{hosts}{path}"
+
+
+def is_etcd(address: str) -> bool:
+    """Whether this address of a meeting means etcd."""
+    return address.partition("://")[0] in SCHEMES
+
+
+def parse(address: str) -> Etcd:
+    """``etcd://HOST[:PORT][,HOST…][/PREFIX]``. Raises ValueError with what is wrong with it."""
+    scheme, _, rest = address.partition("://")
+    hosts, _, path = rest.partition("/")
+    if "@" in hosts:
+        raise ValueError(
+            "no user here, others can read it in ps: set ETCDCTL_USER=name:password, as for etcdctl"
+        )
+    prefix = path.strip("/")
+    if not _PREFIX.fullmatch(prefix):
+        raise ValueError(f"/{prefix}: letters, digits and ._-/ make a prefix; e.g. {EXAMPLE}")
+    endpoints = tuple(_endpoint(text) for text in hosts.split(","))
+    return Etcd(endpoints, prefix, scheme == SCHEMES[1])
+
+
+def _endpoint(text: str) -> tuple[str, int]:
+    try:
+        found = urlsplit(f"//{text}")
+        host, port = found.hostname, found.port
+    except ValueError:
+        host, port = None, None
+    if not host or port == 0:
+        raise ValueError(f"{text or 'nothing'} is no HOST:PORT; e.g. {EXAMPLE}")
+    return host, PORT if port is None else port

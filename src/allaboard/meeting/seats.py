@@ -1,0 +1,53 @@
+"""Which host all meet at, where that is not fixed: one seat, held for a time, taken by whoever is first."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """Who leads: where its agent listens (``address``), what tells this agent from any other
+    (``session``), its host, the rank of its worker (-1: not known) and that worker's ``pid``."""
+
+    address: str
+    session: str
+    host: str
+    job: str
+    rank: int = -1
+    pid: int = 0
+
+
+class Unusable(OSError):
+    """The place where the seat is kept cannot be used. ``kind``: "unreachable" may pass, all else will not
+    by itself; ``place`` is its address."""
+
+    def __init__(self, kind: str, why: str, place: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+        self.place = place
+
+
+class Seats(Protocol):
+    """Where the seat is kept. All but `leave` raise Unusable."""
+
+    async def who(self) -> Seat | None:
+        """Who has it; None where nobody does."""
+        ...
+
+    async def take(self, seat: Seat) -> bool:
+        """Takes it where nobody has it, and has it for `LEASE` from then on."""
+        ...
+
+    async def keep(self) -> bool:
+        """Has it for `LEASE` from now on; False where it has been lost."""
+        ...
+
+    def leave(self) -> None:
+        """Gives it up, soon; waits for nothing."""
+        ...
+
+
+LEASE = 5.0
+"""Seconds that a seat is held after its holder was last heard of."""

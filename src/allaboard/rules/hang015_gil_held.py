@@ -1,0 +1,129 @@
+"""A thread of a member keeps the interpreter to itself, and its main thread cannot go on.
+
+Python runs one thread at a time: the one that has the GIL. Native code that takes long must let it go. Some
+does not: a regular expression that tries for ever, a function called through `ctypes.PyDLL`, an extension
+without `Py_BEGIN_ALLOW_THREADS`. Then no other thread of the process runs, neither heartbeats nor the main
+one, though each may be at an innocent line.
+
+## Why it matters
+The rank stands. Where the thread is not the main one, the main one's stack may show it in a collective: it
+looks like a rank that waits for the others, while the others wait for it. No `KeyboardInterrupt` comes
+through, and no timeout in Python fires.
+
+## What to do
+Look at the line. Patterns with repeats in repeats (`(a+)+`) take time that doubles with each letter: rewrite
+them. Call C by `ctypes.CDLL`, which lets the GIL go, not `PyDLL`. Let extensions release it, or move the work
+into a process of its own. `py-spy dump --native --pid PID` shows the native frames; it pauses the process
+for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.grips import gripped, place
+from allaboard.evidence.stall import stall, waiting_where
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    Grip,
+    JobView,
+    Member,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    for one in found.gripped if found is not None else ():
+        held = gripped(one)
+        if held is not None and not one.stopped:
+            yield _claim(view, one, held, waiting_where(found) if found and found.waiting else None)
+
+
+def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> Claim:
+    at = place(held)
+    name = f"{one.who.job} {one.who.index}"
+    # A long call that computes ends by itself, one day.
+    how = f"computing, {held.cpu * 100:.0f} % of a core" if held.busy else "asleep"
+    who = "its main thread" if held.main else f"its thread {held.thread}"
+    whom = "its other threads" if held.main else "its main thread"
+    return Claim(
+        summary=f"{name}: {who} holds the GIL in native code at {at} and does not let it go, so that "
+        f"{whom} cannot run",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"the GIL held there for {held.span:.1f} s and more, {how}", "py-spy"),
+            Evidence(
+                f"waiting for it: {', '.join(held.waiting[:4])}, {held.wakes:.0f} wake-ups a second",
+                f"/proc/{one.who.pid}/task",
+            ),
+            Evidence(at.text or "source not readable", f"{at.file}:{at.line}"),
+            *((others,) if others is not None else ()),
+        ),
+        fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), bound it, or "
+        f"give it a process; py-spy dump --native --pid {one.who.pid}",
+        severity=Severity.WARNING if held.busy else Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+_MATCH = Frame("/home/u/train.py", 33, "clean", "return PATTERN.match(text)")
+_READ = Frame("/home/u/meter.py", 12, "watch", "library.read(device)")
+_MAIN = Grip(
+    thread="MainThread", frames=(_MATCH, USER), span=0.8, cpu=1.0, waiting=("beat",), wakes=180.0,
+    main=True, busy=True,
+)  # fmt: skip
+_ASIDE = msgspec.structs.replace(
+    _MAIN, thread="meter", frames=(_READ,), cpu=0.0, busy=False, waiting=("MainThread",), main=False,
+    stops_main=True,
+)  # fmt: skip
+_INIT = Frame("/v/site-packages/tensorflow/python/eager/context.py", 600, "ensure_initialized")
+
+
+def _view(held: Grip | None, *frames: Frame, **changes: Any) -> JobView:
+    seen = msgspec.structs.replace(stack(*frames), grip=held)
+    one = waiting if frames[0] is REDUCE else member
+    return stalled(waiting(0), one(1, stack=seen, **changes), waiting(2))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a regular expression": (
+            _view(_MAIN, _MATCH, USER, cpu=1.0),
+            "worker 1: its main thread holds the GIL in native code at train.py:33 in clean and does "
+            "not let it go, so that its other threads cannot run",
+        ),
+        "another thread, and the main one is done with its collective": (
+            _view(_ASIDE, REDUCE, USER),
+            "worker 1: its thread meter holds the GIL in native code at meter.py:12 in watch and does "
+            "not let it go, so that its main thread cannot run",
+        ),
+    },
+    silent_on={
+        "nobody wants it": _view(None, _MATCH, USER, cpu=1.0),
+        "the main thread does not want it": _view(
+            msgspec.structs.replace(_ASIDE, stops_main=False), REDUCE, USER
+        ),
+        "a framework that waits for its peers with it": _view(
+            msgspec.structs.replace(_MAIN, frames=(_INIT, USER)), _INIT, USER
+        ),
+        "stopped": _view(_MAIN, _MATCH, USER, os_state="T"),
+    },
+    since="0.1",
+    passes=True,
+    drill=("gil-held", "gil-held-aside"),
+)

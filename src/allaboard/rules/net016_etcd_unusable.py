@@ -1,0 +1,93 @@
+"""The etcd where the hosts are to find each other cannot be used from this host.
+
+## Why it matters
+With `--coordinator etcd://…` the hosts learn from a key of etcd which of them leads. A host that cannot read
+or write it meets nobody, and the others wait for it.
+
+## What to do
+What etcd or the way to it said is given. `etcdctl --endpoints HOST:PORT endpoint health` on the host that
+is named shows it again. A user and certificates are read from the variables that etcdctl reads
+(ETCDCTL_USER, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY); another job's key is avoided by another prefix
+behind the address.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import attempt, calling
+from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Stage
+
+PATIENCE = 2.0
+"""Seconds in which what etcd refuses may still be an earlier state of it."""
+PASSES = "unreachable"
+"""The kind of trouble that may pass: it is told when the time for the roll call is over."""
+FIXES = {
+    "auth": "set ETCDCTL_USER=name:password on every host, as for etcdctl",
+    "tls": "on every host: etcds:// and ETCDCTL_CACERT (ETCDCTL_CERT, ETCDCTL_KEY), or etcd:// without",
+    "no-etcd": "give the address of etcd's client port (2379 as a rule) in --coordinator",
+    "garbled": "take a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
+    "other-job": "take a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",
+}
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    tried = attempt(view, Answer.FAILED)
+    if tried is None or not tried.call.address.startswith(("etcd://", "etcds://")):
+        return
+    kind, _, why = tried.call.said.partition(": ")
+    lasted = (
+        tried.waited >= view.timeout if kind == PASSES else view.now - tried.call.since >= PATIENCE
+    )
+    if not lasted:
+        return
+    host, first = tried.member.who.host, why.partition(": ")[0]
+    ask = f"etcdctl --endpoints {shlex.quote(first)} endpoint health"
+    yield Claim(
+        summary=f"{host} cannot use {tried.call.address}, where the hosts are to find each other: {why}",
+        who=(tried.member.who,),
+        evidence=(
+            Evidence(f"{why}, {tried.call.tries} times", host),
+            Evidence(tried.call.address, "--coordinator"),
+        ),
+        fix=FIXES.get(kind, f"on {host}: {ask}"),
+        since=tried.call.since,
+        awaits=kind == PASSES,
+    )
+
+
+def _etcd(said: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job") -> JobView:
+    view = calling(Answer.FAILED, waited, said)
+    assert isinstance(view.call, Call)
+    call = msgspec.structs.replace(view.call, address=address, met="")
+    return msgspec.structs.replace(view, call=call)
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "down": (
+            _etcd("unreachable: node9:2379: connection refused"),
+            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
+            "node9:2379: connection refused",
+        ),
+        "a user is wanted": (
+            _etcd("auth: node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
+            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
+            "node9:2379: it wants a user: set ETCDCTL_USER=name:password",
+        ),
+    },
+    silent_on={
+        "it may come up": _etcd("unreachable: node9:2379: connection refused", 30.0),
+        "just once": _etcd("auth: node9:2379: it wants a user", 0.5),
+        "a shared folder that fails": _etcd("Permission denied", 61.0, ""),
+    },
+    since="0.1",
+    drill=("etcd-unreachable",),
+)

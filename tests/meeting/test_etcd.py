@@ -1,0 +1,204 @@
+"""The seat in a real etcd on this machine: who has it, who gets it next, and what is said where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from etcd3gw.exceptions import ConnectionFailedError
+
+from allaboard.meeting.etcd import EtcdSeats, told
+from allaboard.meeting.etcd_url import Etcd
+from allaboard.meeting.seats import LEASE, Seat, Unusable
+
+T = TypeVar("T")
+pytestmark = pytest.mark.skipif(
+    shutil.which("etcd") is None, reason="no etcd: apt-get install etcd-server"
+)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with started(tmp_path_factory.mktemp("etcd")) as found:
+        yield found
+
+
+class started:
+    """An etcd of our own on two free ports of 127.0.0.1."""
+
+    def __init__(self, folder: Path) -> None:
+        self._port, peers = free(), free()
+        url, other = f"http://127.0.0.1:{self._port}", f"http://127.0.0.1:{peers}"
+        words = ["etcd", "--data-dir", str(folder), "--name", "one", "--unsafe-no-fsync"]
+        words += ["--listen-client-urls", url, "--advertise-client-urls", url]
+        words += ["--listen-peer-urls", other, "--initial-advertise-peer-urls", other]
+        words += ["--initial-cluster", f"one={other}"]
+        self._log = (folder / "log").open("wb")
+        self._process = subprocess.Popen(words, stdout=self._log, stderr=self._log)
+
+    def __enter__(self) -> int:
+        end = time.monotonic() + 20
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        while True:
+            try:
+                opener.open(f"http://127.0.0.1:{self._port}/health", timeout=1).close()
+                return self._port
+            except OSError:
+                assert time.monotonic() < end, "etcd does not come up"
+                time.sleep(0.05)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+
+def free() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])
+
+
+def seats(
+    port: int, prefix: str, job: str = "job=1", variables: dict[str, str] | None = None
+) -> EtcdSeats:
+    return EtcdSeats(Etcd((("127.0.0.1", port),), prefix, False), job, variables or {})
+
+
+def seat(name: str, job: str = "job=1") -> Seat:
+    return Seat(address=f"{name}:1", session=f"session of {name}", host=name, job=job, rank=0)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def kind(work: Coroutine[Any, Any, Any]) -> tuple[str, str]:
+    with pytest.raises(Unusable) as caught:
+        run(work)
+    return caught.value.kind, str(caught.value)
+
+
+def test_one_of_many_takes_it_and_all_see_whom(port: int) -> None:
+    async def many() -> tuple[list[bool], list[Seat | None]]:
+        stood = [seats(port, "many") for _ in range(8)]
+        taken = await asyncio.gather(*(s.take(seat(f"h{i}")) for i, s in enumerate(stood)))
+        seen = await asyncio.gather(*(s.who() for s in stood))
+        assert await stood[taken.index(True)].keep()
+        stood[taken.index(True)].leave()
+        return taken, seen
+
+    taken, seen = run(many())
+    assert sum(taken) == 1
+    assert set(seen) == {seat(f"h{taken.index(True)}")}
+    assert run(seats(port, "many").who()) is None
+
+
+def test_who_is_not_heard_of_loses_it(port: int) -> None:
+    async def lost() -> float:
+        holder, other = seats(port, "lost"), seats(port, "lost")
+        assert await holder.take(seat("a"))
+        began = time.monotonic()
+        while not await other.take(seat("b")):
+            assert time.monotonic() - began < 3 * LEASE
+            await asyncio.sleep(0.1)
+        assert not await holder.keep()
+        other.leave()
+        return time.monotonic() - began
+
+    assert LEASE - 1 < run(lost()) < LEASE + 4
+
+
+def test_an_answer_that_was_lost_is_no_loss(port: int) -> None:
+    async def again() -> None:
+        one = seats(port, "again")
+        assert await one.take(seat("a")) and await one.take(seat("a"))
+        assert await one.keep()
+        one.leave()
+
+    run(again())
+
+
+def test_other_jobs_and_prefixes_are_other_seats(port: int) -> None:
+    async def apart() -> None:
+        several = [seats(port, "p", "job=1"), seats(port, "p", "job=2"), seats(port, "q", "job=1")]
+        for one, job in zip(several, ("job=1", "job=2", "job=1"), strict=True):
+            assert await one.take(seat("a", job))
+            one.leave()
+
+    run(apart())
+
+
+def test_a_key_that_holds_something_else_is_told_with_what_to_do(port: int) -> None:
+    one = seats(port, "garbled")
+    one._clients[0].put(one.key, "{")
+    found, said = kind(one.who())
+    assert found == "garbled" and f"etcdctl del {one.key}" in said
+
+
+def test_nobody_listens_there() -> None:
+    found, said = kind(seats(free(), "x").who())
+    assert (found, said.partition(": ")[2]) == ("unreachable", "connection refused")
+
+
+def test_a_name_that_nobody_knows_in_the_systems_own_words() -> None:
+    wrapped = "HTTPConnectionPool: Failed to resolve 'x' ([Errno -2] Name or service not known)"
+    assert told(ConnectionFailedError(wrapped)) == ("unreachable", "name or service not known")
+
+
+def test_another_program_there_is_no_etcd() -> None:
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    server.RequestHandlerClass.log_message = lambda *_: None  # type: ignore[method-assign]
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        found, said = kind(seats(server.server_port, "x").who())
+        server.shutdown()
+    assert found == "no-etcd", said
+
+
+def test_a_silent_one_is_bounded() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        began = time.monotonic()
+        found, said = kind(seats(mute.getsockname()[1], "x").who())
+    assert found == "unreachable" and "no answer in 2 s" in said
+    assert time.monotonic() - began < 6
+
+
+def test_the_next_endpoint_is_asked_where_one_is_down(port: int) -> None:
+    place = Etcd((("127.0.0.1", free()), ("127.0.0.1", port)), "next", False)
+    one = EtcdSeats(place, "job=1", {})
+    assert run(one.who()) is None
+    assert one._clients[0].port == port
+
+
+def test_users(tmp_path: Path) -> None:
+    with started(tmp_path) as port:
+        client = seats(port, "u")._clients[0]
+        for path, body in (
+            ("user/add", {"name": "root", "password": "boss"}),
+            ("role/add", {"name": "root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("user/add", {"name": "guest", "password": "pw"}),
+            ("enable", {}),
+        ):
+            client.post(client.get_url(f"/auth/{path}"), json=body)
+        assert run(seats(port, "u", variables={"ETCDCTL_USER": "root:boss"}).who()) is None
+        wrong = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "x"}
+        assert kind(seats(port, "u").who()) == (
+            "auth", f"127.0.0.1:{port}: it wants a user: set ETCDCTL_USER=name:password",
+        )  # fmt: skip
+        assert "does not know this user" in kind(seats(port, "u", variables=wrong).who())[1]
+        guest = {"ETCDCTL_USER": "guest:pw"}
+        assert "may not" in kind(seats(port, "u", variables=guest).who())[1]
