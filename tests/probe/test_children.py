@@ -84,3 +84,45 @@ def test_an_executed_child_is_dormant_and_its_own(program: Program) -> None:
     assert ended.out == "None\n"
     assert program.members() == [ended.pid]
     assert program.read(ended.pid).step == 0
+
+
+CHILD = (
+    "import multiprocessing as mp, sys\n"
+    "def work(bad):\n"
+    "    import torch.distributed as dist\n"
+    "    dist.init_process_group('gloo')\n"
+    "    if bad:\n"
+    "        raise ValueError('of the child')\n"
+    "class Own(mp.Process):\n"
+    "    def run(self):\n"
+    "        work(True)\n"
+    "if __name__ == '__main__':\n"
+)
+
+
+@pytest.mark.parametrize("made", ["mp.Process(target=work, args=(1,))", "Own()"])
+def test_what_a_child_of_multiprocessing_raises_is_kept(any_program: Program, made: str) -> None:
+    fake_torch(any_program.folder)
+    any_program.environment = RENDEZVOUS
+    ended = any_program.run(
+        CHILD + f"    p = {made}; p.start(); p.join(); print(p.pid, p.exitcode)\n"
+    )
+    child, code = map(int, ended.out.split())
+    raised = any_program.read(child).raised
+    assert raised is not None and (raised.type, raised.message) == ("ValueError", "of the child")
+    assert raised.where is not None and raised.where.function == "work"
+    assert code == 1 and "ValueError: of the child" in ended.err
+    assert any_program.read(ended.pid).raised is None
+
+
+def test_a_child_that_ends_well_or_by_sys_exit_raised_nothing(program: Program) -> None:
+    fake_torch(program.folder)
+    program.environment = RENDEZVOUS
+    ended = program.run(
+        CHILD + "    p = mp.Process(target=work, args=(0,)); p.start(); p.join()\n"
+        "    q = mp.Process(target=lambda: (work(0), sys.exit(3))); q.start(); q.join()\n"
+        "    print(p.pid, p.exitcode, q.pid, q.exitcode)\n"
+    )
+    first, good, second, bad = map(int, ended.out.split())
+    assert (good, bad) == (0, 3), ended.err
+    assert program.read(first).raised is None and program.read(second).raised is None

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 
-from . import member
+from . import children, member
 from .imports import Watch
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     adapters = _adapters()
     before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
     hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
+    hooks.update(children.MODULES)
 
     def importing(name: str) -> None:
         first = before[name]

@@ -86,5 +86,6 @@ RULE = Rule(
         "exception",
         "tf-exception",
         "restart-exception",
+        "spawned-exception",
     ),
 )
