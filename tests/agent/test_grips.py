@@ -79,7 +79,7 @@ def looked(started: list[subprocess.Popen[str]], code: str) -> tuple[int, Grip |
     )
     started.append(process)
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline().startswith("ready")
     return process.pid, asyncio.run(looks(process.pid))
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.coordinator.events import End, Put, Replace
 from allaboard.evidence.failures import failed
-from allaboard.evidence.servers import name, trainers
+from allaboard.evidence.servers import AROUND, name, trainers
 from allaboard.facts import Cause, JobView, Member, Outcome, Phase, Setback, TaskReturn
 from allaboard.recover.ended import cause_of
 from allaboard.recover.policy import Again, Restarts
@@ -79,10 +79,12 @@ class Returns:
                 return
 
     def _back(self, view: JobView) -> None:
-        """Who is there again: it has told its framework who it is."""
+        """Who is there again: it has told its framework who it is; an evaluator, which tells nobody, has
+        imported it."""
         for member in view.members:
             out = self._out.get(member.worker)
-            if out is None or not member.alive or member.phase < Phase.JOINED:
+            there = Phase.IMPORTED if member.who.job in AROUND else Phase.JOINED
+            if out is None or not member.alive or member.phase < there:
                 continue
             del self._out[member.worker]
             for at in range(len(self.made) - 1, -1, -1):

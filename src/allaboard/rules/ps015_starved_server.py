@@ -61,6 +61,8 @@ def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
     queued, taken = uses.get(("run queue", one.who.pid)), uses.get(("cores taken", one.who.pid))
     if queued is None or taken is None or min(queued.span, taken.span) < SPAN:
         return None
+    if one.load.allowed < taken.limit:
+        return None  # a quota of its own: its threads are queued for that, too
     below = uses.get(("cores of the job", 0))
     members = sum(m.load.cpu for m in view.alive if m.who.host == one.who.host)
     others = taken.rate - max(members, below.rate if below is not None else 0.0)
