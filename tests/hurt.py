@@ -80,7 +80,9 @@ class Run:
         report: dict[str, Any] = json.loads((self.folder / "run/report.json").read_text())
         assert left_behind(self.mark) == []
         assert not list(Path("/dev/shm").glob(f"*{report['job']}*"))
-        assert list(self.temporary.iterdir()) == []
+        left = [p.name for p in self.temporary.iterdir()]
+        # TensorFlow's own, of a process that was killed; it removes them at its end.
+        assert [name for name in left if not name.startswith("__autograph_generated_file")] == []
         assert [port for port in self.ports if answers(port)] == []
         return report
 

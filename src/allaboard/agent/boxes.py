@@ -254,9 +254,9 @@ class OpenBox:
         told = _decode(self._texts["raised"][1], _Raised)
         if told is None:
             return None
-        frames = [Frame(*f) for f in told.frames]
+        frames = tuple(Frame(*f) for f in told.frames)
         own = next((f for f in frames if f.is_user), None)
-        return Raised(type=told.type, message=told.message, at=told.at, where=own)
+        return Raised(type=told.type, message=told.message, at=told.at, where=own, frames=frames)
 
     def _changed(self, name: str) -> bool:
         offset, _ = layout.TEXTS[name]

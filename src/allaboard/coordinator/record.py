@@ -9,6 +9,7 @@ from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, sp
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
+from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Phase, Silence, Stack, Traced, Who
@@ -191,7 +192,7 @@ class Record:
             io=self._rate(lambda k: float(k.io)),
             traffic=self._rate(lambda k: float(k.traffic)),
             stack=self._stack(),
-            raised=box.raised if box is not None else None,
+            raised=first_raised(box.raised) if box is not None and box.raised else None,
             exit=self.exit,
             key=self.pid,
             facts=self.facts,

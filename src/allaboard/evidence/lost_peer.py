@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.evidence.loader_worker import within_loader
 from allaboard.facts import Member
 
 _TYPES = {
@@ -36,5 +37,7 @@ _PHRASES = re.compile(
 def lost_peer(member: Member) -> bool:
     """Whether what ended this member speaks of a peer."""
     if member.raised is not None:
+        if within_loader(member.raised):
+            return False  # a worker process of its own DataLoader is no peer
         return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
     return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))

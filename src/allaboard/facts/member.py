@@ -78,12 +78,14 @@ class Op(msgspec.Struct, frozen=True):
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
-    """An exception that reached the top of a member's main thread."""
+    """An exception that reached the top of a member's main thread; ``where`` in the user's code, ``frames``
+    all of them, innermost first."""
 
     type: str
     message: str
     at: float
     where: Frame | None = None
+    frames: tuple[Frame, ...] = ()
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):

@@ -133,11 +133,13 @@ def coming(rank: int, **changes: Any) -> Member:
 
 
 def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
-    """A member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message)."""
-    raised = how.pop("raised", None)
+    """A member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with ``frames``."""
+    raised, frames = how.pop("raised", None), how.pop("frames", ())
     changes: dict[str, Any] = dict(how.pop("member", {}))
     if raised is not None:
-        changes["raised"] = Raised(type=raised[0], message=raised[1], at=at, where=USER)
+        changes["raised"] = Raised(
+            type=raised[0], message=raised[1], at=at, where=USER, frames=frames
+        )
         how.setdefault("code", 1)
     return member(rank, exit=Exit(at=at, **how), **changes)
 

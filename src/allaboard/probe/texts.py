@@ -58,7 +58,7 @@ def exception(
         traceback = traceback.tb_next
     facts: dict[str, Any] = {
         "type": getattr(kind, "__name__", str(kind))[:WORD],
-        "message": _said(value)[:2000],
+        "message": _short(_said(value)),
         "at": at,
     }
     kept = list(frames)
@@ -74,6 +74,11 @@ def _said(value: BaseException) -> str:
         return str(value)
     except Exception as error:
         return "<%s in str()>" % type(error).__name__
+
+
+def _short(text: str) -> str:
+    """Beginning and end: a traceback of another process ends with what matters."""
+    return text if len(text) <= 3000 else text[:600] + "\n...\n" + text[-2400:]
 
 
 def _fits(name: str, text: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import Failures, failures, too_early
+from allaboard.evidence.loader_worker import loader_worker
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
@@ -23,7 +24,9 @@ def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     same: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for one in found.began:
-        if one.raised is not None and one.raised.type != "MemoryError" and not too_early(view, one):
+        if one.raised is None or one.raised.type == "MemoryError" or loader_worker(one):
+            continue  # these have rules of their own
+        if not too_early(view, one):
             same[(one.raised.type, str(one.raised.where))].append(one)
     for members in same.values():
         yield _claim(members, found)
@@ -87,5 +90,6 @@ RULE = Rule(
         "tf-exception",
         "restart-exception",
         "spawned-exception",
+        "loader-exception",
     ),
 )

@@ -93,12 +93,16 @@ def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: 
 
 
 def _job(
-    queued: float = 2.5, taken: float = 1.98, ours: float = 0.4, quota: float = 0.0
+    queued: float = 2.5,
+    taken: float = 1.98,
+    ours: float = 0.4,
+    quota: float = 0.0,
+    allowed: float = 2,
 ) -> JobView:
     workers = tuple(
         task("worker", i, load=Load(span=10.0, cpu=0.1, allowed=2, inside=0.95)) for i in range(2)
     )
-    server = task("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=2))
+    server = task("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=allowed))
     pid, host = server.who.pid, server.who.host
     rates = (
         ("run queue", pid, queued, 0.0), ("cores taken", pid, taken, 2.0),
@@ -130,6 +134,7 @@ RULE = Rule(
         "others compute, and it gets its core": _job(queued=0.1),
         "there is room": _job(taken=1.2),
         "its own quota": _job(quota=0.9),
+        "its own quota, seen a moment later": _job(allowed=0.2),
     },
     since="0.1",
     passes=True,

@@ -25,25 +25,40 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
+IN_LOADER = ("stuck-in-data-loader", "loader-worker-killed", "loader-exception")
+
 
 class Digits(Dataset):
     """Random images with a rule to learn; one item may never come."""
 
-    def __init__(self, size, silent_at=-1, marked=None):
+    def __init__(self, size, fails_at=-1, fault="", marked=None):
         self.marked = marked
+        self.fault = fault
         generator = torch.Generator().manual_seed(7 + int(os.environ["RANK"]))
         self.images = torch.randn(size, 64, generator=generator)
         self.labels = (self.images.sum(1) > 0).long()
-        self.silent_at = silent_at
+        self.fails_at = fails_at
 
     def __len__(self):
         return len(self.labels)
 
     def __getitem__(self, index):
-        if index == self.silent_at:
+        if index == self.fails_at:
             mark(self.marked)
-            read_from_a_dead_mount()
+            self.fail()
         return self.images[index], self.labels[index]
+
+    def fail(self):
+        if self.fault == "loader-worker-killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.fault == "loader-exception":
+            decode(b"GIF89a")
+        read_from_a_dead_mount()
+
+
+def decode(data):
+    if not data.startswith(b"\x89PNG"):
+        raise ValueError(f"no PNG file: {data!r}")
 
 
 class AbortsWhenCollected:
@@ -233,8 +248,8 @@ def main():
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    silent = options.fault == "stuck-in-data-loader" and guilty
-    data = Digits(options.at_step * 8 + 64, options.at_step * 8 if silent else -1, options.mark)
+    fails_at = options.at_step * 8 if options.fault in IN_LOADER and guilty else -1
+    data = Digits(options.at_step * 8 + 64, fails_at, options.fault, options.mark)
     step = 0
     while step < options.steps:
         for images, labels in DataLoader(data, batch_size=8, num_workers=options.loader_workers):

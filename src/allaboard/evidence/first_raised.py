@@ -1,0 +1,47 @@
+"""An exception that was caught in another process and raised again here: place and words of the first.
+
+`torch.utils.data` and `torch.multiprocessing` put the traceback of the other process into the message (in the
+form of Python's traceback module): the line to mend stands in there, not where it was raised again.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from allaboard.facts import Frame, Raised
+
+_BEGIN = "Traceback (most recent call last):\n"
+_FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
+_LAST = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
+
+
+def first_raised(raised: Raised) -> Raised:
+    """What the innermost traceback in its message tells; itself where there is none that can be read."""
+    head, found, rest = raised.message.rpartition(_BEGIN)
+    frames, last = _read(rest.splitlines())
+    if not found or not frames or last is None:
+        return raised
+    said = last[2] or ""
+    where = next((f for f in reversed(frames) if f.is_user), frames[-1])
+    caught = head.strip().splitlines()[0].strip(" -.:") if head.strip() else ""
+    return msgspec.structs.replace(
+        raised,
+        type=last[1].rpartition(".")[2],
+        message=f"{said} ({caught})".strip() if caught else said,
+        where=where,
+    )
+
+
+def _read(lines: list[str]) -> tuple[list[Frame], re.Match[str] | None]:
+    """The frames, outermost first, and the line that ends them; the words of an exception may go on in
+    further lines, which are left out."""
+    frames: list[Frame] = []
+    for line in lines:
+        place = _FRAME.match(line)
+        if place is not None:
+            frames.append(Frame(place[1], int(place[2]), place[3]))
+        elif frames and line[:1] not in ("", " "):
+            return frames, _LAST.match(line)
+    return frames, None

@@ -1,0 +1,87 @@
+"""A rank ended because a worker process of its DataLoader had died.
+
+## Why it matters
+PyTorch reports it in the rank that was waiting for the batch, as a killed worker, or only as `Connection
+reset by peer`, which reads like a network that failed. The other ranks then lose their peer, and say so louder.
+
+## What to do
+A worker that gets SIGKILL usually met the memory limit: fewer workers (`num_workers`), smaller batches, no
+copies in the dataset. `Bus error` is a full /dev/shm: make it larger (`--shm-size`, an emptyDir with `medium: Memory`).
+`num_workers=0` for one run shows an error of the dataset itself with its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import failures, too_early
+from allaboard.evidence.loader_worker import loader_worker
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts.samples import USER, ended, job, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in failures(view).began:
+        became = loader_worker(one)
+        if became and not too_early(view, one):
+            yield _claim(one, became)
+
+
+def _claim(one: Member, became: str) -> Claim:
+    raised = one.raised
+    assert raised is not None
+    where = f" at {raised.where}" if raised.where is not None else ""
+    evidence = [Evidence(f"{raised.type}: {raised.message[:300]}", "excepthook")]
+    if one.step:
+        evidence.append(Evidence(f"after step {one.step}", "black box"))
+    return Claim(
+        summary=f"{one.who.job} {one.who.index} lost a worker of its DataLoader{where}: {became}",
+        who=(one.who,),
+        evidence=tuple(evidence),
+        fix="fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); "
+        "num_workers=0 for one run shows an error of the dataset itself",
+        since=raised.at,
+    )
+
+
+_LOADER = "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
+_PIPE = (
+    Frame("/u/lib/python3.11/multiprocessing/connection.py", 395, "_recv"),
+    Frame("/u/lib/python3.11/multiprocessing/queues.py", 122, "get"),
+    Frame(_LOADER, 1291, "_try_get_data"),
+    USER,
+)
+_RESET = ("ConnectionResetError", "[Errno 104] Connection reset by peer")
+_KILLED = (
+    "RuntimeError",
+    "DataLoader worker (pid 4711) is killed by signal: Killed. ",
+)
+_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+
+
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "killed": (
+            job(ended(0, raised=_LOST), ended(1, raised=_KILLED), waiting(2)),
+            "worker 1 lost a worker of its DataLoader at train.py:41 in train: worker process 4711 is "
+            "killed by signal: Killed",
+        ),
+        "only its pipe was seen to close": (
+            job(ended(0, raised=_LOST), ended(1, raised=_RESET, frames=_PIPE), waiting(2)),
+            "worker 1 lost a worker of its DataLoader at train.py:41 in train: its worker process does not "
+            "answer any more (ConnectionResetError)",
+        ),
+    },
+    silent_on={
+        "a peer": job(ended(0, raised=_LOST), ended(1, raised=_RESET)),
+        "a dataset that reads from the network": job(
+            ended(1, raised=_RESET, frames=(USER, Frame(_LOADER, 700, "__next__"), USER))
+        ),
+    },
+    since="0.1",
+    drill=("loader-worker-killed",),
+)
