@@ -2,11 +2,13 @@
 
 ## Why it matters
 PyTorch reports it in the rank that was waiting for the batch, as a killed worker, or only as `Connection
-reset by peer`, which reads like a network that failed. The other ranks then lose their peer, and say so louder.
+reset by peer`, which reads like a network that failed. The other ranks then lose their peer, and say so
+louder.
 
 ## What to do
 A worker that gets SIGKILL usually met the memory limit: fewer workers (`num_workers`), smaller batches, no
-copies in the dataset. `Bus error` is a full /dev/shm: make it larger (`--shm-size`, an emptyDir with `medium: Memory`).
+copies in the dataset. `Bus error` is a full /dev/shm: make it larger (`--shm-size`, an emptyDir with
+`medium: Memory`).
 `num_workers=0` for one run shows an error of the dataset itself with its line.
 """
 
