@@ -78,7 +78,7 @@ def _said(value: BaseException) -> str:
 
 def _short(text: str) -> str:
     """Beginning and end: a traceback of another process ends with what matters."""
-    return text if len(text) <= 3000 else text[:600] + "\n...\n" + text[-2400:]
+    return text if len(text) <= 2000 else text[:395] + "\n...\n" + text[-1600:]
 
 
 def _fits(name: str, text: str) -> bool:
