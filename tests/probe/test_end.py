@@ -154,3 +154,23 @@ def test_the_users_faulthandler_works(program: Program) -> None:
     )
     assert ended.code == -signal.SIGSEGV
     assert "line 4 in <module>" in ended.err and "Segmentation fault" in ended.err
+
+
+def test_a_thread_that_ended_by_an_exception_is_noted(any_program: Program) -> None:
+    ended = any_program.run(
+        "import threading, json\n"
+        "def feed():\n    json.loads('{not json')\n"
+        "t = threading.Thread(target=feed); t.start(); t.join(); print('on')\n"
+    )
+    assert (ended.code, ended.out) == (0, "on\n") and "JSONDecodeError" in ended.err
+    seen = any_program.read(ended.pid)
+    assert seen.raised is None
+    noted = seen.notes["thread raised"]
+    assert noted.startswith("JSONDecodeError: Expecting property name")
+    assert noted.endswith("script.py:3 in feed")
+
+
+def test_a_thread_that_leaves_by_sys_exit_is_not(program: Program) -> None:
+    ended = program.run("import threading, sys\nthreading.Thread(target=sys.exit).start()\n")
+    assert (ended.code, ended.err) == (0, "")
+    assert "thread raised" not in program.read(ended.pid).notes

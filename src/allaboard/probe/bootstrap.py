@@ -75,7 +75,24 @@ def _watch_end() -> None:
         before(kind, value, traceback)
 
     sys.excepthook = excepthook
+    _watch_threads()
     atexit.register(_end)
+
+
+def _watch_threads() -> None:
+    """Records the exception that ends a thread: who waits for what it made, waits for ever."""
+    import threading
+
+    before = threading.excepthook
+
+    def excepthook(args: threading.ExceptHookArgs) -> None:
+        try:
+            member.thread_raised(args.exc_type, args.exc_value, args.exc_traceback)
+        except Exception:
+            pass
+        before(args)
+
+    threading.excepthook = excepthook
 
 
 def _end() -> None:

@@ -187,6 +187,14 @@ def raised(
     here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
 
 
+def thread_raised(
+    kind: type[BaseException], value: BaseException | None, traceback: TracebackType | None
+) -> None:
+    """Notes the last exception that ended another thread than the main one; the process goes on."""
+    if here.box is not None and value is not None and kind is not SystemExit:
+        here.note("thread raised", texts.one_line(kind, value, traceback))
+
+
 def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """As `operation`; the time in it is one of waiting for other members."""
     label = name.encode()[:60]

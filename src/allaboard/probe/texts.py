@@ -9,6 +9,7 @@ import sys
 from collections import deque
 
 from .blackbox import TEXT, TEXTS
+from .calls import FOREIGN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,21 @@ def _said(value: BaseException) -> str:
         return str(value)
     except Exception as error:
         return "<%s in str()>" % type(error).__name__
+
+
+def one_line(
+    kind: type[BaseException], value: BaseException, traceback: TracebackType | None
+) -> str:
+    """An exception and the innermost line of the user's own code, in short."""
+    place = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not place or not any(part in code.co_filename for part in FOREIGN):
+            place = "%s:%d in %s" % (code.co_filename[-80:], traceback.tb_lineno, code.co_name[:40])
+        traceback = traceback.tb_next
+    said = _said(value).split("\n")[0][:80]
+    name = getattr(kind, "__name__", str(kind))[:40]
+    return "%s: %s at %s" % (name, said, place) if said else "%s at %s" % (name, place)
 
 
 def _short(text: str) -> str:

@@ -21,6 +21,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import thread_ended
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -75,6 +76,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         evidence=(
             Evidence(f"the same place in {look}", one.stack.by),
             *(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2]),
+            *thread_ended(one),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),

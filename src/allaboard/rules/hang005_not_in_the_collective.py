@@ -18,6 +18,7 @@ from allaboard.evidence.locks import holder
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import thread_ended
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
@@ -46,6 +47,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            *thread_ended(one),
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
         ),
