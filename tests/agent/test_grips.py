@@ -83,7 +83,7 @@ def looked(
     )
     started.append(process)
     assert process.stdout is not None
-    assert process.stdout.readline().startswith("ready")
+    assert process.stdout.readline().startswith("ready")  # two threads may say it
     return process.pid, asyncio.run(looks(process.pid, times))
 
 

@@ -18,5 +18,6 @@ def test_an_interrupted_rank_has_no_line_to_mend(tmp_path: Path) -> None:
     log = tmp_path / "torchrun.log"
     log.write_text(LOG)
     (found,) = of_paths([log], catalogue()).findings
+    assert found.rule == "EXIT008"
     assert "interrupted from outside" in found.summary
     assert found.fix is not None and "mend" not in found.fix

@@ -16,10 +16,23 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Check, Declared, Frame, Kept, Loss, Numbered, Op, Pace, Raised
+from allaboard.facts import (
+    Check,
+    Declared,
+    Frame,
+    Kept,
+    Loss,
+    Numbered,
+    Op,
+    Pace,
+    Raised,
+    Spent,
+)
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
+ASIDES = ("checkpoint", "evaluation")
+"""As they stand in the box."""
 PACED = 1.0
 """Seconds between two medians of a member's steps."""
 WARM = 2
@@ -113,6 +126,7 @@ class OpenBox:
             raised=self._raised,
             notes=self.identity.notes,
             pace=self._pace(step, step_at),
+            spent=self._spent(time.monotonic()),
             loops=self.passes.loops(),
             loss=self._loss(),
             numbered=self._numbered(),
@@ -195,6 +209,17 @@ class OpenBox:
         )
         self._paced = found, at
         return found
+
+    def _spent(self, now: float) -> Spent:
+        input_, sync = layout.SPENT_TOTALS.unpack_from(self.map, layout.SPENT_TOTALS_AT)
+        counts, spent, inside = [], [], ""
+        for kind, name in enumerate(ASIDES):
+            at = layout.ASIDES_AT + kind * layout.ASIDE.size
+            count, active, since, over = layout.ASIDE.unpack_from(self.map, at)
+            counts.append(count)
+            spent.append(over + (max(0.0, now - since) if active else 0.0))
+            inside = name if active else inside
+        return Spent(input_, sync, spent[0], spent[1], counts[0], counts[1], inside)
 
     def _loss(self) -> Loss | None:
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)

@@ -32,6 +32,7 @@ from allaboard.facts import (
     Raised,
     Reading,
     Silence,
+    Spent,
     Traced,
 )
 
@@ -65,6 +66,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     raised: Raised | None = None
     notes: dict[str, str] = {}
     pace: Pace | None = None
+    spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
     numbered: Numbered | None = None

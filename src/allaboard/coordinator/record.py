@@ -12,7 +12,7 @@ from allaboard.coordinator.shares import Shares
 from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Silence, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Phase, Silence, Spent, Stack, Traced, Who
 
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
@@ -184,6 +184,7 @@ class Record:
             run=self.shares.run,
             pairs=self.pairs.pairs,
             pace=self.paces.pace,
+            spent=box.spent if box is not None else Spent(),
             loops=box.loops if box is not None else (),
             loss=box.loss if box is not None else None,
             numbered=box.numbered if box is not None else None,

@@ -39,6 +39,7 @@ class Shares:
         self._allowed = allowed
         if works and self._begin is None:
             self._begin = self._last
+            self._looks.clear()  # a start has a pace of its own
         self._looks.append(self._last)
         while self._looks[0][0] < at - SPAN:
             self._looks.popleft()

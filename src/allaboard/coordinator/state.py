@@ -43,6 +43,7 @@ from allaboard.coordinator.returns import Returns
 from allaboard.coordinator.setbacks import Setbacks
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.failures import TOGETHER
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
@@ -109,6 +110,7 @@ class Job:
         self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
         self.setbacks = Setbacks()
         self.replaced: set[int] = set()
+        self.judged: set[int] = set()
         self.replaced_steps = 0
         self.away: dict[int, float] = {}
         self.answers = 0
@@ -126,6 +128,9 @@ class Job:
         view = self.view(now)
         rolls = roll_calls(view)
         claims = list(diagnose(view, self.entries))
+        self.judged |= {
+            m.called for m in view.members if m.exit is not None and now - m.exit.at > TOGETHER
+        }
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = []
         if not self.interrupted:
@@ -266,9 +271,11 @@ class Job:
         """Whose place another has taken stays until the rules have said how it ended."""
         for pid in tuple(self.replaced):
             record = self.records[pid]
-            if record.exit is None or now - record.exit.at >= TOLD:
+            judged = pid in self.judged and record.exit is not None
+            if record.exit is None or (judged and now - record.exit.at >= TOLD):
                 del self.records[pid]
                 self.replaced.discard(pid)
+                self.judged.discard(pid)
                 self.replaced_steps += record.box.step if record.box is not None else 0
 
     def _rank(self, seen: Seen) -> int:

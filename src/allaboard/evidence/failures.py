@@ -34,6 +34,11 @@ def failed(member: Member) -> bool:
     return _bad(member)
 
 
+def interrupted(member: Member) -> bool:
+    """Whether somebody ended it by SIGINT: the line that it was at is no fault."""
+    return member.raised is not None and member.raised.type == "KeyboardInterrupt"
+
+
 def failed_at(member: Member) -> float:
     """When it failed (s, monotonic): when it raised, else when it ended."""
     return member.raised.at if member.raised is not None else ended_at(member)

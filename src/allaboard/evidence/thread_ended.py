@@ -15,6 +15,6 @@ def thread_ended(one: Member) -> tuple[Evidence, ...]:
     if not said:
         return ()
     raised, at, place = said.rpartition(" at ")
-    return (
-        Evidence(f"a thread of it has ended: {raised if at else said}", place or "its excepthook"),
-    )
+    if not at:
+        raised, place = said, "its excepthook"
+    return (Evidence(f"a thread of it has ended: {raised}", place),)

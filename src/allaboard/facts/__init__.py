@@ -28,7 +28,7 @@ from allaboard.facts.finding import (
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence
 from allaboard.facts.live import HostLook, Present, Socket
-from allaboard.facts.load import Batch, Check, Kept, Load, Loop, Loss, Numbered, Pace
+from allaboard.facts.load import Batch, Check, Kept, Load, Loop, Loss, Numbered, Pace, Spent
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -142,6 +142,7 @@ __all__ = [
     "Silence",
     "Socket",
     "Speaker",
+    "Spent",
     "Stack",
     "Stage",
     "Task",

@@ -37,6 +37,20 @@ class Pace(msgspec.Struct, frozen=True):
         return max(0.0, self.step - self.sync)
 
 
+class Spent(msgspec.Struct, frozen=True):
+    """Of its main thread's time so far (s): waiting for data (``input``) and for other members (``sync``) in
+    its steps; in ``checkpoints`` and ``evaluations``, of which it began ``saved`` and ``evaluated``. ``now``
+    is the one that it is in ("checkpoint", "evaluation"), "" for none."""
+
+    input: float = 0.0
+    sync: float = 0.0
+    checkpoints: float = 0.0
+    evaluations: float = 0.0
+    saved: int = 0
+    evaluated: int = 0
+    now: str = ""
+
+
 class Batch(msgspec.Struct, frozen=True):
     """One batch that was looked at: the ``number``-th of this pass through a loader; ``rows`` its first
     dimension, -1 where not known; ``digest`` of some of its elements, 0 for none; ``steps`` that were done

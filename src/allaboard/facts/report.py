@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts.finding import Finding
+from allaboard.facts.load import Spent
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.rounds import RoundReport, TaskReturn
 from allaboard.facts.traffic import Pair
@@ -29,9 +30,10 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """How one member ended: ``exit_code`` or ``signal`` (a name such as SIGKILL), or neither while
-    it lives; ``phase`` is the last one that it reached by itself. In a job with parameter servers also:
-    ``times``; ``cpu`` in cores since its work began, ``allowed`` the cores that it may use; ``pairs`` what it
-    exchanged with the other tasks; ``variables`` and ``bytes`` that are placed on it."""
+    it lives; ``phase`` is the last one that it reached by itself. ``spent`` is where its time went in the
+    ``trained`` seconds of its training; the rest is computing and its own code. In a job with parameter
+    servers instead: ``times``; ``cpu`` in cores since its work began, ``allowed`` the cores that it may use;
+    ``pairs`` what it exchanged with the other tasks; ``variables`` and ``bytes`` that are placed on it."""
 
     job: str
     index: int
@@ -42,6 +44,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     signal: str | None
     phase: str
     step: int
+    trained: float = 0.0
+    spent: Spent | None = None
     times: Times | None = None
     cpu: float = 0.0
     allowed: float = 0.0

@@ -10,6 +10,7 @@ import msgspec
 
 from allaboard.catalogue import Catalogue
 from allaboard.diagnose import diagnose, stamp
+from allaboard.evidence.failures import interrupted
 from allaboard.evidence.messages import claim, together
 from allaboard.facts import (
     Dumps,
@@ -39,7 +40,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     """Everything that the testimony means, causes before consequences."""
     members, origins = people(record.glimpses)
     found = [*_ends(members, origins, catalogue)]
-    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "RES001") for f in found)
+    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001") for f in found)
     if not began:
         # Who only lost a peer is told by what it heard of it, which says more.
         found = [f for f in found if f.rule != "EXIT005"]
@@ -123,13 +124,10 @@ def _ends(
         if guilty and guilty[0].raised is not None and guilty[0].raised.where is not None:
             place = guilty[0].raised.where
             fix = f"mend {place.file}:{place.line}; the whole traceback is in {where[0]}"
-        said = made.summary
-        if guilty and all(m.raised and m.raised.type == "KeyboardInterrupt" for m in guilty):
-            said = said.replace("raised KeyboardInterrupt", "was interrupted from outside (SIGINT)")
-            fix = f"nothing in the code: see who ended it; {fix.rpartition('; ')[2]}"
+        if guilty and interrupted(guilty[0]):
+            fix = f"{made.fix}; the whole traceback is in {where[0]}" if where else made.fix
         told = msgspec.structs.replace(
             made,
-            summary=said,
             evidence=(*evidence, Evidence(_how(guilty), read)),
             fix=fix,
             since=None,

@@ -28,8 +28,10 @@ offset size    content
                of the first of these, its value
 302592 8192    8 loops over data of 1024: see `LOOP` and `BATCH`
 310784 1024    64 checks of parameters of 16, a ring indexed by number: step, parameter, digest
-311808 64      the framework's own numbers of steps: see `NUMBER`
-311872 32      checkpoints: steps that were done when the last was written, and when one was read (-1: none)
+311808 16      seconds of all steps in which the main thread waited for data, and for other members
+311824 64      checkpoints and evaluations of the main thread: see `ASIDE`
+312320 64      the framework's own numbers of steps: see `NUMBER`
+312384 32      checkpoints: steps that were done when the last was written, and when one was read (-1: none)
 ====== ======= ==============================================================================
 
 Small records carry their generation at both ends; a reader that sees two different ones reads again.
@@ -117,12 +119,18 @@ LOOPS_AT = 302592
 CHECK = struct.Struct("<QII")
 CHECKS = 64
 CHECKS_AT = 310784
+SPENT_TOTALS = struct.Struct("<dd")
+SPENT_TOTALS_AT = 311808
+ASIDE = struct.Struct("<IIdd8x")
+"""How many were begun, inside of one (1) or not, since when (s), seconds in those that are over."""
+ASIDES_AT = 311824
+CHECKPOINT, EVALUATION = 0, 1
 NUMBER = struct.Struct("<QqqqqqQ")
 """Generation; the first and the last number that the framework gave to a step; how often they went back;
 the number before they last did, and the one after; generation."""
-NUMBER_AT = 311808
+NUMBER_AT = 312320
 KEPT = struct.Struct("<QqqQ")
-KEPT_AT = 311872
+KEPT_AT = 312384
 
 
 class Box:
@@ -152,6 +160,8 @@ class Box:
         self.steps = 0
         self.input = 0.0
         self.sync = 0.0
+        self.all_input = 0.0
+        self.all_sync = 0.0
         self.phase_code = 0
         self._numbers = (-1, -1, 0, -1, -1)
         self._kept = [-1, -1]
@@ -186,6 +196,9 @@ class Box:
         STEP.pack_into(self._map, STEP_AT, n, n, now, n)
         TIME.pack_into(self._map, RING_AT + (n % RING) * 8, now)
         PACE.pack_into(self._map, PACE_AT + (n % RING) * 16, self.input, self.sync)
+        self.all_input += self.input
+        self.all_sync += self.sync
+        SPENT_TOTALS.pack_into(self._map, SPENT_TOTALS_AT, self.all_input, self.all_sync)
         self.input = self.sync = 0.0
 
     def number(self, value: int) -> None:
@@ -208,6 +221,18 @@ class Box:
         self._kept[read] = self.steps
         self._generation += 1
         KEPT.pack_into(self._map, KEPT_AT, self._generation, *self._kept, self._generation)
+
+    def begin_aside(self, kind: int) -> None:
+        """The main thread begins a checkpoint or an evaluation."""
+        at = ASIDES_AT + kind * ASIDE.size
+        count, _, _, seconds = ASIDE.unpack_from(self._map, at)
+        ASIDE.pack_into(self._map, at, count + 1, 1, monotonic(), seconds)
+
+    def end_aside(self, kind: int) -> None:
+        """It has ended it."""
+        at = ASIDES_AT + kind * ASIDE.size
+        count, _, since, seconds = ASIDE.unpack_from(self._map, at)
+        ASIDE.pack_into(self._map, at, count, 0, 0.0, seconds + monotonic() - since)
 
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""

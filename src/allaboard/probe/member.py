@@ -40,6 +40,7 @@ class _Process:
         self.notes: dict[str, str] = {}
         self.depth = 0
         self.raises = False
+        self.aside = False
         self.attach: Callable[[Declared], object] | None = None
 
     def wake(self) -> None:
@@ -165,7 +166,7 @@ def joined(succeeded: bool) -> None:
 def step() -> None:
     """Called after each training step of the framework."""
     box = here.box
-    if box is not None:
+    if box is not None and not here.aside:
         if box.phase_code != TRAINING and box.phase_code < LEAVING:
             box.phase(TRAINING, here.round)
         box.step()
@@ -213,6 +214,48 @@ def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             slot.leave(label)
             if slot.main:
                 box.sync += time.monotonic() - began
+
+    return inside
+
+
+def aside(kind: int, call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` wrapped so that the box tells the main thread's time in it as that of a checkpoint or an
+    evaluation: no steps are counted there, nor what it waits for. Same signature, same result."""
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        box = here.box
+        slot = box.slot() if box is not None else None
+        if box is None or slot is None or not slot.main or here.aside:
+            return call(*args, **kwargs)
+        waited = box.input, box.sync
+        here.aside = True
+        box.begin_aside(kind)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            here.aside = False
+            box.end_aside(kind)
+            box.input, box.sync = waited
+
+    return inside
+
+
+def fetching(call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` wrapped so that the main thread's time in it is one of waiting for data."""
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        box = here.box
+        if box is None:
+            return call(*args, **kwargs)
+        began = time.monotonic()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            slot = box.slot()
+            if slot is not None and slot.main:
+                box.input += time.monotonic() - began
 
     return inside
 

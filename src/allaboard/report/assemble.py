@@ -51,6 +51,7 @@ def worker_report(view: JobView, member: Member) -> WorkerReport:
     """One member as the report shows it."""
     end = member.exit
     served = has_servers(view)
+    trained = member.step > 0 and member.run.span > 0 and not served
     held = placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
     return WorkerReport(
         job=member.who.job,
@@ -62,6 +63,8 @@ def worker_report(view: JobView, member: Member) -> WorkerReport:
         signal=_signal_name(end.signal) if end is not None and end.signal is not None else None,
         phase=member.phase.name.lower(),
         step=member.step,
+        trained=round(member.run.span, 3) if trained else 0.0,
+        spent=member.spent if trained else None,
         times=_times(view, member) if served else None,
         cpu=round(member.run.cpu, 3) if served else 0.0,
         allowed=member.run.allowed if served else 0.0,

@@ -6,6 +6,7 @@ import re
 
 from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
 from allaboard.recover.policy import NOT_ALLOWED
+from allaboard.report.phases import phase_lines
 from allaboard.report.servers import server_lines
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -80,7 +81,7 @@ def summary_lines(report: Report) -> list[str]:
     end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
     if report.outcome is Outcome.FAILED:
         end += f": {report.reason}"
-    lines = [end, *_round_lines(report), *server_lines(report)]
+    lines = [end, *_round_lines(report), *server_lines(report), *phase_lines(report)]
     if report.findings:
         named = "; ".join(_named(f) for f in report.findings[:4])
         more = f"; and {len(report.findings) - 4} more" if len(report.findings) > 4 else ""

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import Failures, failures, too_early
+from allaboard.evidence.failures import Failures, failures, interrupted, too_early
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
@@ -24,7 +24,9 @@ def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     same: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for one in found.began:
-        if one.raised is None or one.raised.type == "MemoryError" or loader_worker(one):
+        if one.raised is None or one.raised.type == "MemoryError":
+            continue
+        if interrupted(one) or loader_worker(one):
             continue  # these have rules of their own
         if not too_early(view, one):
             same[(one.raised.type, str(one.raised.where))].append(one)
@@ -82,6 +84,7 @@ RULE = Rule(
         "died before init while others wait": job(
             held(0), ended(1, raised=("KeyError", "x"), member=_EARLY), rolled_at=None
         ),
+        "interrupted from outside": job(ended(0, raised=("KeyboardInterrupt", "")), waiting(1)),
         "all is well": job(waiting(0), coming(1)),
     },
     since="0.1",

@@ -184,5 +184,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("other-order-unseen",),
+    drill=("other-order-unseen", "crossed-groups"),
 )

@@ -15,23 +15,38 @@ one rank reduces, an early `continue`, a loop over a set or dict whose order dif
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.differs import Kind, claim, differing
-from allaboard.facts import Claim, JobView, Stage
-from allaboard.facts.samples import called, job, signature
+from allaboard.evidence.fewer import fewer
+from allaboard.facts import Claim, JobView, Loop, Stage
+from allaboard.facts.samples import USER, called, job, signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for found in differing(view, Kind.OP):
         one, other = found.other, found.expected
+        odd = {m.called for m in found.odd}
+        taken = fewer(found.odd, [m for m, _ in found.calls if m.called not in odd])
+        more = ""
+        if taken is not None:
+            few, many = taken
+            steps = f"{many - few} step{'s' if many - few > 1 else ''} fewer"
+            more = f": it did {steps} ({few} batches, not {many})"
         yield claim(
             view,
             found,
             f"called {one.op}",
-            other.op,
-            "make all ranks call the same collectives in the same order",
+            f"{other.op}{more}",
+            "make all ranks do as many steps as the others"
+            if taken is not None
+            else "make all ranks call the same collectives in the same order",
         )
+
+
+def _took(batches: int) -> dict[str, Any]:
+    return {"loops": (Loop(USER, 1, batches),)}
 
 
 _STEP = signature()
@@ -50,6 +65,23 @@ RULE = Rule(
         "two ranks": (
             job(called(0, _STEP, size=2), called(1, _CAST, size=2)),
             "rank 1 called broadcast where rank 0 called all_reduce",
+        ),
+        "it came out of its loop too early": (
+            job(
+                called(0, _STEP, **_took(60)),
+                called(1, _CAST, **_took(59)),
+                called(2, _STEP, **_took(60)),
+            ),
+            "worker 1 called broadcast where the others called all_reduce: it did 1 step fewer "
+            "(59 batches, not 60)",
+        ),
+        "as many batches": (
+            job(
+                called(0, _STEP, **_took(60)),
+                called(1, _CAST, **_took(60)),
+                called(2, _STEP, **_took(60)),
+            ),
+            "worker 1 called broadcast where the others called all_reduce",
         ),
     },
     silent_on={

@@ -26,6 +26,11 @@ SHARE = 0.6
 """Of a step, so much must be waiting for data on every member, ..."""
 LEAST = 0.01
 """... and so many seconds."""
+FIXES = {
+    "torch": "raise num_workers of the DataLoader, with persistent_workers=True; prepare data beforehand",
+    "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE), .prefetch(tf.data.AUTOTUNE); "
+    "prepare data beforehand",
+}
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -48,11 +53,11 @@ def _claim(members: tuple[Member, ...]) -> Claim:
             Evidence(
                 ", ".join(f"rank {m.who.rank} {1000 * m.pace.input:.0f} ms" for m in members[:8])
                 + f" of {1000 * step:.0f} ms a step",
-                f"DataLoader, medians of {members[0].pace.steps} steps "
+                f"black box, medians of {members[0].pace.steps} steps "
                 f"over {members[0].pace.span:.0f} s",
             ),
         ),
-        fix="raise num_workers of the DataLoader, with persistent_workers=True; prepare data beforehand",
+        fix=FIXES["tensorflow" if "tensorflow" in members[0].notes else "torch"],
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

@@ -41,6 +41,12 @@ def accuracy(images, failing):
         part(images)
 
 
+def sums_of_two_kinds(groups, failing):
+    """Each over a group of its own, which one rank may enter in the other order."""
+    for group in reversed(groups) if failing else groups:
+        dist.all_reduce(torch.ones(4), group=group)
+
+
 def retry_later():
     time.sleep(3600)
 
@@ -76,6 +82,8 @@ def main():
     if options.pairs:
         pairs = [dist.new_group([r, r + 1]) for r in range(0, dist.get_world_size(), 2)]
         group = pairs[dist.get_rank() // 2]
+    crossed = options.fault == "crossed-groups"
+    kinds = [dist.new_group() for _ in range(2)] if crossed else []
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -89,6 +97,8 @@ def main():
         optimizer.step()
         if options.fault == "swapped-calls" and step % 3 == 0:
             accuracy(images, guilty and step > options.at_step)
+        if kinds:
+            sums_of_two_kinds(kinds, guilty and step > options.at_step)
         if step == options.at_step:
             if guilty:
                 mark(options.mark)

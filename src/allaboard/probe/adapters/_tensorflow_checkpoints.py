@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _saver(module: Any) -> None:
+def saver(module: Any) -> None:
+    """Hooks `tensorflow.python.checkpoint.checkpoint`."""
     cls = module.TrackableSaver
     cls.save = _told(cls.save, read=False)
     cls.restore = _told(cls.restore, read=True)
@@ -31,6 +32,3 @@ def _told(call: Callable[..., Any], read: bool) -> Callable[..., Any]:
         return result
 
     return inside
-
-
-MODULES = {"tensorflow.python.checkpoint.checkpoint": _saver}

@@ -1,0 +1,12 @@
+"""A global batch of two rows for four replicas of one process."""
+
+from allaboard.contracts import Drill
+
+DRILL = Drill(
+    script="tf_mirrored.py",
+    expects="DATA004",
+    workers=1,
+    guilty=-1,
+    inside=True,
+    ends=False,
+)

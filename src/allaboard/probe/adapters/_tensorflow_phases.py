@@ -1,0 +1,75 @@
+"""Where TensorFlow's main thread spends its time besides training: data, checkpoints.
+
+Tried on TensorFlow 2.21. What is hooked is what Python calls: a dataset that is gone through inside of a
+tf.function, as Keras' `fit` does, is part of that function's step, and cannot be told from it.
+"""
+
+from __future__ import annotations
+
+from .. import member
+from ..blackbox import CHECKPOINT
+from . import _tensorflow_replicas as replicas
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _iterator(module: Any) -> None:
+    """The last call in Python before tf.data's own code, so that what a distributed iterator agrees upon
+    with other workers is no waiting for data."""
+    cls = module.OwnedIterator
+    for name in ("_next_internal", "get_next_as_optional"):
+        _replace(module, cls, name, member.fetching)
+
+
+def _distributed(module: Any) -> None:
+    _agreement(module)
+    replicas.iterator(module)
+
+
+def _agreement(module: Any) -> None:
+    """Before each batch of a dataset that ends, workers agree on whether anybody has one."""
+    call = getattr(module, "_calculate_replicas_with_values", None)
+    if call is not None:
+        module._calculate_replicas_with_values = member.waiting("agreeing on a batch", call)
+
+
+def _checkpoint(module: Any) -> None:
+    for cls in (module.Checkpoint, getattr(module, "CheckpointV1", None)):
+        for name in ("save", "write", "restore", "read"):
+            if hasattr(cls, name):
+                _replace(module, cls, name, _saving)
+
+
+def _manager(module: Any) -> None:
+    """It deletes old checkpoints too."""
+    _replace(module, module.CheckpointManager, "save", _saving)
+
+
+def _saver(module: Any) -> None:
+    for name in ("save", "restore"):
+        _replace(module, module.Saver, name, _saving)
+
+
+def _saving(call: Any) -> Any:
+    return member.aside(CHECKPOINT, call)
+
+
+def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
+    call = cls.__dict__.get(name)
+    if call is None:
+        member.here.note(
+            "hook " + module.__name__, "this version has no %s.%s" % (cls.__name__, name)
+        )
+    else:
+        setattr(cls, name, wrap(call))
+
+
+MODULES = {
+    "tensorflow.python.distribute.input_lib": _distributed,
+    "tensorflow.python.data.ops.iterator_ops": _iterator,
+    "tensorflow.python.checkpoint.checkpoint": _checkpoint,
+    "tensorflow.python.checkpoint.checkpoint_management": _manager,
+    "tensorflow.python.training.saver": _saver,
+}

@@ -1,0 +1,89 @@
+"""Replicas of one process get no rows of the batches, or fewer than others.
+
+Under MirroredStrategy one process feeds several devices: each global batch is cut into one piece a replica.
+The pieces of the first eight batches are looked at, and of one in 64 after that, where a custom loop takes
+them from a distributed dataset.
+
+## Why it matters
+A replica without rows computes nothing, and the others wait for it all the same: the device is paid for and
+idle. Where pieces differ, a loss that is averaged in each replica gives the rows of the smaller pieces more
+weight.
+
+## What to do
+`batch(n)` before `experimental_distribute_dataset` is the global batch, for all replicas together: make it a
+multiple of `strategy.num_replicas_in_sync`, with `drop_remainder=True` for the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts.samples import job, member
+
+NOTE = "replica rows"
+LEAST = 8
+"""Batches that must have been looked at: the last of a pass may be smaller."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in view.members:
+        told = one.notes.get(NOTE, "").split(";")
+        if len(told) == 4 and told[0].isdigit() and int(told[0]) >= LEAST:
+            looked, uneven = int(told[0]), told[1] == told[0]
+            rows, empty = told[2].split(), told[3].split()
+            idle = [str(i) for i, count in enumerate(empty) if count == told[0]]
+            if idle or uneven:
+                yield _claim(one, looked, rows, idle)
+
+
+def _claim(one: Member, looked: int, rows: list[str], idle: list[str]) -> Claim:
+    name = f"{one.who.job} {one.who.index}"
+    many = "s" if len(idle) > 1 else ""
+    return Claim(
+        summary=f"{name}: replica{many} {', '.join(idle[:8])} of {len(rows)} "
+        f"get{'' if many else 's'} no rows of any batch"
+        if idle
+        else f"{name}: its {len(rows)} replicas get different numbers of rows of every batch",
+        who=(one.who,),
+        evidence=(
+            Evidence(
+                f"rows of each replica in the last of them: {', '.join(rows[:16])}",
+                f"{looked} batches of a distributed dataset",
+            ),
+        ),
+        fix=f"make the global batch a multiple of {len(rows)}: "
+        "dataset.batch(n * strategy.num_replicas_in_sync, drop_remainder=True)",
+        severity=Severity.WARNING,
+        certainty=Certainty.CERTAIN if idle else Certainty.LIKELY,
+    )
+
+
+def _noted(text: str) -> JobView:
+    return job(member(0, notes={NOTE: text}))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "fewer rows than replicas": (
+            _noted("8;8;1 1 0 0;0 0 8 8"),
+            "worker 0: replicas 2, 3 of 4 get no rows of any batch",
+        ),
+        "no multiple": (
+            _noted("16;16;3 3 1;0 0 0"),
+            "worker 0: its 3 replicas get different numbers of rows of every batch",
+        ),
+    },
+    silent_on={
+        "even": _noted("8;0;8 8;0 0"),
+        "the last of a pass is smaller": _noted("8;1;8 2;0 0"),
+        "too few looked at": _noted("4;4;1 0;0 4"),
+        "something else": _noted("many"),
+    },
+    since="0.1",
+    drill=("empty-replicas", "uneven-replicas"),
+)

@@ -1,0 +1,61 @@
+"""A member was interrupted from outside (SIGINT), and nobody interrupted the job.
+
+## Why it matters
+Its traceback ends in KeyboardInterrupt, at a line where nothing is wrong: it was at work there when the
+signal came. The others fall because of it.
+
+## What to do
+Find out who sends it: Ctrl-C in another terminal, `kill -INT`, a notebook's stop button, a batch system that
+gives notice by SIGINT before its limit. Nothing in the code has to be mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import failures, interrupted, too_early
+from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts.samples import ended, job, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = failures(view)
+    members = [m for m in found.began if interrupted(m) and not too_early(view, m)]
+    if not members:
+        return
+    first = members[0]
+    error = first.raised
+    assert error is not None
+    names = ", ".join(f"{m.who.job} {m.who.index}" for m in members)
+    evidence = [Evidence(f"KeyboardInterrupt at {error.where or 'no line of its own'}", first.log)]
+    if found.fell:
+        fell = ", ".join(str(m.who.rank) for m in found.fell)
+        evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
+    yield Claim(
+        summary=f"{names} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
+        who=tuple(m.who for m in members),
+        evidence=tuple(evidence),
+        fix="nothing in the code: see who sends SIGINT (a terminal, the batch system, a script)",
+        since=error.at,
+    )
+
+
+_INTERRUPT = ("KeyboardInterrupt", "")
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "one rank": (
+            job(ended(0, raised=_INTERRUPT, signal=2), waiting(1), waiting(2)),
+            "worker 0 was interrupted from outside (SIGINT)",
+        ),
+    },
+    silent_on={
+        "an exception of its own": job(ended(0, raised=("ValueError", "bad")), waiting(1)),
+        "caught, and ended well": job(ended(0, code=0), waiting(1), waiting(2)),
+    },
+    since="0.1",
+    drill=("interrupted",),
+)
