@@ -32,6 +32,20 @@ Traceback (most recent call last):
     raise KeyError
 KeyError
 """
+PY_FUNCTION = """{{function_node __wrapped__IteratorGetNext}} OSError: cannot read shard-0007
+...
+k.org/python/ops/script_ops.py", line 145, in __call__
+    outputs = self._call(device, args)
+
+  File "/home/u/train.py", line 66, in decode
+    raise OSError("cannot read shard-0007")
+
+OSError: cannot read shard-0007
+
+
+\t [[{{node EagerPyFunc}}]]
+\t [[RemoteCall]] [Op:IteratorGetNextAsOptional] name:
+"""
 
 
 @pytest.mark.parametrize(
@@ -48,6 +62,13 @@ KeyError
             "KeyError",
             "(Process 2 terminated with the following error)",
             "train.py:10 in work",
+        ),
+        (
+            PY_FUNCTION,
+            "OSError",
+            "cannot read shard-0007 ({{function_node __wrapped__IteratorGetNext}} OSError: cannot read "
+            "shard-0007)",
+            "train.py:66 in decode",
         ),
     ],
 )

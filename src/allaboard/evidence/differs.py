@@ -10,6 +10,10 @@ from allaboard.evidence.order import Difference, Key, differences
 from allaboard.facts import Claim, Evidence, JobView, Member, Signature
 from allaboard.facts.samples import called, job, signature, stalled
 
+NEW_GROUP = "new_group"
+"""Counted as a call of the default group, since all of its ranks must make it. Unless
+TORCH_DIST_INIT_BARRIER is 1 nobody waits in it for the others."""
+
 
 class Kind(StrEnum):
     """What differs, the first that applies."""

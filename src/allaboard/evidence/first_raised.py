@@ -1,7 +1,7 @@
 """An exception that was caught in another process and raised again here: place and words of the first.
 
-`torch.utils.data` and `torch.multiprocessing` put the traceback of the other process into the message (in the
-form of Python's traceback module): the line to mend stands in there, not where it was raised again.
+`torch.utils.data`, `torch.multiprocessing` and TensorFlow's `py_function` put the traceback of the other process
+or thread into the message (in the form of Python's traceback module): the line to mend stands in there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import msgspec
 from allaboard.facts import Frame, Raised
 
 _BEGIN = "Traceback (most recent call last):\n"
+_CUT = "\n...\n"
+"""Where the probe took the middle out of a long message."""
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
 _LAST = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 
@@ -20,12 +22,14 @@ _LAST = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 def first_raised(raised: Raised) -> Raised:
     """What the innermost traceback in its message tells; itself where there is none that can be read."""
     head, found, rest = raised.message.rpartition(_BEGIN)
+    if not found:
+        head, found, rest = raised.message.partition(_CUT)
     frames, last = _read(rest.splitlines())
     if not found or not frames or last is None:
         return raised
     said = last[2] or ""
     where = next((f for f in reversed(frames) if f.is_user), frames[-1])
-    caught = head.strip().splitlines()[0].strip(" -.:") if head.strip() else ""
+    caught = head.strip().splitlines()[0].strip(" -.:")[:80] if head.strip() else ""
     return msgspec.structs.replace(
         raised,
         type=last[1].rpartition(".")[2],

@@ -84,6 +84,11 @@ def main():
         group = pairs[dist.get_rank() // 2]
     crossed = options.fault == "crossed-groups"
     kinds = [dist.new_group() for _ in range(2)] if crossed else []
+    if options.fault == "new-group-on-some":
+        if guilty:
+            mark(options.mark)
+        else:
+            dist.new_group([r for r in range(dist.get_world_size()) if r != options.guilty])
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

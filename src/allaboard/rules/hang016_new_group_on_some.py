@@ -1,0 +1,67 @@
+"""Some ranks called new_group, and others did not.
+
+torch.distributed asks all ranks of the job to call `new_group`, in one order, also those that are not in the
+group. Nobody waits in it for the others (unless `TORCH_DIST_INIT_BARRIER=1`), so this may go well: a warning.
+
+## Why it matters
+Each rank counts the groups that it makes, and the count is the name under which the ranks of a group find
+each other. From here on the ranks count differently: the next group that all make has two names, and its
+first collective hangs.
+
+## What to do
+Call `new_group` on every rank, with the same list, before the `if` that asks who is in it. Where only its
+members call it, they say so: `new_group(ranks, use_local_synchronization=True)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.differs import NEW_GROUP, Kind, claim, differing
+from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
+from allaboard.facts.samples import called, job, signature
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for found in differing(view, Kind.OP):
+        one, other = found.other, found.expected
+        if NEW_GROUP not in (one.op, other.op):
+            continue
+        certain = claim(
+            view,
+            found,
+            f"called {one.op}",
+            other.op,
+            "call new_group on all ranks, or with use_local_synchronization=True on its members alone",
+        )
+        yield msgspec.structs.replace(
+            certain, severity=Severity.WARNING, certainty=Certainty.LIKELY, corrupts=False
+        )
+
+
+_STEP = signature()
+_NEW = signature("new_group", dtype="", line=12)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "under an if": (
+            job(called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _STEP, _STEP)),
+            "worker 2 called all_reduce where the others called new_group",
+        ),
+    },
+    silent_on={
+        "all made it": job(called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _NEW, _STEP)),
+        "another call": job(
+            called(0, _STEP), called(1, signature("barrier", dtype="")), called(2, _STEP)
+        ),
+    },
+    since="0.1",
+    drill=("new-group-on-some",),
+)
