@@ -33,6 +33,9 @@ Traceback (most recent call last):
 KeyError
 """
 PY_FUNCTION = """{{function_node __wrapped__IteratorGetNext}} OSError: cannot read shard-0007
+Traceback (most recent call last):
+
+  File "/v/lib/python3.11/site-packages/tensorfl
 ...
 k.org/python/ops/script_ops.py", line 145, in __call__
     outputs = self._call(device, args)
@@ -64,10 +67,15 @@ OSError: cannot read shard-0007
             "train.py:10 in work",
         ),
         (
+            PY_FUNCTION.replace("Traceback (most recent call last):\n", ""),
+            "OSError",
+            "cannot read shard-0007 (told again as ValueError)",
+            "train.py:66 in decode",
+        ),
+        (
             PY_FUNCTION,
             "OSError",
-            "cannot read shard-0007 ({{function_node __wrapped__IteratorGetNext}} OSError: cannot read "
-            "shard-0007)",
+            "cannot read shard-0007 (told again as ValueError)",
             "train.py:66 in decode",
         ),
     ],

@@ -1,7 +1,7 @@
 """An exception that was caught in another process and raised again here: place and words of the first.
 
-`torch.utils.data`, `torch.multiprocessing` and TensorFlow's `py_function` put the traceback of the other process
-or thread into the message (in the form of Python's traceback module): the line to mend stands in there.
+`torch.utils.data`, `torch.multiprocessing` and TensorFlow's `py_function` put the traceback of the other
+process or thread into the message (in the form of Python's traceback module): the line to mend is in there.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ _LAST = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 def first_raised(raised: Raised) -> Raised:
     """What the innermost traceback in its message tells; itself where there is none that can be read."""
     head, found, rest = raised.message.rpartition(_BEGIN)
-    if not found:
-        head, found, rest = raised.message.partition(_CUT)
+    whole, cut, end = raised.message.partition(_CUT)
+    if cut and (not found or _CUT in rest):
+        head, found, rest = head if found else whole, cut, end.partition("\n")[2]
     frames, last = _read(rest.splitlines())
     if not found or not frames or last is None:
         return raised
     said = last[2] or ""
     where = next((f for f in reversed(frames) if f.is_user), frames[-1])
     caught = head.strip().splitlines()[0].strip(" -.:")[:80] if head.strip() else ""
+    if "{{" in caught:  # the name of a node of TensorFlow's graph, and the same words once more
+        caught = f"told again as {raised.type}"
     return msgspec.structs.replace(
         raised,
         type=last[1].rpartition(".")[2],
