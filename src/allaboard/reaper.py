@@ -210,6 +210,8 @@ def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
             os.dup2(fd, standard)
             os.close(fd)
         environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
+        if message["worker"] < 0:  # no worker: it has no part in the job, as a worker's child
+            del environment["ALLABOARD_PID"]
         what = message["folder"]
         os.chdir(what)
         what = message["command"][0]

@@ -16,6 +16,7 @@ import pytest
 from allaboard.report.assemble import schema
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
+PS = ["--ps", "1", "--on-failure", "restart"]
 HEAD = (
     "import os, sys, time, signal\n"
     "round_, rank = int(os.environ['ALLABOARD_ROUND']), os.environ['RANK']\n"
@@ -147,6 +148,15 @@ def test_ctrl_c_starts_nothing_again(tmp_path: Path, pause: str) -> None:
         (["--on-failure", "again"], "invalid choice: 'again'"),
         (["--max-restarts", "3"], "--max-restarts goes with --on-failure restart"),
         (["--stopped-after", "3"], "--stopped-after goes with --on-failure restart"),
+        (["--ps-snapshot", "5"], "--ps-snapshot 5 goes with --ps P"),
+        (["--ps", "1", "--ps-snapshot", "5"], "--ps-snapshot 5 goes with --on-failure restart"),
+        ([*PS, "--ps-snapshot", "0"], "--ps-snapshot 0: seconds between two snapshots, from 0.1"),
+        ([*PS, "--ps-snapshot", "-1"], "--ps-snapshot -1: seconds between two snapshots"),
+        ([*PS, "--ps-snapshot", "x"], "--ps-snapshot x: seconds between two snapshots"),
+        ([*PS, "--ps-snapshot", "nan"], "--ps-snapshot nan: seconds between two snapshots"),
+        (["--ps-standby", "on"], "--ps-standby on goes with --ps P"),
+        (["--ps", "1", "--ps-standby", "off"], "--ps-standby off goes with --on-failure restart"),
+        ([*PS, "--ps-standby", "2"], "invalid choice: '2'"),
         (
             ["--on-failure", "restart", "--env", "MASTER_ADDR=node0", "--env", "MASTER_PORT=29500",
              "--env", "RANK=0", "--env", "WORLD_SIZE=2"],

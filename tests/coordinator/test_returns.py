@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
@@ -13,8 +15,10 @@ from allaboard.coordinator.events import (
     Command,
     End,
     Exited,
+    Kept,
     Launched,
     Measured,
+    Note,
     Put,
     Replace,
     Seen,
@@ -51,6 +55,10 @@ class World:
         self.state = ["S", "S", "S"]
         self.gone: set[int] = set()
         self.importing: set[int] = set()
+        self.joined = [1000.0, 1000.0, 1000.0]
+        self.notes: list[dict[str, str]] = [{}, {}, {}]
+        self.stepped = [0.0, 0.0, 0.0]
+        self.before = [0, 0, 0]
         for worker in range(3):
             self.tell(Launched(worker=worker, pid=100 + worker, at=self.clock.now))
         self.tell()
@@ -72,6 +80,9 @@ class World:
 
     def tell(self, *events: Any, seconds: float = 0.0) -> list[Command]:
         now = self.clock.advance(seconds)
+        for worker, steps in enumerate(self.steps):
+            if steps != self.before[worker]:
+                self.before[worker], self.stepped[worker] = steps, now
         looks = [
             Seen(pid=pid, worker=w, at=now, state=self.state[w], cpu=0.0, box=self.box(w))
             for w, pid in enumerate(self.pids)
@@ -84,9 +95,11 @@ class World:
             return BoxReading(phase=int(Phase.IMPORTING), phase_since=self.clock.now, round=0)
         return BoxReading(
             phase=int(Phase.TRAINING if self.steps[worker] else Phase.JOINED),
-            phase_since=1000.0,
+            phase_since=self.joined[worker],
             round=1,
             step=self.steps[worker],
+            step_at=self.stepped[worker],
+            notes=self.notes[worker],
             ops=self.steps[worker],
             declared=self.declared(worker),
         )
@@ -130,6 +143,50 @@ def test_a_killed_server_comes_back_alone_and_the_round_goes_on() -> None:
     (made,) = world.job.returns.made
     assert made.task == "ps-0" and made.seconds is not None
     assert world.job.outcome()[0] is Outcome.COMPLETED
+
+
+def test_what_a_snapshot_brought_back_is_measured() -> None:
+    world = World()
+    world.steps = [100, 100, 0]
+    world.tell(seconds=1.0)
+    world.steps = [110, 110, 0]
+    taken = Kept(at=world.clock.now, number=7, step=200, bytes=8, variables=1, seconds=0.1)
+    world.tell(taken, seconds=1.0)
+    world.steps = [140, 150, 0]
+    world.tell(seconds=1.0)
+    world.kill(2)  # after 10 steps more of each, and 1.1 s
+    ended = world.job.records[102].exit.at  # type: ignore[union-attr]
+    world.importing.add(2)
+    world.launch(2)
+    world.importing.clear()
+    world.joined[2] = world.clock.now
+    world.tell(seconds=0.4)
+    world.steps[1] += 1
+    assert of(world.tell(seconds=0.1), Note) == []  # the chief has not said where they came from
+    world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": world.clock.now})}
+    notes = of(world.tell(seconds=0.5), Note)
+    (made,) = world.job.returns.made
+    assert made.snapshot == pytest.approx(ended - taken.at, abs=0.001)
+    assert made.lost == 110  # 310 steps were done, and 200 when it was taken
+    assert made.seconds is not None and made.out is not None and made.out > made.seconds
+    (said,) = [n.text for n in notes]
+    assert said.startswith("ps 0 is back: there again after") and "110 steps lost" in said
+
+
+def test_values_from_elsewhere_are_not_called_those_of_a_snapshot() -> None:
+    world = World()
+    world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": 1.0})}  # long ago
+    world.tell(Kept(at=world.clock.now, number=7, step=0, bytes=8, variables=1, seconds=0.1))
+    world.kill(2)
+    world.importing.add(2)
+    world.launch(2)
+    world.importing.clear()
+    world.joined[2] = world.clock.now
+    for _ in range(20):
+        world.steps[0] += 1
+        world.tell(seconds=0.5)
+    (made,) = world.job.returns.made
+    assert (made.snapshot, made.lost) == (None, None) and made.out is not None
 
 
 def test_the_last_restart_is_the_last() -> None:

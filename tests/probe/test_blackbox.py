@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allaboard.agent.boxes import OpenBox
-from allaboard.facts import Kept, Numbered, Op
+from allaboard.facts import Numbered, Op, Saves
 from allaboard.probe import blackbox as layout
 from allaboard.probe import texts
 from allaboard.probe.blackbox import Box
@@ -159,7 +159,7 @@ def test_checkpoints_stand_at_the_steps_that_were_done(tmp_path: Path) -> None:
     writer.step()
     writer.kept(read=False)
     writer.step()
-    assert reader.read().kept == Kept(saved=2, restored=0)
+    assert reader.read().kept == Saves(saved=2, restored=0)
 
 
 def test_texts_never_touch_each_other() -> None:

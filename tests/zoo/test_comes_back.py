@@ -81,3 +81,39 @@ def test_a_long_schedule_of_kills_and_stops_of_ranks(tmp_path: Path, seed: int) 
     assert done - 1 <= report["restarts"] <= done  # the last may come when all is over
     assert loss(hurt) == loss(well)
     assert all(r["repeated"] is not None and r["repeated"] <= 20 for r in report["rounds"][1:])
+
+
+TF1 = ("--on-failure", "restart", "--ps", "1")
+
+
+@pytest.mark.long
+@pytest.mark.zoo
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("worker", "lost"), [(0, True), (1, False), (2, True)])
+def test_a_synchronous_job_goes_on_when_a_task_of_it_came_back(
+    tmp_path: Path, worker: int, lost: bool
+) -> None:
+    words = ("examples/tf1_ps_digits.py", "--sync", "--steps", "1000", "--pause", "0.01")
+    run = Run(tmp_path / "run", *TF1, "-n", "2", *words, "--checkpoints", str(tmp_path / "c"))
+    run.wait_for(r"step +\d+  loss", 2)
+    run.hurt(worker)
+    report = run.end()
+    assert [r["task"] for r in report["returns"]] == [("worker-0", "worker-1", "ps-0")[worker]]
+    assert (report["returns"][0]["lost"] is not None) is lost
+    found = re.search(r"test accuracy ([0-9.]+)", run.text)
+    assert found is not None and float(found[1]) > 0.9
+
+
+@pytest.mark.long
+@pytest.mark.zoo
+@pytest.mark.timeout(600)
+def test_an_evaluator_comes_back_and_nothing_is_lost(tmp_path: Path) -> None:
+    words = ("tests/zoo/jobs/tf1_evaluated.py", "--steps", "1500", "--pause", "0.02")
+    run = Run(tmp_path / "run", *TF1, "--evaluator", *words, "--checkpoints", str(tmp_path / "c"))
+    run.wait_for("evaluated step")
+    run.hurt(2)
+    report = run.end()
+    assert [(r["task"], r["lost"]) for r in report["returns"]] == [("evaluator-0", None)]
+    assert [f["rule"] for f in report["findings"]] == ["EXIT001"]
+    assert {(w["job"], w["exit_code"]) for w in report["workers"]} >= {("evaluator", 0)}
+    assert "evaluated step 1500" in run.text

@@ -20,12 +20,12 @@ from allaboard.facts import (
     Check,
     Declared,
     Frame,
-    Kept,
     Loss,
     Numbered,
     Op,
     Pace,
     Raised,
+    Saves,
     Spent,
 )
 from allaboard.probe import blackbox as layout
@@ -229,9 +229,9 @@ class OpenBox:
         begin, *told, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)
         return Numbered(*told) if begin and begin == end else None
 
-    def _kept(self) -> Kept | None:
+    def _kept(self) -> Saves | None:
         begin, *told, end = layout.KEPT.unpack_from(self.map, layout.KEPT_AT)
-        return Kept(*told) if begin and begin == end else None
+        return Saves(*told) if begin and begin == end else None
 
     def _checks(self) -> tuple[Check, ...]:
         """Those of the ring that are whole, oldest first."""

@@ -10,6 +10,7 @@ from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.grips import Grips
 from allaboard.agent.options import Options
+from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
@@ -37,6 +38,8 @@ from allaboard.launch.local import Launch
 
 LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
+SOON = 0.05
+"""Seconds between two looks whether the process that waits has imported what it imports."""
 SERVERS = 5.0
 """Seconds between SIGTERM and SIGKILL for servers whose job is done."""
 
@@ -56,6 +59,7 @@ class Deeds:
         streams: Streams,
         voice: Voice,
         wake: Callable[[], None],
+        reserve: Reserve,
     ) -> None:
         self._launch = launch
         self._options = options
@@ -66,6 +70,7 @@ class Deeds:
         self._streams = streams
         self._voice = voice
         self._wake = wake
+        self._reserve = reserve
         joined = options.joined
         self._aside = options.attached and joined is not None and joined.rank > 0
         self._let_through: dict[int, int] = {}
@@ -131,7 +136,12 @@ class Deeds:
 
     def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
         del self._coming[worker]
-        self._streams.again(loop, self._launch.respawn(worker))
+        now = self._voice.clock.monotonic()
+        ready = self._reserve.take(worker, now)
+        if ready is None and self._reserve.soon(worker, now):
+            self._coming[worker] = loop.call_later(SOON, self._respawn, loop, worker)
+            return
+        self._streams.again(loop, ready or self._launch.respawn(worker))
 
     def drop(self) -> None:
         """The job ends: who was to come again does not."""

@@ -12,7 +12,9 @@ from allaboard.agent.deeds import Deeds
 from allaboard.agent.ending import Ending
 from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
+from allaboard.agent.reserve import Reserve
 from allaboard.agent.settings import settings
+from allaboard.agent.snapshots import Snapshots
 from allaboard.agent.streams import Streams
 from allaboard.agent.traffic import Traffic
 from allaboard.agent.voice import Voice
@@ -86,6 +88,8 @@ class Round:
         self.ending = Ending(self.workers, options.grace, voice.say)
         state = settings(launch, options, restarted)
         self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
+        self.reserve = Reserve(launch, self.workers, options.restarts)
+        self.snapshots = Snapshots(launch, self.workers, voice, self.wake.set)
         self.deeds = Deeds(
             launch,
             options,
@@ -96,6 +100,7 @@ class Round:
             self.streams,
             voice,
             self.wake.set,
+            self.reserve,
         )
         self.council = Council(launch, options, self.job, self.watch, self.wake.set)
         self.events: list[Event] = []
@@ -105,6 +110,7 @@ class Round:
         self.broken = False
         self.told_needed = False
         self.told_trouble = False
+        self.used = restarted
 
     async def run(self) -> None:
         """Returns when every worker has ended."""
@@ -147,6 +153,8 @@ class Round:
         self.ending.cancel()
         self.job.quiet = False
         self.deeds.cancel()
+        self.reserve.close()
+        self.snapshots.close()
         self.traffic.close()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
@@ -196,8 +204,10 @@ class Round:
                 self.voice.say(f"a fault of allaboard's own, training goes on: {error!r}")
 
     def _tick(self, now: float) -> None:
-        events = self.events + self.workers.events + self.deeds.events
-        self.events, self.workers.events, self.deeds.events = [], [], []
+        sources = (self, self.workers, self.deeds, self.snapshots)
+        events = [e for source in sources for e in source.events]
+        for source in sources:
+            source.events = []
         slow = now >= self.next_slow
         if slow:
             self.next_slow = now + SLOW
@@ -218,6 +228,11 @@ class Round:
             self.deeds.do(now, command)
         if self.ending.begun:
             self.deeds.drop()
+        elif self.launch.plan.returns:
+            used = self.used + len(self.job.returns.made)
+            view = self.job.view(now)
+            self.reserve.tend(view, used)
+            self.snapshots.tend(view)
         self._keep(now, commands)
         self.voice.note(now, self.reading.take(now))
         if self.voice.terminal.live:

@@ -45,6 +45,8 @@ class Workers:
         self._pids: dict[int, int] = {}
         self._done: set[int] = set()
         self._ooms: dict[int, tuple[Path | None, int]] = {}
+        self._adopted: dict[int, int] = {}
+        self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
         self.failed_to_start = False
         self.all_ended = asyncio.Event()
@@ -69,6 +71,12 @@ class Workers:
     def give_up(self, worker: int) -> None:
         """It will not be started again."""
         self._done.add(worker)
+
+    def adopt(self, worker: int, pid: int, at: float) -> None:
+        """A process that the reaper knows by another number is this worker from now on."""
+        self._adopted[pid] = worker
+        self._spawned(worker, pid, at)
+        self._wake()
 
     def put(self, pid: int) -> None:
         """Ends this one at once."""
@@ -110,13 +118,22 @@ class Workers:
             self._heard(json.loads(data))
             self._wake()
 
+    def _spawned(self, worker: int, pid: int, at: float) -> None:
+        self._pids[worker] = pid
+        self._watch.launched(worker, pid)
+        self._started(worker, pid)
+        self.events.append(Launched(worker=worker, pid=pid, at=at))
+
     def _heard(self, message: dict[str, Any]) -> None:
+        number = message.get("spawned", message.get("failed", message.get("exited", 0)))
+        if number < 0 and message.get("pid") in self._adopted:
+            message["exited"] = self._adopted[message["pid"]]
+        elif number < 0:
+            if number in self.aside:
+                self.aside[number](message)
+            return
         if "spawned" in message:
-            worker, pid = int(message["spawned"]), int(message["pid"])
-            self._pids[worker] = pid
-            self._watch.launched(worker, pid)
-            self._started(worker, pid)
-            self.events.append(Launched(worker=worker, pid=pid, at=message["at"]))
+            self._spawned(int(message["spawned"]), int(message["pid"]), float(message["at"]))
         elif "failed" in message:
             worker = int(message["failed"])
             self._done.add(worker)

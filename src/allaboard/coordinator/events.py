@@ -19,7 +19,6 @@ from allaboard.facts import (
     GroupState,
     Holder,
     Holds,
-    Kept,
     Knock,
     Link,
     LockWait,
@@ -31,6 +30,7 @@ from allaboard.facts import (
     Pace,
     Raised,
     Reading,
+    Saves,
     Silence,
     Spent,
     Traced,
@@ -70,7 +70,7 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
     numbered: Numbered | None = None
-    kept: Kept | None = None
+    kept: Saves | None = None
     checks: tuple[Check, ...] = ()
 
 
@@ -218,6 +218,18 @@ class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     member: bool = False
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A snapshot of the servers' variables was taken: its ``number``, the global ``step`` in it (0 where the
+    job has none), its ``bytes``, and the ``seconds`` that it took."""
+
+    at: float
+    number: int
+    step: int
+    bytes: int
+    variables: int
+    seconds: float
+
+
 class PortHeld(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The port where this host is to listen is taken; None: it is free now."""
 
@@ -248,6 +260,7 @@ Event = (
     | LinksTried
     | Knocked
     | PortHeld
+    | Kept
     | RoleTaken
 )
 

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.coordinator.events import End, Put, Replace
+from allaboard.coordinator.absence import Absence, told
+from allaboard.coordinator.events import End, Kept, Note, Put, Replace
+from allaboard.coordinator.tally import Tally
 from allaboard.evidence.failures import failed
-from allaboard.evidence.servers import AROUND, name, trainers
+from allaboard.evidence.servers import AROUND, SERVER_JOBS, name, trainers
 from allaboard.facts import Cause, JobView, Member, Outcome, Phase, Setback, TaskReturn
 from allaboard.recover.ended import cause_of
 from allaboard.recover.policy import Again, Restarts
 from allaboard.recover.tasks import TaskEnd, after_task, comes_back_alone
+
+TELLS = 3.0
+"""Seconds after the first step in which the chief has told where the values came from: others may be
+quicker."""
 
 
 class Returns:
@@ -26,47 +32,63 @@ class Returns:
         self._ends: dict[int, list[TaskEnd]] = {}
         self._seen: set[int] = set()
         self._evicted: dict[int, str] = {}
-        self._out: dict[int, float] = {}
+        self._out: dict[int, Absence] = {}
+        self._tally = Tally()
+        self._kept: dict[int, Kept] = {}
         self.made: list[TaskReturn] = []
 
     def evicted(self, pid: int) -> str:
         """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
         return self._evicted.get(pid, "")
 
-    def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End]:
+    def kept(self, event: Kept) -> None:
+        """A snapshot was taken; only the newest ones can be restored. Who takes them may begin anew, and then
+        count from 1."""
+        self._kept.pop(event.number, None)
+        self._kept[event.number] = event
+        for number in list(self._kept)[:-3]:
+            del self._kept[number]
+
+    def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | Note]:
         """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
         if not self._policy.allowed or view.ending:
             return
+        steps = done + sum(m.step for m in trainers(view))
+        self._tally.add(view.now, steps)
         for member in view.members:
             if member.called in self._seen or not comes_back_alone(view, member):
                 continue
             if member.exit is not None and (failed(member) or self.evicted(member.called)):
                 self._seen.add(member.called)
                 if any(m.alive or m.exit is None or m.exit.code != 0 for m in trainers(view)):
-                    yield self._ended(view, member, done)
+                    yield self._ended(member, steps)
             elif self._stopped(view, member):
                 since = view.now - member.os_state_since
                 self._evicted[member.called] = f"was stopped for {since:.0f} s"
                 yield Put(pid=member.called, text=f"{name(member)} {self._evicted[member.called]}")
-        self._back(view)
+        yield from self._back(view)
 
     def _stopped(self, view: JobView, member: Member) -> bool:
         since = view.now - member.os_state_since
         stopped = member.alive and member.os_state == "T" and since >= self._stopped_after
         return stopped and not self.evicted(member.called)
 
-    def _ended(self, view: JobView, member: Member, done: int) -> Replace | End:
+    def _ended(self, member: Member, steps: int) -> Replace | End:
         why = cause_of(member)
         if self.evicted(member.called):
             why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
-        steps = done + sum(m.step for m in trainers(view))
         ends = self._ends.setdefault(member.worker, [])
         ends.append(TaskEnd(cause=why, done=steps))
         answer = after_task(ends, self._before + len(self.made), self._policy)
         if not isinstance(answer, Again):
             return End(outcome=Outcome.FAILED, reason=answer.reason, final=True)
         assert member.exit is not None
-        self._out[member.worker] = member.exit.at
+        self._out[member.worker] = Absence(
+            at=member.exit.at,
+            made=len(self.made),
+            steps=steps,
+            served=member.who.job in SERVER_JOBS,
+        )
         self.made.append(TaskReturn(task=member.task, cause=str(why), decision=answer.reason))
         return Replace(worker=member.worker, reason=answer.reason, delay=answer.delay)
 
@@ -78,17 +100,35 @@ class Returns:
                 self.made[at] = msgspec.structs.replace(self.made[at], lost=back.lost)
                 return
 
-    def _back(self, view: JobView) -> None:
+    def _back(self, view: JobView) -> Iterator[Note]:
         """Who is there again: it has told its framework who it is; an evaluator, which tells nobody, has
-        imported it."""
+        imported it. Of a server: when somebody trains."""
         for member in view.members:
             out = self._out.get(member.worker)
             there = Phase.IMPORTED if member.who.job in AROUND else Phase.JOINED
             if out is None or not member.alive or member.phase < there:
                 continue
+            made = self.made[out.made]
+            if made.seconds is None:
+                seconds = round(member.phase_since - out.at, 3)
+                made = self.made[out.made] = msgspec.structs.replace(made, seconds=seconds)
+            if out.served:
+                made = self.made[out.made] = self._measured(view, member, out, made)
+                told_so = made.snapshot is not None or not self._kept
+                if made.out is None or (not told_so and view.now - out.at - made.out < TELLS):
+                    continue
+                yield Note(text=f"{name(member)} is back: {told(made)}")
             del self._out[member.worker]
-            for at in range(len(self.made) - 1, -1, -1):
-                if self.made[at].task == member.task:
-                    seconds = round(member.phase_since - out, 3)
-                    self.made[at] = msgspec.structs.replace(self.made[at], seconds=seconds)
-                    break
+
+    def _measured(
+        self, view: JobView, member: Member, out: Absence, made: TaskReturn
+    ) -> TaskReturn:
+        """The return of a server as far as it has come: the first step after it, and from where its values
+        came."""
+        if made.out is None:
+            again = [m.step_at for m in trainers(view) if m.alive]
+            after = [at for at in again if at > member.phase_since]
+            if not after:
+                return made
+            made = msgspec.structs.replace(made, out=round(min(after) - out.at, 3))
+        return out.restored(view, made, self._kept, self._tally)

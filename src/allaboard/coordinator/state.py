@@ -22,6 +22,7 @@ from allaboard.coordinator.events import (
     Exchanged,
     Exited,
     Interrupted,
+    Kept,
     Launched,
     LetThrough,
     Locks,
@@ -212,6 +213,8 @@ class Job:
                 self.lock_waits = event.waits
             case Interrupted():
                 self.interrupted = self.interrupted or event.signal
+            case Kept():
+                self.returns.kept(event)
             case Overslept():
                 self.progress_at = now
                 self.gauges.clear()

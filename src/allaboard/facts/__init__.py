@@ -28,7 +28,7 @@ from allaboard.facts.finding import (
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence
 from allaboard.facts.live import HostLook, Present, Socket
-from allaboard.facts.load import Batch, Check, Kept, Load, Loop, Loss, Numbered, Pace, Spent
+from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -98,7 +98,6 @@ __all__ = [
     "Holds",
     "HostLook",
     "JobView",
-    "Kept",
     "Knock",
     "Link",
     "Load",
@@ -133,6 +132,7 @@ __all__ = [
     "Role",
     "RoundEnd",
     "RoundReport",
+    "Saves",
     "ScriptFacts",
     "Service",
     "ServicePort",

@@ -96,7 +96,7 @@ class Numbered(msgspec.Struct, frozen=True):
     low: int = -1
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Saves(msgspec.Struct, frozen=True):
     """Checkpoints: the steps that were done when this process last wrote one (``saved``), and when it last
     read one (``restored``); -1 where it never did."""
 

@@ -12,7 +12,7 @@ import msgspec
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.link import Silence
-from allaboard.facts.load import Check, Kept, Load, Loop, Loss, Numbered, Pace, Spent
+from allaboard.facts.load import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -117,7 +117,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
         differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
         hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
-    from allaboard.facts.load import Check, Kept, Load, Loop, Loss, Numbered, Pace, Spent
+    from allaboard.facts.load import Check, Saves, Load, Loop, Loss, Numbered, Pace, Spent
     """
 
     who: Who
@@ -132,7 +132,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
     numbered: Numbered | None = None
-    kept: Kept | None = None
+    kept: Saves | None = None
     checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
     started_at: float = 0.0

@@ -26,6 +26,8 @@ from allaboard.hosts.devices import share
 from allaboard.hosts.ports import NoFreePort, reserve
 from allaboard.probe import adapters
 
+RECOVERY_WAIT = "1"
+"""Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
 PROBE = Path(adapters.__file__).parents[1]
 
 
@@ -40,7 +42,9 @@ class Plan:
     ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
     "" to hold nobody. ``extra`` are the user's own variables. ``tasks`` are job and index of each
     worker where the job has roles (parameter servers), ``served`` the numbers of those for which
-    allaboard runs the server loop. ``round`` counts the launches of this job, from 0.
+    allaboard runs the server loop. ``round`` counts the launches of this job, from 0. ``standby``: a
+    process waits to take the place of a task that ends; ``returns``: tasks may come back alone;
+    ``snapshot``: seconds between two snapshots of the servers' variables, 0 for none.
     """
 
     command: list[str]
@@ -53,6 +57,9 @@ class Plan:
     tasks: tuple[tuple[str, int], ...] = ()
     served: frozenset[int] = frozenset()
     round: int = 0
+    standby: bool = False
+    returns: bool = False
+    snapshot: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -90,6 +97,14 @@ class Launch:
         worker = _spawn(self.plan, self.reaper, index, self.environments[index])
         self.workers[index] = worker
         return worker
+
+    def aside(self, number: int, command: list[str], environment: dict[str, str]) -> Worker:
+        """Asks for a process that is no worker; ``number`` is below 0 and its name in the answer."""
+        return _ask(self.reaper, number, command, environment)
+
+    def words(self, index: int) -> list[str]:
+        """What the interpreter of this worker is given: a script and its arguments, or -m and more."""
+        return (_serving(self.plan) if index in self.plan.served else self.plan.command)[1:]
 
     def clean(self) -> None:
         """Removes the black boxes."""
@@ -163,13 +178,18 @@ def _started(
 
 def _spawn(plan: Plan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
     """Asks the reaper for one worker."""
+    command = _serving(plan) if index in plan.served else plan.command
+    return _ask(end, index, command, environment)
+
+
+def _ask(end: socket.socket, index: int, command: list[str], environment: dict[str, str]) -> Worker:
     out, out_end = os.pipe()
     err, err_end = os.pipe()
     environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
     message = {
         "do": "spawn",
         "worker": index,
-        "command": _serving(plan) if index in plan.served else plan.command,
+        "command": command,
         "folder": str(Path.cwd()),
         "environment": environment,
     }
@@ -212,6 +232,11 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
     if plan.given:
         for environment in environments:
             environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
+    if plan.returns:
+        for environment in environments:
+            environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT
+            if plan.snapshot:
+                environment["ALLABOARD_SNAPSHOT"] = f"{plan.snapshot:g}"
     path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
     for index, environment in enumerate(environments):
         environment.update(plan.extra)

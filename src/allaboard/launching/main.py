@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from allaboard.launching.coming_back import coming_back
 from allaboard.launching.options import parser, split
 from allaboard.launching.refusal import Refused, usage
 from allaboard.launching.restarts import STOPPED_AFTER, restarts
@@ -45,7 +46,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     policy = restarts(given, joined is not None)
     where = coordinator(given.coordinator) if given.coordinator or joined is not None else ""
     meeting = Meeting(secret(given.secret_file), where, tls(given))
-    plan = _plan(given, words, dashes, joined is not None)
+    plan = _plan(given, words, dashes, joined is not None, policy)
     try:
         started = launch(plan)
     except CannotStart as error:
@@ -61,7 +62,9 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     return run(started, _options(given, dashes, joined, subject, meeting, policy))
 
 
-def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: bool) -> Plan:
+def _plan(
+    given: argparse.Namespace, words: list[str], dashes: bool, joined: bool, policy: Restarts
+) -> Plan:
     """What is started. Everything that is wrong with it is said before anything is."""
     from allaboard.launch.local import Plan, new_job_id
 
@@ -74,6 +77,7 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
         usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
     if joined and not tasks and not dashes:
         served = served_here({**os.environ, **variables(given.env)}, given, words)
+    coming = coming_back(given, policy, words)
     job = new_job_id()
     return Plan(
         command=command(words, given.module, dashes),
@@ -85,6 +89,9 @@ def _plan(given: argparse.Namespace, words: list[str], dashes: bool, joined: boo
         job=job,
         tasks=tasks,
         served=served,
+        standby=coming.standby,
+        snapshot=coming.snapshot,
+        returns=policy.allowed and bool(tasks),
     )
 
 

@@ -89,6 +89,18 @@ def parser() -> argparse.ArgumentParser:
         type=seconds,
         help="with restart: replace a worker that is stopped (SIGSTOP) for so long (30)",
     )
+    add(
+        "--ps-snapshot",
+        metavar="SECONDS",
+        help="with --ps and restart: keep the variables in memory, read anew every so many seconds; a server "
+        "comes back with them (TensorFlow 1)",
+    )
+    add(
+        "--ps-standby",
+        choices=("on", "off"),
+        help="with --ps and restart: a process that has imported the framework waits to take the place of "
+        "a task that ends (on)",
+    )
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
     add("--report", metavar="FILE.json", type=Path, help="write the report there too")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for every worker")

@@ -8,7 +8,7 @@ from allaboard.evidence.failures import failures
 from allaboard.evidence.left_early import left_early
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import how_ended, name
-from allaboard.facts import Cause, JobView, Kept, Member, Outcome, RoundEnd
+from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd, Saves
 
 FIRST_STEP = "first step"
 """The note in which the probe leaves the number that the framework gave to a member's first step."""
@@ -77,6 +77,6 @@ def _first(members: list[Member]) -> int | None:
     return int(only) if only.isdecimal() else None
 
 
-def _kept(members: list[Member], which: Callable[[Kept], int]) -> int | None:
+def _kept(members: list[Member], which: Callable[[Saves], int]) -> int | None:
     """Of those who write or read checkpoints, usually one."""
     return max((which(m.kept) for m in members if m.kept is not None), default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.coordinator.absence import told as returned
 from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
 from allaboard.recover.policy import NOT_ALLOWED
 from allaboard.report.phases import phase_lines
@@ -102,8 +103,7 @@ def _round_lines(report: Report) -> list[str]:
     """Where workers were started again: each task alone, how each round ended, what was decided."""
     lines = [
         f"  {t.task.replace('-', ' ')} came back: {clean(t.cause)}"
-        + (f"; there again after {t.seconds:.1f} s" if t.seconds is not None else "")
-        + (f"; {t.lost} steps lost" if t.lost is not None else "")
+        + (f"; {returned(t)}" if t.seconds is not None else "")
         for t in report.returns[-SHOWN:]
     ]
     more = max(0, len(report.returns) - SHOWN), max(0, len(report.rounds) - SHOWN)

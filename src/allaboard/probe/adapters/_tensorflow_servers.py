@@ -5,9 +5,11 @@ strategy and coordinator of TF2's chief. Tried on TensorFlow 2.21 and its `tf.co
 from __future__ import annotations
 
 import functools
+import os
 import threading
 
 from .. import member
+from . import _tensorflow_snapshot as snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 PLACES = 32
 """Servers whose variables are noted."""
+CLUSTER: dict[str, str] = {}
+"""What this process's own server was told: ``ps:0`` and its address."""
+WAIT_AT = 4
+"""The position of `recovery_wait_secs` among the arguments of SessionManager."""
 ORDER = ("chief", "master", "worker", "ps")
 """In which the tasks of a cluster are numbered: those that train before those that serve."""
 
@@ -38,7 +44,9 @@ def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any
         cluster = spec.cluster
         job = job or spec.job_name
         index = spec.task_index if index is None else index
-    return declared(_jobs(cluster), job, index, "tf.distribute.Server", "arguments of Server")
+    found = declared(_jobs(cluster), job, index, "tf.distribute.Server", "arguments of Server")
+    CLUSTER.update(found["cluster"] if found is not None else {})
+    return found
 
 
 def _strategy(module: Any) -> None:
@@ -167,6 +175,22 @@ def _session_manager(module: Any) -> None:
     for name in ("prepare_session", "recover_session", "wait_for_session"):
         inner = member.operation("SessionManager." + name, getattr(cls, name))
         setattr(cls, name, _with_placement(inner))
+    cls.prepare_session = snapshot.restoring(cls.prepare_session, CLUSTER)
+    cls.__init__ = _with_wait(cls.__init__)
+
+
+def _with_wait(init: Callable[..., None]) -> Callable[..., None]:
+    """Where servers are started again, a worker looks often whether the variables are there: TensorFlow's
+    own 30 s would be most of the time until it goes on. A program that names a time keeps it."""
+    seconds = os.environ.get("ALLABOARD_RECOVERY_WAIT", "")
+
+    @functools.wraps(init)
+    def inside(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        if seconds and "recovery_wait_secs" not in kwargs and len(args) <= WAIT_AT:
+            self._recovery_wait_secs = float(seconds)
+
+    return inside
 
 
 def _with_placement(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,166 @@
+"""`--ps-snapshot` in TensorFlow 1's chief: tells which variables there are, and restores from the newest
+snapshot in memory where that is newer than the newest checkpoint. Tried on TensorFlow 2.21's
+`tf.compat.v1`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+import sys
+import time
+
+from .. import member
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+LISTED = "variables.json"
+NEWEST = "snapshot.json"
+KINDS = ("Variable", "VariableV2", "VarHandleOp")
+AGAIN = ("AbortedError", "UnavailableError")
+"""What a server that goes away meanwhile gives: MonitoredTrainingSession itself tries again."""
+
+
+def folder() -> str:
+    """Where snapshots are kept in memory; "" where none are wanted."""
+    return os.environ.get("ALLABOARD_BOX", "") if os.environ.get("ALLABOARD_SNAPSHOT") else ""
+
+
+def restoring(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[..., Any]:
+    """`SessionManager.prepare_session`, which the chief calls at its start and after each loss of a server;
+    ``cluster`` is what its own server was told."""
+    if not folder():
+        return call
+    signature = inspect.signature(call)
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        result = None
+        for _ in range(2):  # the newest may be replaced by a newer one while it is read
+            result = _restored(call, signature, args, kwargs)
+            if result is not None:
+                break
+        if result is None:
+            result = call(*args, **kwargs)
+        try:
+            _tell(args[0]._graph, cluster)
+        except Exception as error:
+            member.here.note("snapshot", repr(error))
+        return result
+
+    return inside
+
+
+def _restored(
+    call: Callable[..., Any], signature: inspect.Signature, args: Any, kwargs: Any
+) -> Any:
+    """The session with the values of the newest snapshot; None where it is not to be had so."""
+    try:
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        checkpoints = given.get("checkpoint_dir")
+        newest = _newest()
+        if newest is None or given.get("saver") is None or _on_disk(checkpoints) >= newest["step"]:
+            return None
+        given.update(checkpoint_dir=None, checkpoint_filename_with_path=newest["prefix"])
+    except Exception as error:
+        member.here.note("snapshot", repr(error))
+        return None
+    try:
+        result = call(**given)
+    except Exception as error:
+        if type(error).__name__ in AGAIN:
+            raise
+        member.here.note("snapshot", "not restored: %s" % str(error).partition("\n")[0])
+        return None
+    _remember(given["saver"], checkpoints)
+    told = {"number": newest["number"], "step": newest["step"], "when": time.monotonic()}
+    member.here.note("restored", json.dumps(told))
+    return result
+
+
+def _newest() -> dict[str, Any] | None:
+    try:
+        with open(os.path.join(folder(), NEWEST)) as file:
+            found: dict[str, Any] = json.load(file)
+            return found
+    except OSError:
+        return None
+
+
+def _on_disk(checkpoints: str | None) -> int:
+    """The step of the newest checkpoint by its name; -1 where there is none or it tells none."""
+    if not checkpoints:
+        return -1
+    step = (_checkpoints().latest_checkpoint(checkpoints) or "").rpartition("-")[2]
+    return int(step) if step.isdigit() else -1
+
+
+def _checkpoints() -> Any:
+    """TensorFlow's own module, which the session manager has imported."""
+    return sys.modules["tensorflow.python.checkpoint.checkpoint_management"]
+
+
+def _remember(saver: Any, checkpoints: str | None) -> None:
+    """As a restore from the folder does: so that the saver goes on deleting the oldest."""
+    if not checkpoints:
+        return
+    try:
+        state = _checkpoints().get_checkpoint_state(checkpoints)
+        if state is not None:
+            saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+    except Exception as error:
+        member.here.note("snapshot", repr(error))
+
+
+def _tell(graph: Any, cluster: dict[str, str]) -> None:
+    """Leaves the list for the process that reads them; whole or not at all."""
+    text = json.dumps(listed(graph, cluster))
+    path = os.path.join(folder(), LISTED)
+    with open(path + ".new", "w") as file:
+        file.write(text)
+    os.replace(path + ".new", path)
+
+
+def listed(graph: Any, cluster: dict[str, str]) -> dict[str, Any]:
+    """Every variable as another session must name it, and as a Saver names it in a checkpoint.
+    ``unread`` are the names of what a checkpoint holds besides."""
+    steps = graph.get_collection("global_step")
+    unread = [str(o.name) for o in graph.get_collection("saveable_objects")]
+    found = []
+    for variable in graph.get_collection("variables"):
+        op = variable.op
+        task = _task(str(variable.device))
+        if op.type not in KINDS or task not in cluster:
+            unread.append(str(op.name))
+            continue
+        part = getattr(variable, "_save_slice_info", None)
+        found.append(
+            {
+                "name": str(part.full_name if part is not None else op.name),
+                "slice": str(part.spec) if part is not None else "",
+                "kind": str(op.type),
+                "shared": str(op.get_attr("shared_name").decode() or op.name),
+                "container": str(op.get_attr("container").decode()),
+                "dtype": str(variable.dtype.base_dtype.name),
+                "shape": variable.shape.as_list(),
+                "device": str(variable.device),
+                "task": task,
+            }
+        )
+    return {
+        "cluster": cluster,
+        "variables": found,
+        "unread": unread,
+        "step": str(steps[0].op.name) if steps else "",
+    }
+
+
+def _task(device: str) -> str:
+    """``ps:0`` of ``/job:ps/replica:0/task:0/device:CPU:0``."""
+    parts = dict(p.partition(":")[::2] for p in device.split("/") if ":" in p)
+    return "%s:%s" % (parts.get("job", ""), parts.get("task", "0"))

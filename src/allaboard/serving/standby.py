@@ -1,0 +1,110 @@
+"""Waits, with what the script imports already imported, and then becomes the task that it is told to be:
+one that has died. It holds no port and no name until then. It runs in the user's Python, where allaboard
+need not be installed.
+
+Called with the FIFO on which it is told, and the script, or "" where that is a module.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import Any, Optional
+
+ALWAYS = "tensorflow"
+INSTALLED = ("site-packages", "dist-packages")
+"""Folders whose modules may be imported early; the user's own may do things when they are."""
+
+Early = tuple[str, Optional[str], bool]  # noqa: UP045 - evaluated, in Python 3.9 too
+"""A variable, its value, and whether it is set only where it is not; or a module, None, False."""
+
+
+def early(text: bytes) -> list[Early]:
+    """What the script's top level does to the environment and imports, in its order: TensorFlow reads some
+    variables while it is imported. Nothing where it is not Python."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    found: list[Early] = []
+    for node in body:
+        if isinstance(node, ast.Import):
+            found += [(a.name, None, False) for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append((node.module, None, False))
+        else:
+            found += _setting(node)
+    return found
+
+
+def _setting(node: ast.stmt) -> list[Early]:
+    """`os.environ[NAME] = VALUE`, `os.environ.setdefault(NAME, VALUE)`, both in so many words."""
+    words: list[ast.expr] = []
+    default = False
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        target = node.targets[0]
+        if ast.unparse(target.value) == "os.environ":
+            words = [target.slice, node.value]
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        default = ast.unparse(node.value.func) == "os.environ.setdefault"
+        words = node.value.args if default else []
+    texts = [w.value for w in words if isinstance(w, ast.Constant) and isinstance(w.value, str)]
+    return [(texts[0], texts[1], default)] if len(texts) == 2 else []
+
+
+def _prepare(script: str) -> None:
+    """What fails here fails in the script too, where the user sees it."""
+    text = Path(script).read_bytes() if script and Path(script).is_file() else b""
+    for name, value, default in [*early(text), (ALWAYS, None, False)]:
+        try:
+            if value is None:
+                _import(name)
+            elif not default or name not in os.environ:
+                os.environ[name] = value
+        except BaseException:
+            continue
+
+
+def _import(name: str) -> None:
+    top = importlib.util.find_spec(name.partition(".")[0])
+    if top is not None and any(folder in (top.origin or "") for folder in INSTALLED):
+        importlib.import_module(name)
+
+
+def _told(fifo: str) -> dict[str, Any]:
+    """Blocks until the agent has written."""
+    while True:
+        text = Path(fifo).read_bytes()
+        if text:
+            told: dict[str, Any] = json.loads(text)
+            return told
+
+
+def main() -> object:
+    fifo, script = sys.argv[1:3]
+    sys.path.pop(0)  # this folder: the script's takes its place
+    _prepare(script)
+    told = _told(fifo)
+    os.environ.update(told["environment"], ALLABOARD_PID=str(os.getpid()))
+    probe = sys.modules.get("_allaboard_probe.member")
+    if probe is not None:
+        probe.become(int(told["worker"]))
+    words: list[str] = told["words"]
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, str(Path.cwd()))
+        return runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    sys.argv = words
+    if Path(words[0]).is_file():
+        sys.path.insert(0, str(Path(words[0]).absolute().parent))
+    return runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""A server of TensorFlow 1 that is killed comes back with the values of the newest snapshot in memory, not
+with those of the checkpoint on disk, and no worker is started again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from test_comes_back import Run
+
+VALUES = r"step (\d+) values (\d+) (\d+) (\d+) (\d+) (\d+)"
+
+
+@pytest.mark.zoo
+@pytest.mark.timeout(300)
+def test_values_come_back_from_memory(tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    run = Run(
+        tmp_path / "job",
+        *("--ps", "2", "-n", "2", "--on-failure", "restart", "--ps-snapshot", "0.5"),
+        *("tests/zoo/jobs/ps_values.py", "--until", str(stop)),
+        *("--checkpoints", str(tmp_path / "checkpoints")),
+    )
+    # 4 variables, one of them in 2 parts, the steps, and of Adam two slots and two powers.
+    run.wait_for("a snapshot of 10 variables")
+    run.wait_for(VALUES, len(re.findall(VALUES, run.text)) + 200)
+    before = len(re.findall(VALUES, run.text))
+    run.hurt(2)
+    run.wait_for("ps 0 is back")
+    run.wait_for(VALUES, before + 50)
+    stop.touch()
+    report = run.end()
+
+    (back,) = report["returns"]
+    assert back["task"] == "ps-0" and report["restarts"] == 0
+    assert back["seconds"] <= back["out"]
+    assert 0 <= back["snapshot"] < 30
+    seen = [[int(v) for v in values] for values in re.findall(VALUES, run.text)]
+    steps = [values[0] for values in seen]
+    fell = max(range(1, len(steps)), key=lambda at: steps[at - 1] - steps[at])
+    lost = steps[fell - 1] - steps[fell]
+    assert steps[fell] > 100  # on disk there are those of step 0 alone
+    assert abs(lost - back["lost"]) < 20 + 0.2 * back["lost"]
+    for (
+        step,
+        *values,
+    ) in seen:  # references, handles, integers and parts: each goes on with the steps
+        assert all(abs(value - step) < 40 for value in values)
