@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterable
 
 from allaboard.facts import Exit, JobView, Member, Phase
+from allaboard.facts.once import once
 
 SERVER_JOBS = ("ps",)
 COLLECTIVE = "MultiWorkerMirroredStrategy"
@@ -18,6 +19,7 @@ JOINS = "Server.join"
 AROUND = ("evaluator",)
 
 
+@once
 def has_servers(view: JobView) -> bool:
     """Whether the job has parameter servers."""
     return any(m.who.job in SERVER_JOBS for m in view.members)
@@ -31,6 +33,7 @@ def serves(member: Member) -> bool:
     return member.who.job in SERVER_JOBS or inside
 
 
+@once
 def trainers(view: JobView) -> tuple[Member, ...]:
     """Those whose end is the end of the work: neither servers nor an evaluator."""
     return tuple(
