@@ -82,10 +82,10 @@ def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
         ]
         for crowd in crowds:
             assert crowd.stdout is not None and crowd.stdout.readline() == "ready\n"
-        for crowd in crowds:
-            assert crowd.stdin is not None
-            crowd.stdin.write("go\n")
-            crowd.stdin.flush()
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
         told = [_line(crowd) for crowd in crowds]
         decided = _line(leader)
     finally:
@@ -99,6 +99,7 @@ def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
         "decided": decided["decided"] - arrived,
         "verdict": heard - arrived - (TIMEOUT if missing else 0.0),
         "cpu": decided["cpu"],
+        "crowd": sum(t["cpu"] for t in told),
         "mb": decided["mb"],
     }
 

@@ -8,8 +8,9 @@ import pytest
 
 from allaboard.cli.spec import TARGETS
 from allaboard.config.gather import config_of, from_files, resolvers
-from allaboard.config.material import Parsed, environment, parse
+from allaboard.config.material import Parsed, parse
 from allaboard.config.read import Source
+from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec
 from allaboard.spec import tasks
 from allaboard.spec.choose import completed
@@ -95,3 +96,18 @@ def test_the_coordinator_of_jax_is_the_master() -> None:
     assert f"{back.values['master_addr'].text}:{back.values['master_port'].text}" == (
         spec.values["coordinator"].text
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("jobset_torchrun.yaml", "pytorch-workers-0-0.pytorch:3389"),
+        ("mpijob.yaml", "-worker-0."),
+        ("trainjob_with_runtime.yaml", "pytorch-simple-node-0-0.pytorch-simple:29500"),
+    ],
+)
+def test_pods_have_the_names_that_their_operators_give_them(name: str, first: str) -> None:
+    config = next(c for c in from_files([str(CORPUS / "kubernetes" / name)]).configs if c.parts)
+    write = SOURCES["tf_config"].write
+    assert write is not None
+    assert first in write(completed(config.spec, parts=config.parts))

@@ -10,7 +10,7 @@ import pytest
 
 from allaboard.config.gather import Gathered, config_of, from_files, resolvers
 from allaboard.config.judge import judge
-from allaboard.config.material import environment
+from allaboard.config.variables import environment
 from allaboard.facts import Finding, LocalHost
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -50,6 +50,9 @@ def test_each_gives_its_findings_and_no_other(path: Path, expected: list[str]) -
     assert sorted(told) == sorted(expected), [f"{f.where}: {f.summary}" for f in findings]
     for finding in findings:
         assert finding.evidence and finding.fix
+        # Whatever stands in a file has its line and column; a file as a whole (binary, huge) has none.
+        where = finding.where
+        assert where is None or not where.line or where.column >= 1
 
 
 def test_every_file_is_listed() -> None:

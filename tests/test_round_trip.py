@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from allaboard.config.gather import Gathered, config_of, resolvers
 from allaboard.config.judge import judge
 from allaboard.config.kinds import kind_of
-from allaboard.config.material import Parsed, environment, parse
+from allaboard.config.material import Parsed, parse
 from allaboard.config.read import Source
+from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec, Machine, Origin, Value
 from allaboard.spec import tasks
 

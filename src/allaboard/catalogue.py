@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from allaboard import rules
 from allaboard.contracts import Rule
 from allaboard.discover import Broken, plugins
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One rule of the catalogue with what its file's name and docstring say."""
 
     code: str
@@ -26,8 +26,7 @@ class Entry:
         return self.page.partition("\n")[0].rstrip(".")
 
 
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True):
     """All rules by code, and those that could not be loaded."""
 
     entries: tuple[Entry, ...]

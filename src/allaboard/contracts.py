@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+
+import msgspec
 
 from allaboard.facts import (
     Claim,
@@ -22,8 +23,7 @@ if TYPE_CHECKING:  # every command loads this file, and few of them make a test 
 Facts = TypeVar("Facts")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule(Generic[Facts]):
+class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     """One thing that allaboard can say.
 
     A rule lives in ``rules/<code>_<name>.py``, whose docstring is its published page, and is the
@@ -52,8 +52,7 @@ class Rule(Generic[Facts]):
     passes: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drill:
+class Drill(msgspec.Struct, frozen=True, kw_only=True):
     """One fault, staged on a real framework. The file's name is the drill's.
 
     Attributes:
@@ -106,8 +105,7 @@ MEETING_PORT = 29500
 """Where the jobs of host drills meet, on the first host; TensorFlow's tasks listen on it on each."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostDrill:
+class HostDrill(msgspec.Struct, frozen=True, kw_only=True):
     """One fault between hosts, staged on a real framework: a namespace each host, one worker on each,
     so that host 2 has rank 2. Each runs ``allaboard run OPTIONS SCRIPT`` by itself, as under a launcher.
 
@@ -146,9 +144,9 @@ class HostDrill:
     roles: tuple[str, ...] = ()
     environment: Callable[[int, dict[str, str]], dict[str, str]] | None = None
     arguments: tuple[str, ...] = ()
-    faults: Mapping[int, str] = field(default_factory=dict)
-    scripts: Mapping[int, str] = field(default_factory=dict)
-    late: Mapping[int, float] = field(default_factory=dict)
+    faults: Mapping[int, str] = {}
+    scripts: Mapping[int, str] = {}
+    late: Mapping[int, float] = {}
     absent: tuple[int, ...] = ()
     plain: tuple[int, ...] = ()
     options: tuple[str, ...] = ("--timeout", "10")
@@ -160,8 +158,7 @@ class HostDrill:
     long: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resolver:
+class Resolver(msgspec.Struct, frozen=True, kw_only=True):
     """One source of configuration, in ``resolve/<source>.py``, whose file name is its name.
 
     Attributes:
@@ -175,8 +172,7 @@ class Resolver:
     write: Callable[[ClusterSpec], str] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Witness:
+class Witness(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of evidence that others leave behind, in ``witnesses/<kind>.py``.
 
     Attributes:

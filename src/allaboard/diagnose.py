@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Iterator
 
 from allaboard.catalogue import Entry
@@ -48,6 +47,8 @@ def stamp(
 
 
 def _crash(error: Exception) -> Claim:
+    import traceback
+
     place = traceback.extract_tb(error.__traceback__)[-1]
     return Claim(
         summary=f"this rule itself failed and could not judge: {type(error).__name__}: {error}",

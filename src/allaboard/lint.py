@@ -7,22 +7,35 @@ it.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import argparse
+
     from allaboard.config.gather import Gathered
     from allaboard.facts import Finding
 
+_PLAIN = SimpleNamespace(
+    paths=[],
+    select="",
+    ignore="",
+    format="text",
+    fix_suggestions=False,
+    all_tasks=False,
+    verbose=False,
+)
+"""What no arguments mean: the environment is checked without loading what reads arguments."""
 FORMATS = ("text", "json", "sarif", "github")
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `check`."""
+    import argparse
+
     made = argparse.ArgumentParser(
         prog="allaboard check",
         description="Find in the configuration what would make training hang, before anything "
@@ -49,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Checks, prints, and returns the exit code."""
-    given = parser().parse_args(list(arguments))
+    given = parser().parse_args(list(arguments)) if arguments else _PLAIN
     from allaboard.config.judge import judge, unloaded
 
     try:
@@ -83,13 +96,15 @@ def _codes(text: str) -> tuple[str, ...]:
     return tuple(c.strip().upper() for c in text.split(",") if c.strip())
 
 
-def _rendered(given: argparse.Namespace, findings: list[Finding], gathered: Gathered) -> str:
+def _rendered(given: Any, findings: list[Finding], gathered: Gathered) -> str:
     subjects = [c.subject for c in gathered.configs]
     if given.format == "github":
         from allaboard.report.github import commands
 
         return commands(findings)
     if given.format == "sarif":
+        from pathlib import Path
+
         from allaboard.report.sarif import sarif
 
         return sarif(findings, Path.cwd())

@@ -13,7 +13,7 @@ from allaboard.agent.outside import BETWEEN, LOOKS
 from allaboard.catalogue import catalogue
 from allaboard.config.gather import Gathered, config_of, resolvers
 from allaboard.config.judge import judge
-from allaboard.config.material import environment
+from allaboard.config.variables import environment
 from allaboard.coordinator.events import key as key_of
 from allaboard.diagnose import diagnose, stamp
 from allaboard.evidence.spot import spot

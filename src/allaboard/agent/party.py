@@ -413,7 +413,7 @@ class Party:
 
     async def _try(self, command: TryLinks) -> None:
         tried = await try_links(self.identity(), command.targets)
-        self._events.append(LinksTried(agent=0, links=tried.links))
+        self._events.append(LinksTried(agent=0, links=tried.links, worked=tried.worked))
         self._wake()
 
 

@@ -232,7 +232,7 @@ class Round:
         self._keep(now, commands)
         self.voice.note(now, self.reading.take(now))
         if self.voice.terminal.live:
-            text = progress(self.job.view(now))
+            text = progress(self.job.recent(now))
             turn = SPINNER[int(now * 8) % len(SPINNER)]
             self.voice.terminal.status(f"{turn} {text}" if text else "")
 

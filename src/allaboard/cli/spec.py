@@ -51,7 +51,7 @@ def command(
         writer = resolvers()[TARGETS[target]].write
         assert writer is not None
         try:
-            typer.echo(writer(completed(configs[0].spec, port, named)), nl=False)
+            typer.echo(writer(completed(configs[0].spec, port, named, configs[0].parts)), nl=False)
         except ValueError as error:
             _usage(f"cannot be written as {target}: {error}")
         return

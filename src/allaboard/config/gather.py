@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from allaboard import resolve
-from allaboard.config.material import Parsed, environment, parse
-from allaboard.config.read import read
+from allaboard.config.variables import environment
 from allaboard.contracts import Resolver
 from allaboard.discover import Broken, Plugin, plugins
 from allaboard.facts import (
@@ -24,17 +23,19 @@ from allaboard.facts import (
     Problem,
     ScriptFacts,
 )
-from allaboard.spec import merge
+from allaboard.spec import hosts, merge
+
+if TYPE_CHECKING:
+    from allaboard.config.material import Parsed
 
 
-@dataclass
-class Gathered:
+class Gathered(msgspec.Struct):
     """The facts of one `check`; ``pasted`` are views of one job that are compared with each other."""
 
-    configs: list[ConfigFacts] = field(default_factory=list)
+    configs: list[ConfigFacts] = []
     manifests: ManifestFacts | None = None
-    scripts: list[ScriptFacts] = field(default_factory=list)
-    pasted: list[Pasted] = field(default_factory=list)
+    scripts: list[ScriptFacts] = []
+    pasted: list[Pasted] = []
 
     def facts(self) -> Iterator[object]:
         """Each of them, for the rules that read its type."""
@@ -75,7 +76,9 @@ def from_environment(variables: Mapping[str, str]) -> Gathered:
     from allaboard.config.machine import local_host
 
     config = config_of("environment", environment(variables), resolvers())
-    return Gathered([msgspec.structs.replace(config, host=local_host(), place=_place(config))])
+    # What its interfaces have is told where an address means this host alone, to each of several.
+    host = local_host(addresses=hosts(config.spec) > 1)
+    return Gathered([msgspec.structs.replace(config, host=host, place=_place(config))])
 
 
 def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
@@ -84,6 +87,8 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     Raises:
         OSError: one of them is not there or may not be read.
     """
+    from allaboard.config.material import parse
+    from allaboard.config.read import read
     from allaboard.config.together import jobs
     from allaboard.formats.manifests import merged
 

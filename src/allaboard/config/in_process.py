@@ -13,7 +13,7 @@ from typing import Any
 
 from allaboard.config.gather import Gathered, config_of, resolvers
 from allaboard.config.judge import judge
-from allaboard.config.material import environment
+from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec, Finding
 
 

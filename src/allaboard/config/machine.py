@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 import os
-import time
-from pathlib import Path
+from collections.abc import Sequence
 
 from allaboard.facts import FilePlace, LocalHost
-from allaboard.hosts.mounts import mount_of
 
 
-def local_host(root: Path = Path("/")) -> LocalHost:
+def local_host(addresses: bool = True) -> LocalHost:
     """This host's own name, what its hosts file makes of it, and its devices.
 
-    ``root`` is where /etc, /sys and /dev are read, for hosts that are looked at from outside.
+    With ``addresses`` its interfaces are asked for theirs, which takes a socket.
     """
     name = os.uname().nodename
-    net = root / "sys/class/net"
-    interfaces = sorted(p.name for p in net.iterdir()) if net.is_dir() else []
-    rdma = root / "sys/class/infiniband"
-    devices = sorted(p.name for p in rdma.iterdir()) if rdma.is_dir() else []
-    gpus = [p for p in (root / "dev").glob("nvidia[0-9]*") if p.name[6:].isdigit()]
+    interfaces = _listed("/sys/class/net")
+    gpus = [n for n in _listed("/dev") if n.startswith("nvidia") and n[6:].isdigit()]
+    named = _named(name, "/etc/hosts")
     return LocalHost(
         name=name,
-        named=_named(name, root / "etc/hosts"),
-        interfaces=tuple(interfaces),
-        addresses=_addresses(interfaces),
+        named=named,
+        interfaces=interfaces,
+        addresses=_addresses(interfaces) if addresses else (),
         gpus=len(gpus),
-        infiniband=tuple(devices),
+        infiniband=_listed("/sys/class/infiniband"),
     )
 
 
-def _named(name: str, hosts: Path) -> tuple[str, ...]:
+def _listed(folder: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - pathlib takes longer to load
+    except OSError:
+        return ()
+
+
+def _named(name: str, hosts: str) -> tuple[str, ...]:
     """The addresses that the hosts file gives this name (hosts(5))."""
     try:
-        text = hosts.read_text(errors="replace")
+        with open(hosts, errors="replace") as file:  # noqa: PTH123
+            lines = file.read().split("\n")[:10_000]
     except OSError:
         return ()
     found = []
-    for line in text.split("\n")[:10_000]:
+    for line in lines:
         words = line.split("#")[0].split()
         if len(words) > 1 and name in words[1:]:
             found.append(words[0])
     return tuple(found)
 
 
-def _addresses(interfaces: list[str]) -> tuple[str, ...]:
+def _addresses(interfaces: Sequence[str]) -> tuple[str, ...]:
     """IPv4 addresses by SIOCGIFADDR (netdevice(7)), loopback left out."""
     import fcntl
     import socket
@@ -67,6 +71,11 @@ def _addresses(interfaces: list[str]) -> tuple[str, ...]:
 
 def file_place(path: str) -> FilePlace:
     """The file of a file:// rendezvous, and the file system that it is on."""
+    import time
+    from pathlib import Path
+
+    from allaboard.hosts.mounts import mount_of
+
     folder = Path(path).parent
     mount = mount_of(str(folder.resolve()))
     size, age = -1, -1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+import sys
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,13 +17,30 @@ from allaboard.facts import (
     Origin,
     Problem,
     ScriptFacts,
-    Value,
 )
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys by which accelerate's config file is known."""
-SCRIPT_LIMIT = 2 * 2**20
-"""Characters of a script that are read."""
+LIMITS = {
+    "json": 8 * 2**20,
+    "manifest": 4 * 2**20,
+    "hostfile": 4 * 2**20,
+    "shell": 2 * 2**20,
+    "python": 2**20,
+    "url": 2**16,
+}
+"""Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
+hundred thousand tasks has four million."""
+
+
+_NAMES = {
+    "json": "JSON",
+    "manifest": "YAML",
+    "hostfile": "a hostfile",
+    "shell": "a shell script",
+    "python": "a Python script",
+    "url": "a URL",
+}
 
 
 @dataclass
@@ -37,14 +54,6 @@ class Parsed:
     problems: list[Problem] = field(default_factory=list)
 
 
-def environment(variables: Mapping[str, str]) -> Material:
-    """The environment of a process."""
-    return Material(
-        kind="environment",
-        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
-    )
-
-
 def parse(source: Source) -> Parsed:
     """Everything that can be read of one file, with what could not."""
     parsed = Parsed()
@@ -52,10 +61,8 @@ def parse(source: Source) -> Parsed:
         parsed.problems.append(source.problem)
         return parsed
     kind = kind_of(source.name, source.text)
-    if kind in ("shell", "python") and len(source.text) > SCRIPT_LIMIT:
-        parsed.problems.append(
-            _problem(source.name, 0, 0, f"is a script of over {SCRIPT_LIMIT // 2**20} MB")
-        )
+    if len(source.text) > LIMITS.get(kind, len(source.text)):
+        parsed.problems.append(_too_large(source, kind))
         return parsed
     reader = _READERS.get(kind)
     if reader is None:
@@ -70,6 +77,14 @@ def parse(source: Source) -> Parsed:
             problem = msgspec.structs.replace(problem, correction=error.correction)
         parsed.problems.append(problem)
     return parsed
+
+
+def _too_large(source: Source, kind: str) -> Problem:
+    limit, size = LIMITS[kind], len(source.text)
+    said = (
+        f"is too large to be judged: {size:,} characters, and as {_NAMES[kind]} {limit:,} are read"
+    )
+    return _problem(source.name, 0, 0, said, f"{size:,} characters")
 
 
 def _problem(file: str, line: int, column: int, said: str, observed: str = "") -> Problem:
@@ -93,6 +108,9 @@ def _json(source: Source, parsed: Parsed) -> None:
         parsed.problems.append(not_json(error, source.text[:64_000], origin))
         return
     if "apiVersion" in tree.items and "kind" in tree.items:
+        if len(source.text) > LIMITS["manifest"]:
+            parsed.problems.append(_too_large(source, "manifest"))
+            return
         _manifest(source, parsed)
         return
     material = Material(kind="json", file=source.name, tree=tree, text=source.text)
@@ -101,6 +119,7 @@ def _json(source: Source, parsed: Parsed) -> None:
 
 def _manifest(source: Source, parsed: Parsed) -> None:
     from allaboard.config.roles import role_material
+    from allaboard.formats.compose import is_compose, services
     from allaboard.formats.manifests import manifests
     from allaboard.formats.yaml_nodes import read_yaml
 
@@ -121,6 +140,8 @@ def _manifest(source: Source, parsed: Parsed) -> None:
             if _ACCELERATE & tree.items.keys() and "kind" not in tree.items:
                 material = Material(kind="accelerate", file=source.name, tree=tree)
                 parsed.materials.append((source.name, material))
+            elif is_compose(tree):
+                parsed.members += services(tree, source.name)
         parsed.manifests = manifests(documents, source.name)
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
@@ -130,6 +151,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 def _shell(source: Source, parsed: Parsed) -> None:
     from allaboard.config.together import members
+    from allaboard.formats.batch_lines import of_component
     from allaboard.formats.shell import read_shell, with_inner
 
     if source.crlf:
@@ -139,7 +161,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
                 said="has Windows line ends: in a shell every value would end in a carriage return",
                 observed="\\r\\n",
                 correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
-                origin=Origin(file=source.name, line=1),
+                origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
             )
         )
     script = read_shell(source.text, source.name)
@@ -150,7 +172,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
         opaque=frozenset(script.opaque),
         partly=script.lasting.partly,
         commands=tuple(with_inner(script.commands, source.name)),
-        text=source.text,
+        text=of_component(source.text),
     )
     parsed.materials.append((source.name, material))
     parsed.members += members(script, source.name)
@@ -163,13 +185,14 @@ def _python(source: Source, parsed: Parsed) -> None:
     try:
         tree = parse_quietly(source.text)
     except SyntaxError as error:
-        said = f"is no Python: {error.msg}"
+        version = ".".join(map(str, sys.version_info[:2]))
+        said = f"cannot be read as Python {version}: {error.msg}"
         near = (error.text or "").strip()[:60]
-        raise FormatError(said, error.lineno or 1, error.offset or 1, near) from None
+        raise FormatError(said, error.lineno or 1, max(error.offset or 1, 1), near) from None
     except (ValueError, RecursionError, MemoryError):
         raise FormatError("is nested too deep to be read", 1, 1) from None
     try:
-        literals = read_python(tree, source.name)
+        literals = read_python(tree, source.text, source.name)
     except RecursionError:
         raise FormatError("is nested too deep to be read", 1, 1) from None
     material = Material(

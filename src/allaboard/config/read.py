@@ -15,11 +15,14 @@ LIMIT = 16 * 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """A file's text with Unix line ends and without a byte order mark, and what was wrong."""
+    """A file's text with Unix line ends and without a byte order mark, and what was wrong.
+
+    ``crlf`` is the line and column of the first Windows line end.
+    """
 
     name: str
     text: str
-    crlf: bool = False
+    crlf: tuple[int, int] | None = None
     problem: Problem | None = None
 
 
@@ -76,7 +79,11 @@ def _decoded(name: str, data: bytes) -> Source:
         said = "is no UTF-8 text"
         problem = _unreadable(name, said, f"byte 0x{byte} at offset {error.start}", line, column)
         return Source(name, "", problem=problem)
-    return Source(name, text.replace("\r\n", "\n"), crlf="\r\n" in text)
+    first = text.find("\r\n")
+    crlf = (
+        (text.count("\n", 0, first) + 1, first - text.rfind("\n", 0, first)) if first >= 0 else None
+    )
+    return Source(name, text.replace("\r\n", "\n"), crlf=crlf)
 
 
 def _unreadable(name: str, said: str, observed: str, line: int, column: int) -> Problem:

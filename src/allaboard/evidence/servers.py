@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from allaboard.facts import Exit, JobView, Member, Phase
+from allaboard.facts.once import once
 
 SERVER_JOBS = ("ps",)
 COLLECTIVE = "MultiWorkerMirroredStrategy"
@@ -15,6 +16,7 @@ AWAITS_CHIEF = "SessionManager.wait_for_session"
 AROUND = ("evaluator",)
 
 
+@once
 def has_servers(view: JobView) -> bool:
     """Whether the job has parameter servers."""
     return any(m.who.job in SERVER_JOBS for m in view.members)
@@ -28,6 +30,7 @@ def serves(member: Member) -> bool:
     return member.who.job in SERVER_JOBS or inside
 
 
+@once
 def trainers(view: JobView) -> tuple[Member, ...]:
     """Those whose end is the end of the work: neither servers nor an evaluator."""
     return tuple(

@@ -40,6 +40,7 @@ from allaboard.facts.member import (
     Raised,
 )
 from allaboard.facts.outcome import Outcome
+from allaboard.facts.part import Part
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
@@ -114,6 +115,7 @@ __all__ = [
     "Outcome",
     "Pace",
     "Pair",
+    "Part",
     "PartialSpec",
     "Pasted",
     "Phase",

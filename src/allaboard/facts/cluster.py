@@ -11,14 +11,15 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.facts.finding import Evidence, Place
+from allaboard.facts.part import Part, place_in, through
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a value was read: an environment variable, a flag, a file, or one inside the other.
 
     ``key`` is the path inside a structured value (``cluster.worker[1]``); ``line`` and ``column``
     count from 1 in ``file``, or within the variable's own text where there is no file; 0 means
-    not known.
+    not known. ``parts`` tell where the text stands that is not in the file letter by letter.
     """
 
     variable: str = ""
@@ -27,6 +28,30 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     line: int = 0
     column: int = 0
+    parts: tuple[Part, ...] = ()
+
+    def within(self, line: int, column: int, *, key: str = "") -> Origin:
+        """The origin of a place inside of the text that begins here, by its line and column there."""
+        there = line, column
+        if self.parts:
+            there = place_in(self.parts, line, column)
+        elif self.line:
+            across = self.column + column - 1 if line == 1 else column
+            there = self.line + line - 1, across if self.column else 0
+        return Origin(
+            variable=self.variable, key=key, file=self.file, line=there[0], column=there[1]
+        )
+
+    def around(self, inner: Origin) -> Origin:
+        """The origin in this file of what ``inner`` says to be inside of the text that begins here."""
+        found = self.within(inner.line, inner.column)
+        parts: tuple[Part, ...] = ()
+        if inner.parts:
+            own = self.parts or (Part(1, 1, self.line, self.column, bool(self.column)),)
+            parts = through(own, inner.parts)
+        return msgspec.structs.replace(
+            found, variable=inner.variable, flag=inner.flag or self.flag, key=inner.key, parts=parts
+        )
 
     @property
     def place(self) -> Place | None:
@@ -98,7 +123,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS = ("unreadable", "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
-         "init_url", "manifest.env", "manifest.twice", "flags", "launch")  # fmt: skip
+         "init_url", "manifest.env", "manifest.role", "manifest.twice", "flags", "launch")  # fmt: skip
 
 FIELDS = (
     "rank",
@@ -122,6 +147,7 @@ FIELDS = (
     "node_list",
     "array",
     "exclusive",
+    "launcher",
 )
 """The names under which ``PartialSpec.values`` keeps what is not an address of a task."""
 

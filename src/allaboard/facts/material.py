@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from allaboard.facts.cluster import Value
 from allaboard.facts.manifest import ManifestFacts
@@ -13,8 +14,7 @@ OPAQUE = "\0"
 """Stands in a command's word for the part that only a run could tell."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Material:
+class Material(msgspec.Struct, frozen=True, kw_only=True):
     """One environment or one file, as far as it could be read without running anything.
 
     Attributes:
@@ -32,9 +32,9 @@ class Material:
 
     kind: str
     file: str = ""
-    variables: Mapping[str, Value] = field(default_factory=dict)
+    variables: Mapping[str, Value] = {}
     opaque: frozenset[str] = frozenset()
-    partly: Mapping[str, str] = field(default_factory=dict)
+    partly: Mapping[str, str] = {}
     commands: tuple[tuple[Value, ...], ...] = ()
     calls: tuple[tuple[str, Mapping[str, Value]], ...] = ()
     tree: Node | None = None

@@ -40,7 +40,7 @@ class Phase(IntEnum):
     """The interpreter is shutting down."""
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a member told its framework at init.
 
     ``place`` is where it means to meet the others (``tcp://127.0.0.1:20001``); ``cluster`` maps
@@ -105,7 +105,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     last_line: str = ""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that is known of one process now.
 
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
+
+from allaboard.facts.part import Part
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """One node; ``kind`` is map, list, string, number, bool or null.
 
     ``text`` is a scalar as written, without quotes; ``line`` and ``column`` count from 1;
-    ``keys`` holds the position of every key of a map, ``twice`` the later ones of equal keys.
+    ``keys`` holds the position of every key of a map, ``twice`` the later ones of equal keys;
+    ``parts`` tell where a text stands that is not in the file letter by letter.
     """
 
     kind: str
     line: int
     column: int
     text: str = ""
-    items: dict[str, Node] = field(default_factory=dict)
-    elements: list[Node] = field(default_factory=list)
-    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
-    twice: list[tuple[str, int, int]] = field(default_factory=list)
+    items: dict[str, Node] = {}
+    elements: list[Node] = []
+    keys: dict[str, tuple[int, int]] = {}
+    twice: list[tuple[str, int, int]] = []
+    parts: tuple[Part, ...] = ()
 
     def at(self, *path: str | int) -> Node | None:
         """The node at this path of keys and indices; None where there is none."""

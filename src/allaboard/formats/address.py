@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 from allaboard.facts import whole
 
 DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
 """Ports that the frameworks' own documents use in their examples."""
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class Address(NamedTuple):
@@ -23,13 +21,15 @@ class Address(NamedTuple):
     rest: str = ""
 
 
+@lru_cache(maxsize=2**17)
 def parse(text: str) -> Address:
     """The parts of an address, however wrong they are; never raises."""
     text = text.strip()
-    scheme = ""
-    match = _SCHEME.match(text)
-    if match:
-        scheme, text = match.group(1), text[match.end() :]
+    scheme, marks, behind = text.partition("://")
+    if marks and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        text = behind
+    else:
+        scheme = ""
     text, slash, rest = text.partition("/")
     rest = slash + rest
     if text.startswith("["):
@@ -90,6 +90,8 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
     if seen.scheme:
         return f"begins with {seen.scheme}://; a task's address has no scheme", right
     if odd and not odd.isalnum():
+        import unicodedata  # for the few that have such letters
+
         name = unicodedata.name(odd, f"U+{ord(odd):04X}")
         return f"has the character {odd!r} ({name}), which no host name has", f"HOST:{kept}"
     if re.search(r"[<>${}]", text):

@@ -4,9 +4,32 @@ words, which take longer to load.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allaboard.facts import Origin, Value
+
+_PARTED = r"\s*#SBATCH\s+(?:hetjob|packjob)\b"
+_GROUP = r"--(?:het|pack)-group[= ]([0-9]+)[^\n]*"
+_TRAINS = r"\b(?:torchrun|python3?|accelerate)\b"
+
+
+def of_component(text: str) -> str:
+    """The script with the ``#SBATCH`` lines of that component alone in which the training runs, where the
+    job is heterogeneous (sbatch's ``hetjob`` lines part its components, srun's ``--het-group`` names one)."""
+    lines = text.split("\n")
+    parted = [n for n, line in enumerate(lines) if re.match(_PARTED, line)]
+    if not parted:
+        return text
+    whole = text.replace("\\\n", "  ")
+    groups = [m[1] for m in re.finditer(_GROUP, whole) if re.search(_TRAINS, m[0])]
+    wanted = int(groups[-1][:3]) if groups else 0
+    bounds = [-1, *parted, len(lines)]
+    begin, end = bounds[wanted : wanted + 2] if wanted + 1 < len(bounds) else (-1, -1)
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith("#SBATCH") and not begin < number < end:
+            lines[number] = "#"
+    return "\n".join(lines)
 
 
 def batch_lines(text: str, file: str, mark: str = "#SBATCH") -> Iterator[tuple[str, Value]]:

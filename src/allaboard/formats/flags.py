@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from allaboard.facts import OPAQUE, Origin, Value
 
 _TALKING = frozenset(["echo", "printf", "pip", "pip3", "apt", "apt-get", "which", "man", "type"])
-_PROGRAM = re.compile(
+_PROGRAM = (
     r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed|bash|sh|zsh|env|numactl|singularity"
     r"|apptainer|nsys|conda|uv|hostname|mpirun|mpiexec)\Z|.*\.(?:py|sh)\Z|\./.*|/.*"
 )
-_ATTACHED = re.compile(rf"-[A-Za-z](?:[0-9]+|.*{OPAQUE}.*)\Z")
+_ATTACHED = rf"-[A-Za-z](?:[0-9]+|.*{OPAQUE}.*)\Z"
 
 
-@dataclass
-class Flags:
+class Flags(msgspec.Struct):
     """What stands before the program. ``values`` by name (without its dashes, ``_`` for ``-``; the
     first one counts after an opaque word, else the last); ``rest`` begins with the program;
     ``opaque`` is set when a word that only a run could expand may hold further options."""
 
-    values: dict[str, Value] = field(default_factory=dict)
-    rest: list[Value] = field(default_factory=list)
+    values: dict[str, Value] = {}
+    rest: list[Value] = []
     opaque: bool = False
 
 
@@ -82,13 +82,13 @@ def find_flags(words: Sequence[Value], wanted: frozenset[str], bare: frozenset[s
     while rest:
         word = rest.pop(0)
         if not word.text.startswith("-"):
-            if _PROGRAM.match(word.text):
+            if re.match(_PROGRAM, word.text):
                 flags.rest = [word, *rest]
                 break
             flags.opaque = flags.opaque or OPAQUE in word.text
             continue
         name, flag, value = _split(word)
-        if value is None and _ATTACHED.match(word.text) and word.text[1] in wanted:
+        if value is None and re.match(_ATTACHED, word.text) and word.text[1] in wanted:
             name, flag, value = word.text[1], word.text[:2], Value(word.text[2:], word.origin)
         if name in bare:
             _keep(flags, name, flag, Value("1", word.origin))

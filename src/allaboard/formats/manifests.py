@@ -19,6 +19,12 @@ _REPLICA_SPECS = {
     "XGBoostJob": "xgbReplicaSpecs",
     "PaddleJob": "paddleReplicaSpecs",
 }
+_KNOWN = {
+    "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
+    "PyTorchJob": ("Master", "Worker"),
+    "MPIJob": ("Launcher", "Worker"),
+}
+"""The groups of replicas that the training operator knows, in any case (its validation of each kind)."""
 _DOCUMENTS = 20_000
 
 
@@ -99,6 +105,8 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         specs = spec.at(_REPLICA_SPECS[kind])
         found = specs.items.items() if specs is not None else ()
         roles = tuple(reader.role(name, node, node.at("template")) for name, node in found)
+        if specs is not None:
+            reader.problems += _unknown(kind, document, specs, reader)
         per_node = spec.at("slotsPerWorker") if kind == "MPIJob" else per_node
     elif kind == "JobSet":
         listed = spec.at("replicatedJobs")
@@ -133,6 +141,30 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         elastic=spec.at("elasticPolicy") is not None,
         origin=reader.origin(document, f"{kind}/{name}"),
     )
+
+
+def _unknown(kind: str, document: Node, specs: Node, reader: Reader) -> Iterator[Problem]:
+    """Groups of replicas that the operator does not know."""
+    known = _KNOWN.get(kind, ())
+    for name, (line, column) in specs.keys.items():
+        if not known or name.lower() in (k.lower() for k in known):
+            continue
+        like = {
+            "parameterserver": "PS",
+            "server": "PS",
+            "launchers": "Launcher",
+            "eval": "Evaluator",
+        }
+        plain = name.lower().replace("_", "").replace("-", "").rstrip("s")
+        right = next((k for k in known if k.lower() == plain), like.get(plain, "Worker"))
+        yield Problem(
+            kind="manifest.role",
+            said=f"{kind} {document.text_at('metadata', 'name')} has replicas called {name!r}; "
+            f"its operator knows {', '.join(known)}",
+            observed=f"{name}:",
+            correction=f"{right}:",
+            origin=reader.origin(Node("string", line, column, name), name),
+        )
 
 
 def _replicated(node: Node, reader: Reader) -> Role:

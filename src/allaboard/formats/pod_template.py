@@ -7,11 +7,16 @@ from collections.abc import Mapping
 
 import msgspec
 
-from allaboard.facts import OPAQUE, Node, Origin, Problem, Role, Value
+from allaboard.facts import OPAQUE, Node, Origin, Part, Problem, Role, Value
+from allaboard.formats.aligned import moved
 from allaboard.formats.shell import inner_commands
 
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
 """Names under which operators look for the training container; else it is the first one."""
+
+_LONGEST = 2**20
+"""Characters of a text that is put together of a container's variables."""
+_EXPANDED = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 class Reader:
@@ -23,7 +28,12 @@ class Reader:
 
     def origin(self, node: Node, key: str, variable: str = "") -> Origin:
         return Origin(
-            variable=variable, key=key, file=self.file, line=node.line, column=node.column
+            variable=variable,
+            key=key,
+            file=self.file,
+            line=node.line,
+            column=node.column,
+            parts=node.parts,
         )
 
     def value(self, node: Node | None, key: str) -> Value | None:
@@ -103,26 +113,21 @@ class Reader:
                 computed.append(name)
                 continue
             if given.kind != "string":
-                self._unquoted(name, given)
+                self._no_string(f"the value of {name}", given, "value: ", name)
             if "$(" in given.text:
                 computed.append(name)
                 continue
-            origin = self.origin(given, "", name)
-            if given.text.startswith(("{", "[")):
-                # Inside quotes or a block, columns of the text are not those of the file.
-                block = given.text.endswith("\n")
-                origin = msgspec.structs.replace(origin, column=0, line=given.line + block)
-            found[name] = Value(given.text, origin)
+            found[name] = Value(given.text, self.origin(given, "", name))
         return found, tuple(computed)
 
-    def _unquoted(self, name: str, node: Node) -> None:
+    def _no_string(self, what: str, node: Node, before: str, variable: str = "") -> None:
         self.problems.append(
             Problem(
                 kind="manifest.env",
-                said=f"the value of {name} is a {node.kind}; Kubernetes takes strings alone here",
-                observed=f"value: {node.text}",
-                correction=f'value: "{node.text}"',
-                origin=self.origin(node, "", name),
+                said=f"{what} is a {node.kind}; Kubernetes takes strings alone here",
+                observed=before + node.text,
+                correction=f'{before}"{node.text}"',
+                origin=self.origin(node, "", variable),
             )
         )
 
@@ -138,25 +143,40 @@ class Reader:
             node = container.at(field)
             for element in node.elements if node is not None else ():
                 word = self.value(element, field)
-                if word is not None and "\n" in word.text:
-                    # A block scalar begins on the line after its indicator.
-                    below = msgspec.structs.replace(word.origin, line=element.line + 1, column=0)
-                    word = Value(word.text, below)
+                if word is not None and element.kind != "string":
+                    self._no_string(f"{field} has {element.text}, which", element, "- ")
                 if word is not None:
-                    words.append(Value(_expanded(word.text, env), word.origin))
+                    words.append(_expanded(word, env))
         return tuple(words)
 
 
-def _expanded(text: str, env: Mapping[str, Value]) -> str:
+def _expanded(word: Value, env: Mapping[str, Value]) -> Value:
     """Kubernetes' own expansion (the page "Define a Command and Arguments"): ``$(NAME)``, and ``$$`` for
     one that is meant for the shell."""
-
-    def value(match: re.Match[str]) -> str:
-        if match[0].startswith("$$"):
-            return match[0][1:]
-        return env[match[1]].text if match[1] in env else OPAQUE
-
-    return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", value, text)
+    texts: list[str] = []
+    parts: list[Part] = []
+    last, at, there = 0, (1, 1), (1, 1)
+    for match in (*_EXPANDED.finditer(word.text), None):
+        literal = word.text[last : match.start() if match else len(word.text)]
+        parts.append(Part(*at, *there))
+        at, there = moved(literal, *at), moved(literal, *there)
+        texts.append(literal)
+        if match is None:
+            break
+        named = env[match[1]].text if match[1] in env else OPAQUE
+        said = match[0][1:] if match[0].startswith("$$") else named
+        parts.append(Part(*at, *there, literal=False))
+        at, there = moved(said, *at), moved(match[0], *there)
+        texts.append(said)
+        last = match.end()
+    if len(parts) == 1:
+        return word
+    if sum(map(len, texts)) > _LONGEST:
+        return Value(OPAQUE, word.origin)
+    whole = word.origin.around(
+        msgspec.structs.replace(word.origin, line=1, column=1, parts=tuple(parts))
+    )
+    return Value("".join(texts), whole)
 
 
 def _inside(words: tuple[Value, ...], file: str) -> tuple[tuple[Value, ...], ...]:

@@ -7,11 +7,13 @@ frameworks' init calls, under whatever name the script imported them.
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass, field
+
+import msgspec
 
 from allaboard.facts import Origin, Value
 from allaboard.formats.names import dotted, imports
+from allaboard.formats.python_text import Places
 
 _POSITIONS = {
     "torch.distributed.init_process_group": ("backend", "init_method", "timeout", "world_size",
@@ -34,28 +36,107 @@ class Literals:
     calls: list[tuple[str, dict[str, Value]]] = field(default_factory=list)
 
 
-def read_python(tree: ast.Module, file: str) -> Literals:
+def read_python(tree: ast.Module, source: str, file: str) -> Literals:
     """Everything literal in the script, a later assignment of a variable replacing the earlier."""
-    found = Literals()
-    names = imports(tree)
-    constants = _constants(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
-            if isinstance(target, ast.Subscript) and dotted(target.value, names) == "os.environ":
-                _set(found, target.slice, node.value, file, names, constants)
-        elif isinstance(node, ast.Call):
-            name = dotted(node.func, names)
-            if name in ("os.environ.setdefault", "os.putenv") and len(node.args) == 2:
-                _set(found, node.args[0], node.args[1], file, names, constants)
-                if name.endswith("setdefault") and isinstance(node.args[0], ast.Constant):
-                    found.variables.pop(str(node.args[0].value), None)
-                    found.opaque.add(str(node.args[0].value))
-            elif name == "os.environ.update":
-                _update(found, node, file, names, constants)
-            elif name in _POSITIONS:
-                found.calls.append((name, _arguments(name, node, file, names, constants)))
-    return found
+    return _Reader(tree, Places(source, file)).read(tree)
+
+
+class _Reader:
+    def __init__(self, tree: ast.Module, places: Places) -> None:
+        self.places = places
+        self.names = imports(tree)
+        self.constants = _constants(tree)
+        self.found = Literals()
+
+    def read(self, tree: ast.Module) -> Literals:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                target = node.targets[0]
+                if isinstance(target, ast.Subscript) and self._name(target.value) == "os.environ":
+                    self._set(target.slice, node.value)
+            elif isinstance(node, ast.Call):
+                self._call(self._name(node.func), node)
+        return self.found
+
+    def _name(self, node: ast.expr) -> str:
+        return dotted(node, self.names)
+
+    def _call(self, name: str, node: ast.Call) -> None:
+        if name in ("os.environ.setdefault", "os.putenv") and len(node.args) == 2:
+            key = node.args[0]
+            self._set(key, node.args[1])
+            if name.endswith("setdefault") and isinstance(key, ast.Constant):
+                self.found.variables.pop(str(key.value), None)
+                self.found.opaque.add(str(key.value))
+        elif name == "os.environ.update":
+            self._update(node)
+        elif name in _POSITIONS:
+            self.found.calls.append((name, self._arguments(name, node)))
+
+    def _update(self, call: ast.Call) -> None:
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.Dict):
+            for key, value in zip(first.keys, first.values, strict=True):
+                if key is not None:
+                    self._set(key, value)
+        for keyword in call.keywords:
+            if keyword.arg:
+                self._set(ast.Constant(keyword.arg), keyword.value)
+
+    def _set(self, key: ast.expr, value: ast.expr) -> None:
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            return
+        said = self._value(value, key.value)
+        if said is None:
+            self.found.variables.pop(key.value, None)
+            self.found.opaque.add(key.value)
+            return
+        self.found.opaque.discard(key.value)
+        self.found.variables[key.value] = said
+
+    def _meant(self, node: ast.expr) -> ast.expr:
+        return self.constants.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def _value(self, value: ast.expr, variable: str) -> Value | None:
+        """The text that the expression surely has; ``json.dumps`` of a literal included."""
+        value = self._meant(value)
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return Value(value.value, self.places.origin(value, variable=variable))
+        if not isinstance(value, ast.Call) or not value.args:
+            return None
+        function, given = self._name(value.func), self._meant(value.args[0])
+        if function == "json.dumps":
+            origin = self.places.origin(value, variable=variable)
+            return self._json(given, origin)
+        literal = _literal(given)
+        if function == "str" and isinstance(literal, (int, float, str)):
+            return Value(str(literal), self.places.origin(given, variable=variable))
+        return None
+
+    def _json(self, node: ast.expr, origin: Origin) -> Value | None:
+        try:
+            text, parts = self.places.dumped(node, self.constants)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            return None
+        return Value(text, msgspec.structs.replace(origin, parts=parts))
+
+    def _arguments(self, name: str, call: ast.Call) -> dict[str, Value]:
+        given = dict(zip(_POSITIONS[name], call.args, strict=False))
+        given.update({k.arg: k.value for k in call.keywords if k.arg})
+        found: dict[str, Value] = {}
+        given.pop("", None)
+        for argument, node in given.items():
+            meant = self._meant(node)
+            origin = self.places.origin(node, flag=f"{name.rpartition('.')[2]}({argument}=)")
+            if isinstance(meant, ast.Dict):
+                said = self._json(meant, origin)
+                if said is not None:
+                    found[argument] = said
+                continue
+            literal = _literal(meant)
+            if literal is not _UNKNOWN and literal is not None:
+                found[argument] = Value(str(literal), origin)
+        return found
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:
@@ -65,113 +146,24 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             counts[node.id] = counts.get(node.id, 0) + 1
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            base = node.value  # changed after it was assigned
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            if isinstance(base, ast.Name):
+                counts[base.id] = counts.get(base.id, 0) + 2
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             values[statement.targets[0].id] = statement.value
     return {name: value for name, value in values.items() if counts.get(name) == 1}
 
 
-def _update(
-    found: Literals,
-    call: ast.Call,
-    file: str,
-    names: dict[str, str],
-    constants: dict[str, ast.expr],
-) -> None:
-    first = call.args[0] if call.args else None
-    if isinstance(first, ast.Dict):
-        for key, value in zip(first.keys, first.values, strict=True):
-            if key is not None:
-                _set(found, key, value, file, names, constants)
-    for keyword in call.keywords:
-        if keyword.arg:
-            _set(found, ast.Constant(keyword.arg), keyword.value, file, names, constants)
-
-
-def _set(
-    found: Literals,
-    key: ast.expr,
-    value: ast.expr,
-    file: str,
-    names: dict[str, str],
-    constants: dict[str, ast.expr],
-) -> None:
-    if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-        return
-    text = _text(value, names, constants)
-    if text is None:
-        found.variables.pop(key.value, None)
-        found.opaque.add(key.value)
-        return
-    found.opaque.discard(key.value)
-    found.variables[key.value] = Value(text, _origin(value, file, key.value))
-
-
-def _origin(node: ast.expr, file: str, variable: str) -> Origin:
-    # Inside a dict or a call the columns of the text are not those of the file.
-    column = 0
-    if isinstance(node, ast.Constant):
-        column = node.col_offset + 1 + isinstance(node.value, str)
-    return Origin(variable=variable, file=file, line=node.lineno, column=column)
-
-
-def _text(value: ast.expr, names: dict[str, str], constants: dict[str, ast.expr]) -> str | None:
-    """The text that the expression surely has; ``json.dumps`` of a literal included."""
-    if isinstance(value, ast.Name) and value.id in constants:
-        value = constants[value.id]
-    if isinstance(value, ast.Call) and value.args:
-        function = dotted(value.func, names)
-        literal = _literal(value.args[0], constants)
-        if function == "json.dumps" and literal is not _UNKNOWN:
-            try:
-                return json.dumps(literal)
-            except (TypeError, ValueError):
-                return None
-        if function == "str" and isinstance(literal, (int, float, str)):
-            return str(literal)
-        return None
-    if isinstance(value, ast.Constant) and isinstance(value.value, str):
-        return value.value
-    return None
-
-
 _UNKNOWN = object()
 
 
-def _literal(node: ast.expr, constants: dict[str, ast.expr]) -> object:
-    if isinstance(node, ast.Name) and node.id in constants:
-        node = constants[node.id]
+def _literal(node: ast.expr) -> object:
     try:
         value: object = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return _UNKNOWN
     return value
-
-
-def _arguments(
-    name: str,
-    call: ast.Call,
-    file: str,
-    names: dict[str, str],
-    constants: dict[str, ast.expr],
-) -> dict[str, Value]:
-    given = dict(zip(_POSITIONS[name], call.args, strict=False))
-    given.update({k.arg: k.value for k in call.keywords if k.arg})
-    found: dict[str, Value] = {}
-    given.pop("", None)
-    for argument, node in given.items():
-        literal = _literal(node, constants)
-        if literal is _UNKNOWN or literal is None:
-            continue
-        if isinstance(literal, dict):
-            try:
-                text = json.dumps(literal)
-            except (TypeError, ValueError):
-                continue
-        else:
-            text = str(literal)
-        short = name.rpartition(".")[2]
-        column = 0 if isinstance(literal, dict) else node.col_offset + 1
-        origin = Origin(flag=f"{short}({argument}=)", file=file, line=node.lineno, column=column)
-        found[argument] = Value(text, origin)
-    return found

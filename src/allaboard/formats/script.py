@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.names import dotted, imports, parse_quietly
+from allaboard.formats.python_text import column_of
 from allaboard.formats.ranks import Ranks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -38,6 +39,8 @@ class Script:
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
+        self._ways_out: dict[int, ast.If | None] = {}
+        self._of_rank: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
         self.ranks = Ranks(self.tree)
         found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
@@ -129,18 +132,31 @@ class Script:
             for field in ("body", "orelse", "finalbody"):
                 block = getattr(above, field, None)
                 if isinstance(block, list) and child in block:
-                    for earlier in block[: block.index(child)]:
-                        if isinstance(earlier, ast.If) and self.of_rank(earlier.test) and leaves(
-                            earlier.body
-                        ):  # fmt: skip
-                            return earlier
+                    earlier = self._way_out(block)
+                    if earlier is not None and block.index(earlier) < block.index(child):
+                        return earlier
             if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 return None
             child = above
         return None
 
+    def _way_out(self, block: list[ast.stmt]) -> ast.If | None:
+        """The first ``if`` of a block by which some ranks leave it."""
+        if id(block) not in self._ways_out:
+            ifs = (s for s in block if isinstance(s, ast.If))
+            found = next(
+                (s for s in ifs if leaves_in_silence(s.body) and self.of_rank(s.test)), None
+            )
+            self._ways_out[id(block)] = found
+        return self._ways_out[id(block)]
+
     def of_rank(self, test: ast.expr) -> bool:
         """Whether the condition asks who this process is, not how many there are."""
+        if test not in self._of_rank:
+            self._of_rank[test] = self._asks_rank(test)
+        return self._of_rank[test]
+
+    def _asks_rank(self, test: ast.expr) -> bool:
         text = ast.unparse(test)
         named = bool(_RANK.search(text)) and not re.fullmatch(
             r"[\w.]*(?:rank|RANK)[\w.]* (?:!=|>=|>|is not|is|==) (?:-1|None)", text
@@ -193,10 +209,11 @@ class Script:
 
     def place(self, node: ast.AST) -> Place:
         """Where the node begins."""
+        line = getattr(node, "lineno", 0)
         return Place(
             file=self.file,
-            line=getattr(node, "lineno", 0),
-            column=getattr(node, "col_offset", -1) + 1,
+            line=line,
+            column=column_of(self.lines, line, getattr(node, "col_offset", 0)) if line else 0,
         )
 
     def evidence(self, node: ast.AST) -> Evidence:
@@ -212,6 +229,11 @@ def _short(test: ast.expr) -> str:
 def leaves(body: list[ast.stmt]) -> bool:
     """Whether a block ends by going elsewhere."""
     return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
+
+
+def leaves_in_silence(body: list[ast.stmt]) -> bool:
+    """Whether a block goes elsewhere and the program goes on: what is raised ends it, and says so."""
+    return leaves(body) and not isinstance(body[-1], ast.Raise)
 
 
 def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from allaboard.facts import OPAQUE, Origin, Value
 from allaboard.formats.shell_loops import Loops
 from allaboard.formats.shell_word import Word
@@ -22,6 +24,9 @@ _LEADING = frozenset(
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
 _OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
 """The flag by which a script of TensorFlow 1 learns which task it is."""
+_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_PROCESSES = 1024
+"""Processes of one script that are compared; each has all variables of its own."""
 _ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
 _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
@@ -29,23 +34,25 @@ _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "se
 @dataclass
 class Environment:
     """Variables with literal values; ``opaque`` are set to what only a run can tell, ``partly`` to a
-    text with OPAQUE in the place of the parts that are not known."""
+    text with OPAQUE in the place of the parts that are not known; ``left`` is how long the texts of
+    variables that become several words may still be."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
     partly: dict[str, str] = field(default_factory=dict)
+    left: int = 2**18
 
     def copy(self) -> Environment:
         """Another one with the same content."""
-        return Environment(dict(self.variables), set(self.opaque), dict(self.partly))
+        return Environment(dict(self.variables), set(self.opaque), dict(self.partly), self.left)
 
-    def assign(self, name: str, word: Word | None, file: str, whole: Word) -> None:
+    def assign(self, name: str, word: Word | None, file: str) -> None:
         """``NAME=word``; an earlier value is forgotten."""
-        known = {n: v.text for n, v in self.variables.items()}
-        text = word.expand(known, self.opaque) if word is not None else None
-        shown = word.shown({**known, **self.partly}, frozenset()) if word is not None else ""
+        text = word.expand(self._variable) if word is not None else None
+        shown = word.shown(self._known) if word is not None else ""
+        origin = word.origin(self._known, file, name) if word is not None else Origin()
         self.partly.pop(name, None)
-        if text is None or word is None or OPAQUE in text:
+        if text is None or OPAQUE in text:
             # `RANK=${RANK:-0}` keeps whatever the environment has.
             self.variables.pop(name, None)
             self.opaque.add(name)
@@ -53,20 +60,28 @@ class Environment:
                 self.partly[name] = shown
             return
         self.opaque.discard(name)
-        column = word.column if word else 0
-        origin = Origin(variable=name, file=file, line=word.line or whole.line, column=column)
         self.variables[name] = Value(text, origin)
 
     def words(self, word: Word, file: str) -> Iterator[Value]:
         """What the shell makes of a word: several where a variable outside quotes has blanks."""
-        known = {**{n: v.text for n, v in self.variables.items()}, **self.partly}
-        text = word.shown(known, frozenset())
-        origin = Origin(file=file, line=word.line, column=word.column)
+        text = word.shown(self._known)
+        origin = word.origin(self._known, file)
         whole = (word.quoted and not word.array) or word.literal is not None
         if whole or not re.search(r"\s", text):
             yield Value(text, origin)
         else:
-            yield from (Value(part, origin) for part in text.split())
+            alone = msgspec.structs.replace(origin, parts=())
+            parts = text.split() if len(text) <= self.left else [OPAQUE]
+            self.left -= len(text)
+            yield from (Value(part, alone) for part in parts)
+
+    def _variable(self, name: str) -> str | None:
+        known = self.variables.get(name)
+        return known.text if known is not None else None
+
+    def _known(self, name: str) -> str | None:
+        text = self._variable(name)
+        return self.partly.get(name) if text is None else text
 
 
 @dataclass
@@ -83,11 +98,12 @@ class Process:
 @dataclass
 class Script(Environment):
     """What a script says literally, in the order of the text: ``lasting`` leaves out what stands
-    before a command and is gone with it."""
+    before a command and is gone with it; ``changed`` were assigned since the last process."""
 
     commands: list[tuple[Value, ...]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     lasting: Environment = field(default_factory=Environment)
+    changed: set[str] = field(default_factory=set)
 
 
 def read_shell(text: str, file: str) -> Script:
@@ -100,7 +116,9 @@ def read_shell(text: str, file: str) -> Script:
     return script
 
 
-def with_inner(commands: Sequence[tuple[Value, ...]], file: str) -> Iterator[tuple[Value, ...]]:
+def with_inner(
+    commands: Sequence[tuple[Value, ...]], file: str, depth: int = 4
+) -> Iterator[tuple[Value, ...]]:
     """The commands, each followed by those in its own ``bash -c '…'``."""
     for command in commands:
         yield command
@@ -108,25 +126,16 @@ def with_inner(commands: Sequence[tuple[Value, ...]], file: str) -> Iterator[tup
             if flag.text in ("-c", "-lc", "-ic", "-xc", "-ec", "-exc") and any(
                 _SHELL.match(w.text) for w in command
             ):
-                yield from inner_commands(word, file)
+                inner = inner_commands(word, file)
+                yield from with_inner(inner, file, depth - 1) if depth else inner
 
 
 def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
-    """The commands of a script that stands inside of a word, each word at its own line."""
-    origin = word.origin
+    """The commands of a script that stands inside of a word, each word at its own place."""
     return [
-        tuple(
-            Value(
-                w.text, Origin(file=origin.file, line=_inside(origin, w.origin), flag=origin.flag)
-            )
-            for w in command
-        )
+        tuple(Value(w.text, word.origin.around(w.origin)) for w in command)
         for command in read_shell(word.text, file).commands
     ]
-
-
-def _inside(outer: Origin, inner: Origin) -> int:
-    return outer.line + inner.line - 1 if outer.line and inner.line else outer.line
 
 
 def _take(words: list[Word], background: bool, script: Script, file: str, loops: Loops) -> None:
@@ -136,7 +145,7 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
     declaring = bool(rest) and rest[0].literal in _DECLARING
     if declaring:
         rest.pop(0)
-    given: list[tuple[str, Word | None, Word]] = []
+    given: list[tuple[str, Word | None]] = []
     while rest:
         name, value = rest[0].assignment()
         if not name:
@@ -144,36 +153,40 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
                 rest.pop(0)
                 continue
             break
-        script.assign(name, value, file, rest[0])
-        given.append((name, value, rest[0]))
+        script.assign(name, value, file)
+        given.append((name, value))
         rest.pop(0)
     if declaring or not rest:
-        for name, value, whole in given:
-            script.lasting.assign(name, value, file, whole)
+        for name, value in given:
+            script.lasting.assign(name, value, file)
+            script.changed.add(name)
         return
     line = tuple(v for word in rest for v in script.words(word, file))
     script.commands.append(line)
     script.processes += _there(line, background, file)
-    if given or any(_OF_TASK.match(w.text) for w in line):
+    if len(script.processes) > _PROCESSES:
+        return
+    exported = script.changed if _PYTHON.match(line[0].text if line else "") else set()
+    if given or exported or any(_OF_TASK.match(w.text) for w in line):
         for settings in loops.rounds():
             inside = script.lasting.copy()
             inside.variables.update({n: Value(t) for n, t in settings.items()})
-            for name, value, whole in given:
-                inside.assign(name, value, file, whole)
+            for name, value in given:
+                inside.assign(name, value, file)
             command = tuple(v for word in rest for v in inside.words(word, file))
-            own = frozenset(name for name, _, _ in given)
+            own = frozenset((*(name for name, _ in given), *exported))
             script.processes.append(Process(command, inside, own, background))
+        script.changed = set()
 
 
 def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
     """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
     if len(command) < 3 or not _ELSEWHERE.match(command[0].text):
         return
-    origin = command[-1].origin
-    for process in read_shell(command[-1].text, file).processes:
+    there = command[-1]
+    for process in read_shell(there.text, file).processes:
         found = Environment(opaque=set(process.environment.opaque))
         for name, value in process.environment.variables.items():
-            at = Origin(variable=name, file=file, line=origin.line)
-            found.variables[name] = Value(value.text, at)
-        words = tuple(Value(w.text, Origin(file=file, line=origin.line)) for w in process.command)
+            found.variables[name] = Value(value.text, there.origin.around(value.origin))
+        words = tuple(Value(w.text, there.origin.around(w.origin)) for w in process.command)
         yield Process(words, found, process.own, background)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from allaboard.formats.shell_word import NAME, Word
+from allaboard.formats.shell_word import NAME, Piece, Word
 
 _ENDS = ";&|\n()"
 _DUPLICATE = re.compile(r"[<>]&\s*[0-9-]+")
@@ -33,9 +33,9 @@ def commands(text: str) -> Iterator[Command]:
 
 
 class _Splitter:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, at: int = 0) -> None:
         self.text = text
-        self.at = 0
+        self.at = at
         self.line = 1
         self.start = 0
         self.words: list[Word] = []
@@ -77,14 +77,14 @@ class _Splitter:
     def _array(self) -> bool:
         """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
         word = self._current()
-        if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0][1]):
+        if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0].text):
             return False
         end = self._closing(self.at)
-        inside = _Splitter(self.text[self.at + 1 : end - 1])
-        inside.line = self.line
+        inside = _Splitter(self.text[: end - 1], self.at + 1)
+        inside.line, inside.start = self.line, self.start
         for command in inside.run():
             for part in command.words:
-                word.pieces += [*part.pieces, (True, " ")]
+                word.pieces += [*part.pieces, self._piece_at(True, " ", end - 1)]
         self._lines(self.at, end)
         self.at = end
         word.array = True
@@ -111,7 +111,7 @@ class _Splitter:
                 self._newline(self.at + 1)
                 self.word = word if word.pieces else None
             else:
-                word.pieces.append((True, self.text[self.at + 1 : self.at + 2]))
+                self._add(word, True, self.text[self.at + 1 : self.at + 2], self.at + 1)
             self.at += 2
         elif char == "'":
             word.quoted = True
@@ -128,15 +128,21 @@ class _Splitter:
         else:
             match = _PLAIN.match(self.text, self.at)
             end = match.end() if match else self.at + 1
-            word.pieces.append((True, self.text[self.at : end]))
+            self._add(word, True, self.text[self.at : end], self.at)
             self.at = end
 
     def _literal(self, word: Word, text: str, at: int) -> None:
+        self._add(word, True, text, at)
         last = text.rfind("\n")
         if last >= 0:
             self.line += text.count("\n")
             self.start = at + last + 1
-        word.pieces.append((True, text))
+
+    def _add(self, word: Word, literal: bool, text: str, at: int) -> None:
+        word.pieces.append(self._piece_at(literal, text, at))
+
+    def _piece_at(self, literal: bool, text: str, at: int) -> Piece:
+        return Piece(literal, text, self.line, at - self.start + 1)
 
     def _double(self, word: Word) -> None:
         while self.at < len(self.text) and self.text[self.at] != '"':
@@ -146,7 +152,7 @@ class _Splitter:
                 if escaped == "\n":
                     self._newline(self.at + 1)
                 else:
-                    word.pieces.append((True, escaped))
+                    self._add(word, True, escaped, self.at + 1)
                 self.at += 2
             elif char in "$`":
                 self._expansion(word)
@@ -161,26 +167,27 @@ class _Splitter:
         text, at = self.text, self.at
         name = NAME.match(text, at + 1)
         if text[at] == "$" and name:
-            word.pieces.append((False, name.group()))
+            self._add(word, False, name.group(), at)
             self.at = name.end()
             return
         opener = text[at + 1 : at + 2]
         braced = NAME.match(text, at + 2)
         if opener == "{" and braced and text[braced.end() : braced.end() + 1] == "}":
-            word.pieces.append((False, braced.group()))
+            self._add(word, False, braced.group(), at)
             self.at = braced.end() + 1
             return
         every = re.compile(r"\$\{(\w+)\[[@*]\]\}").match(text, at)
         if every:
-            word.pieces.append((False, every.group(1)))
+            self._add(word, False, every.group(1), at)
             word.array = True
             self.at = every.end()
             return
         if text[at] == "$" and opener not in ("{", "("):
-            word.pieces.append((False, "") if opener.strip() else (True, "$"))
-            self.at += 2 if opener.strip() else 1
+            known = not opener.strip()
+            self._add(word, known, "$" if known else "", at)
+            self.at += 1 if known else 2
             return
-        word.pieces.append((False, ""))
+        self._add(word, False, "", at)
         end = self._closing(at)
         self._lines(at, end)
         self.at = end

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.facts import FormatError, Node
+from allaboard.formats.aligned import aligned
 
 DEPTH = 100
 """Levels of nesting that are read; the deepest manifests of the field have about 20."""
@@ -19,6 +20,9 @@ NODES = 300_000
 """Nodes read of one text, about 100 MB of memory."""
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")
+_SEVERAL = re.compile(r"[\s\"']")
+"""In a text that may be a script, or JSON: what stands inside of it is looked up."""
+_INDENTED = re.compile(" *")
 _BOOL = frozenset(["true", "false", "yes", "no", "on", "off"])
 
 
@@ -32,7 +36,7 @@ def read_yaml(text: str) -> Iterator[Node]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    builder = _Builder(yaml)
+    builder = _Builder(yaml, text)
     try:
         for event in yaml.parse(text, Loader=loader):
             document = builder.take(event)
@@ -55,8 +59,9 @@ def _line(text: str, number: int) -> str:
 class _Builder:
     """Puts events together; one open collection a level, no recursion."""
 
-    def __init__(self, yaml: Any) -> None:
+    def __init__(self, yaml: Any, text: str) -> None:
         self.yaml = yaml
+        self.text = text
         self.count = 0
         self.open: list[tuple[Node, list[Node], str]] = []
         self.anchors: dict[str, Node] = {}
@@ -90,10 +95,30 @@ class _Builder:
         plain = event.style in (None, "")
         kind = _kind(event.value) if plain and not event.tag else "string"
         node = Node(kind, mark.line + 1, mark.column + 1, event.value)
+        if _SEVERAL.search(event.value) and (not plain or event.end_mark.line > mark.line):
+            self._inside(node, event)
         self._counted(event)
         if event.anchor:
             self.anchors[event.anchor] = node
         self._place(node)
+
+    def _inside(self, node: Node, event: Any) -> None:
+        """Notes where the node's text stands, behind quotes or a block's head."""
+        begin, end, style = event.start_mark.index, event.end_mark.index, event.style
+        line, column = node.line, node.column
+        if style in ("'", '"'):
+            begin, end, column = begin + 1, end - 1, column + 1
+        elif style in ("|", ">"):
+            begin = self.text.find("\n", begin) + 1
+            line += 1
+            while self.text[begin : begin + 1] == "\n":
+                begin, line = begin + 1, line + 1
+            indented = _INDENTED.match(self.text, begin)
+            column = 1 if indented is None else indented.end() - begin + 1
+            begin += column - 1
+            node.line, node.column, style = line, column, "plain"
+        written = self.text[begin:end]
+        node.parts = aligned(event.value, written, line, column, style or "plain")
 
     def _start(self, event: Any, kind: str) -> None:
         if len(self.open) >= DEPTH:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from allaboard.config.gather import config_of, resolvers
-from allaboard.config.material import environment
+from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec
 
 PORT = 29500

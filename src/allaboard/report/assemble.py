@@ -68,7 +68,7 @@ def worker_report(view: JobView, member: Member) -> WorkerReport:
         times=_times(view, member) if served else None,
         cpu=round(member.run.cpu, 3) if served else 0.0,
         allowed=member.run.allowed if served else 0.0,
-        pairs=member.pairs,
+        pairs=member.pairs if served else (),
         variables=held.variables if held is not None else 0,
         bytes=held.bytes if held is not None else 0,
     )

@@ -67,9 +67,17 @@ def _finding(finding: Finding, fixes: bool, verbose: bool) -> list[str]:
 
 def _total(findings: Sequence[Finding], subjects: Sequence[str], nothing: bool) -> str:
     if nothing:
+        if list(subjects) != ["environment"]:
+            judged = subjects[0] if len(subjects) == 1 else f"{len(subjects)} files"
+            return f"nothing of a launcher or a framework in {printable(judged)}: no finding"
         return (
             "nothing to check: no variable of a launcher or framework is set here; "
             "name files to check, e.g. `allaboard check tf_config.json job.yaml`"
+        )
+    if not findings and not subjects:
+        return (
+            "nothing to judge: none of what was given describes a training job; `allaboard check --help` "
+            "names what is read"
         )
     counts = {s: sum(f.severity == s for f in findings) for s in ("error", "warning", "info")}
     judged = subjects[0] if len(subjects) == 1 else f"{len(subjects)} subjects"
@@ -86,4 +94,6 @@ def _plural(number: int, noun: str) -> str:
 def printable(text: str) -> str:
     """The text with control and escape characters made visible, so that no file can drive a
     terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

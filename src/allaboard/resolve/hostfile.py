@@ -24,7 +24,7 @@ from allaboard.facts import (
 from allaboard.formats.address import parse
 from allaboard.spec import tasks
 
-_LINE = re.compile(r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$")
+_LINE = r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$"
 _LAUNCHERS = frozenset(["mpirun", "mpiexec", "horovodrun", "prterun", "orterun"])
 _LIST_FLAGS = frozenset(["-H", "--host", "-host", "--hosts", "-hosts"])
 _SLOTS = 65_536
@@ -45,7 +45,18 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
 def _file(material: Material) -> PartialSpec:
     machines: list[Machine] = []
     problems: list[Problem] = []
-    for number, line in enumerate(material.text.split("\n")[:_LINES], 1):
+    lines = material.text.split("\n", _LINES)
+    if len(lines) > _LINES and lines.pop().strip():
+        problems.append(
+            Problem(
+                kind="hostfile",
+                said=f"is the last one that is read: {_LINES:,} lines, and there are more",
+                observed=lines[-1].strip()[:60],
+                correction="one line a host, with slots=…",
+                origin=Origin(file=material.file, line=_LINES, column=1),
+            )
+        )
+    for number, line in enumerate(lines, 1):
         content = line.split("#")[0].rstrip()
         if not content.strip():
             continue
@@ -73,7 +84,7 @@ def _file(material: Material) -> PartialSpec:
 
 
 def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
-    match = _LINE.match(content)
+    match = re.match(_LINE, content)
     if match is None:
         return None, "is no line of a hostfile", "host slots=4"
     host, rest = match["host"], (match["rest"] or "").split()
@@ -99,6 +110,11 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
                 return None, f"has {text[:20]} slots", f"{host} slots=8"
             if not slots:
                 said, right = "has no slots: nothing will run there", f"{host} slots=1"
+        elif not equals and re.match(r"(?:max_)?slots?\W", name):
+            said, right = (
+                f"has {word!r}, which no launcher reads",
+                f"{host} slots={re.sub(r'[^0-9]', '', name)[:9] or 1}",
+            )
         elif not equals and whole(word) is not None:
             said, right = f"has a bare number {word!r}", f"{host} slots={word}"
     if most and slots > most:

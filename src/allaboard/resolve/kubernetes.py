@@ -2,7 +2,9 @@
 
 TFJob: ``NAME-worker-0.NAMESPACE.svc:2222``; PyTorchJob: ``NAME-master-0:23456`` and one rank a
 process (the training operator's pages). JobSet, indexed Job and StatefulSet: the pods' DNS names
-under their headless service (the Kubernetes pages "DNS for Services and Pods" and "Jobs").
+under their headless service (the Kubernetes pages "DNS for Services and Pods" and "Jobs"). MPIJob:
+``NAME-worker-0.NAME``, as in the hostfile that its operator writes; TrainJob: ``NAME-node-0-0.NAME``, the
+pods of the JobSet that it becomes.
 """
 
 from __future__ import annotations
@@ -111,6 +113,14 @@ def _pods(workload: Workload) -> list[Value]:
         return [
             Value(f"{workload.name}-{r.name}-0-{i}.{workload.subdomain}", r.replicas.origin)
             for r in workload.roles
+            for i in range(_count(r))
+        ]
+    if workload.kind in ("MPIJob", "TrainJob"):
+        group = "worker" if workload.kind == "MPIJob" else "node-0"
+        counted = [r for r in workload.roles if r.name.lower() in ("worker", "node")]
+        return [
+            Value(f"{workload.name}-{group}-{i}.{workload.name}", r.replicas.origin)
+            for r in counted
             for i in range(_count(r))
         ]
     found = []

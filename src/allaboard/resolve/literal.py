@@ -27,7 +27,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         given = arguments.get("cluster")
         if name not in _CALLS or given is None:
             continue
-        spec = cluster_of('{"cluster": ' + given.text + "}", given.origin, source="literal")
+        spec = cluster_of(given.text, given.origin, source="literal", key="cluster")
         # A ClusterSpec alone has no task by right: that is the server's or the resolver's.
         problems = tuple(p for p in spec.problems if "no task" not in p.said)
         yield PartialSpec(

@@ -37,7 +37,7 @@ _OPTIONS = {
     "--exclusive": "exclusive",
 }
 _NODES = 100_000
-_COUNT = re.compile(r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z")
+_COUNT = r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z"
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
@@ -96,7 +96,7 @@ def _counts(given: Value | None, nodes: int, problems: list[Problem]) -> list[in
         return []
     found: list[int] = []
     for part in given.text.strip().split(","):
-        match = _COUNT.match(part)
+        match = re.match(_COUNT, part)
         if match is None or int(match[2] or 1) > _NODES or len(found) > _NODES:
             problems.append(
                 Problem(

@@ -24,9 +24,24 @@ _WANTED = frozenset(_OPTIONS) | frozenset(
     (
         "nodelist", "w", "cpus_per_task", "c", "gpus_per_node", "gpus_per_task", "gres", "jobid",
         "job_name", "J", "output", "o", "error", "e", "partition", "p", "account", "A", "time", "t",
-        "mem", "exclude", "x", "chdir", "D",
+        "mem", "exclude", "x", "chdir", "D", "relative", "r", "het_group", "nodefile", "F",
     )
 )  # fmt: skip
+_FEWER = (
+    "nodelist",
+    "w",
+    "exclude",
+    "x",
+    "relative",
+    "r",
+    "het_group",
+    "nodefile",
+    "F",
+    "ntasks",
+    "n",
+)
+"""Options by which a step may have fewer nodes than its allocation."""
+_FEWER_NODES = frozenset((*_FEWER, "nodes", "N"))
 _BARE = frozenset(
     (
         "label", "l", "unbuffered", "u", "verbose", "v", "exclusive", "overlap", "pty",
@@ -34,16 +49,17 @@ _BARE = frozenset(
         "s",
     )
 )  # fmt: skip
-_TRAINS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z")
-_CARRIERS = re.compile(r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b")
+_TRAINS = r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z"
+_CARRIERS = r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b"
 _NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
-_FROZEN = re.compile(
+_FROZEN = (
     r"(?P<flag>--(?:node|machine)[-_]rank)[= ]"
     rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"
     rf"|\b(?P<name>(?:LOCAL_|NODE_)?RANK)={OPAQUE}(?P<number2>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
 )
 _MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 _PER_NODE = ("torchrun", "accelerate")
+_STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
@@ -52,10 +68,15 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     problems = list(_alone(material))
     steps = [find_flags(w, _WANTED, _BARE) for w in every(material.commands, ("srun",))]
     # srun hostname, srun mkdir: not the step that trains.
-    steps = [s for s in steps if any(_TRAINS.match(w.text) for w in s.rest)]
-    if steps:
+    steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.rest)]
+    launching = [s for s in steps if _launcher(s)]
+    if len(launching) > 1 and all(_FEWER_NODES & s.values.keys() for s in launching):
+        # One node each, started one by one: which of them are one job, only a run could tell.
+        problems = [p for s in launching for p in (*_doubled(s, material), *_frozen(s, material))]
+        yield PartialSpec(source="srun_each", layer="step", problems=tuple(problems))
+    elif steps:
         # The one with a launcher; else the largest: others prepare the data, or evaluate.
-        flags = max(steps, key=lambda s: (_launches(s), _size(s)))
+        flags = max(steps, key=lambda s: (bool(_launcher(s)), _size(s)))
         problems += _doubled(flags, material)
         problems += _frozen(flags, material)
         yield _spec(flags, problems)
@@ -66,15 +87,25 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
 def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
     values = {_OPTIONS[n]: v for n, v in flags.values.items() if n in _OPTIONS}
     least = values.get("nnodes")
+    fewer = next((flags.values[n] for n in _FEWER if n in flags.values), None)
     if least is not None:
         # `-N 2-4` is a range; its lower end is what the step surely has.
         values["nnodes"] = Value(least.text.partition("-")[0], least.origin)
+    elif fewer is not None:
+        values["nnodes"] = Value("", fewer.origin)
+    launcher = _launcher(flags)
+    if launcher is not None:
+        values["launcher"] = launcher
     return PartialSpec(source="srun", layer="step", values=values, problems=tuple(problems))
 
 
-def _launches(flags: Flags) -> bool:
-    words = [w.text for w in flags.rest]
-    return bool({*_PER_NODE, "torch.distributed.run"} & {w.rpartition("/")[2] for w in words})
+def _launcher(flags: Flags) -> Value | None:
+    """The word of the step that starts a launcher of all processes of a node."""
+    for word in flags.rest:
+        found = re.search(_STARTS, word.text)
+        if found:
+            return Value(found[1] or "torchrun", word.origin)
+    return None
 
 
 def _size(flags: Flags) -> float:
@@ -115,7 +146,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
         return
     words = " ".join(w.text for w in flags.rest)
     static = "c10d" not in words
-    for match in _FROZEN.finditer(words):
+    for match in re.finditer(_FROZEN, words):
         if match["flag"] and not static:
             continue  # c10d gives the numbers itself
         what, number = match["flag"] or match["name"], match["number"] or match["number2"]
@@ -126,7 +157,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
             correction=f"srun bash -c '… {what}=${number} …'   # single quotes: each task's own",
             origin=flags.rest[0].origin,
         )
-    if _launches(flags):
+    if _launcher(flags) is not None:
         return  # torchrun sets these itself
     for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "JAX_PROCESS_ID"):
         number = material.partly.get(name, "")
@@ -144,7 +175,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
 
 def _alone(material: Material) -> Iterator[Problem]:
     """A launcher of its own host's processes, started where nobody starts it on the other hosts."""
-    if _CARRIERS.search("\n".join(_code(material.text))):
+    if re.search(_CARRIERS, "\n".join(_code(material.text))):
         return
     nodes = dict(batch_lines(material.text, material.file))
     asked = nodes.get("--nodes") or nodes.get("-N")

@@ -5,7 +5,6 @@ The form is that of tf.distribute.cluster_resolver.TFConfigClusterResolver.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
@@ -29,6 +28,8 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
 
 def write(spec: ClusterSpec) -> str:
     """TF_CONFIG of the member that reads the spec; of worker 0 where the spec names none."""
+    import json  # an environment check does not need it
+
     known = tasks(spec)
     jobs: dict[str, list[str]] = {}
     for task in known:

@@ -40,12 +40,14 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if part is None:
         return
     first: dict[str, int] = {}
+    told: set[str] = set()
     for at, machine in enumerate(part.machines):
         name = machine.name.text.lower()
         earlier = first.setdefault(name, at)
         # A host repeated without slots is Open MPI's older way of counting them.
-        if earlier == at or not machine.slots or not part.machines[earlier].slots:
+        if earlier == at or not machine.slots or not part.machines[earlier].slots or name in told:
             continue
+        told.add(name)
         one = part.machines[earlier]
         total = one.slots + machine.slots
         yield Claim(

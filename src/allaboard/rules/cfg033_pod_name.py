@@ -13,7 +13,7 @@ JobSet's pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -37,6 +37,7 @@ _LIKE = 0.8
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     services = {s.name for s in facts.services}
+    workloads = {w.name for w in facts.workloads}
     for workload in facts.workloads:
         for role in workload.roles:
             for value in _named(role):
@@ -44,7 +45,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                     yield from _in_set(workload, role, value)
                 elif workload.kind in ("Job", "StatefulSet"):
                     yield from _judged(workload, role, value, services)
-                    yield from _misspelt(facts, workload, role, value)
+                    yield from _misspelt(workloads, workload, role, value)
 
 
 def _named(role: Role) -> Iterator[Value]:
@@ -80,16 +81,14 @@ def _in_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
     yield _claim(workload, value, f"its pods are {right} and so on", right)
 
 
-def _misspelt(
-    facts: ManifestFacts, workload: Workload, role: Role, value: Value
-) -> Iterator[Claim]:
+def _misspelt(known: Set[str], workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
     """The service is this workload's, and the pod's name nearly is."""
     pod, _, rest = parse(value.text).host.partition(".")
     domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
     match = re.fullmatch(r"(.+)-\d+", pod)
     if domain is None or match is None or rest.partition(".")[0] != domain.text:
         return
-    if any(match[1] == w.name for w in facts.workloads):
+    if match[1] in known:
         return
     from difflib import SequenceMatcher  # few look so far, and it takes time to load
 

@@ -1,4 +1,4 @@
-"""A manifest gives an environment variable a number or a boolean.
+"""A manifest gives a number or a boolean to an environment variable or a command.
 
 ## Why it matters
 Kubernetes takes strings alone there and refuses the document (`cannot unmarshal number into … of

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.formats.flags import every, read_flags
 
 _IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
 _DERIVED = """valueFrom:
@@ -34,17 +35,35 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 if value is None or (name == "TF_CONFIG" and '"task"' not in value.text):
                     continue
                 yield _claim(workload, role, value, count)
+            node = _node_rank(role)
+            if node is not None:
+                yield _claim(workload, role, node, count)
+
+
+def _node_rank(role: Role) -> Value | None:
+    """The number that torchrun is told literally, where nothing else numbers the nodes."""
+    for words in every(role.commands, ("torchrun",), ("torch.distributed.run",)):
+        values = read_flags(words, frozenset(["standalone", "module", "m", "no_python"])).values
+        node, backend = values.get("node_rank"), values.get("rdzv_backend")
+        many = (values["nnodes"].text if "nnodes" in values else "1") != "1"
+        if many and node is not None and node.integer is not None and backend is None:
+            return node
+    return None
 
 
 def _claim(workload: Workload, role: Role, value: Value, count: int) -> Claim:
-    name = value.origin.variable
+    name = value.origin.name
     operator = workload.kind in ("TFJob", "PyTorchJob", "MPIJob")
     group = f" {role.name}" if role.name else ""
     return Claim(
         summary=f"all {count} pods of {workload.kind} {workload.name}{group} get {name}="
         f"{value.text if len(value.text) < 20 else '…'}: they are one and the same member",
         evidence=(value.evidence, role.replicas.evidence),
-        fix=f"remove {name}: the operator sets it" if operator else _DERIVED,
+        fix=f"remove {name}: the operator sets it"
+        if operator
+        else _DERIVED
+        if value.origin.variable
+        else f"{name}=$JOB_COMPLETION_INDEX   # a StatefulSet: ${{HOSTNAME##*-}}",
         where=value.origin.place,
     )
 
@@ -55,6 +74,14 @@ def _facts(replicas: str, name: str = "RANK", text: str = "0") -> ManifestFacts:
     return ManifestFacts(workloads=(Workload(kind="PyTorchJob", name="mnist", roles=(role,)),))
 
 
+def _told(*words: str) -> ManifestFacts:
+    command = tuple(
+        Value(w, Origin(file="job.yaml", line=20)) for w in ("torchrun", *words, "t.py")
+    )
+    role = Role(name="", replicas=Value("4"), commands=(command,))
+    return ManifestFacts(workloads=(Workload(kind="StatefulSet", name="train", roles=(role,)),))
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ManifestFacts,
@@ -63,10 +90,17 @@ RULE = Rule(
         "RANK": (
             _facts("3"),
             "all 3 pods of PyTorchJob mnist Worker get RANK=0: they are one and the same member",
-        )
+        ),
+        "a node rank": (
+            _told("--nnodes=4", "--node-rank=0", "--master-addr=train-0.train"),
+            "all 4 pods of StatefulSet train get --node-rank=0: they are one and the same member",
+        ),
     },
     silent_on={
         "one pod": _facts("1"),
+        "c10d gives the numbers": _told("--nnodes=4", "--node-rank=0", "--rdzv-backend=c10d"),
+        "each pod alone": _told("--nnodes=1", "--node-rank=0"),
+        "by the pod's name": _told("--nnodes=4", "--node-rank=\0", "--master-addr=train-0.train"),
         "the same by right": _facts("3", "WORLD_SIZE", "4"),
     },
     since="0.1",

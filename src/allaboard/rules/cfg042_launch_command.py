@@ -48,10 +48,16 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if step is not None and held is not None:
         yield from _step(step, held)
     there = _nodes(step) if step is not None and "nnodes" in step.values else held
+    by_srun = step.values.get("launcher") if step is not None else None
     for name in _LAUNCHERS:
         launcher = facts.part(name)
-        if launcher is not None and there is not None and there[0]:
-            yield from _launcher(name, launcher, there, step is not None)
+        if launcher is None:
+            continue
+        if by_srun is not None and by_srun.text == name and there is not None and there[0] > 1:
+            yield from _on_each(name, launcher, there)
+        most = there or held
+        if most is not None:
+            yield from _too_many(name, launcher, most)
 
 
 def _nodes(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | None:
@@ -75,10 +81,7 @@ def _step(step: PartialSpec, held: tuple[int, Value]) -> Iterator[Claim]:
         )
 
 
-def _launcher(
-    name: str, launcher: PartialSpec, there: tuple[int, Value], by_srun: bool
-) -> Iterator[Claim]:
-    value = launcher.values.get("nnodes")
+def _too_many(name: str, launcher: PartialSpec, there: tuple[int, Value]) -> Iterator[Claim]:
     asked = _nodes(launcher)
     if asked is not None and asked[0] > there[0]:
         flag = asked[1].origin.flag or name
@@ -88,14 +91,43 @@ def _launcher(
             (asked[1], there[1]),
             f"{flag}=$SLURM_NNODES",
         )
-    alone = value is None or value.text == "1"
-    if name == "torchrun" and alone and by_srun and there[0] > 1:
+
+
+def _on_each(name: str, launcher: PartialSpec, there: tuple[int, Value]) -> Iterator[Claim]:
+    """One command, which srun starts on each of several nodes."""
+    count, held = there
+    value, node = launcher.values.get("nnodes"), launcher.values.get("node_rank")
+    most = Value(value.text.rpartition(":")[2]).integer if value is not None else 1
+    if most == 1:
+        if name == "torchrun":
+            yield likely(
+                f"torchrun is started on {count} nodes and told of one: each of them trains alone",
+                (*((value,) if value is not None else ()), held),
+                "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
+                "--rdzv-endpoint=FIRST-HOST:29500 …",
+            )
+        return
+    if value is not None and most is not None and most < count:
+        flag = value.origin.flag or name
         yield likely(
-            f"torchrun is started on {there[0]} nodes and told of one: each of them trains alone",
-            (*((value,) if value is not None else ()), there[1]),
-            "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
-            "--rdzv-endpoint=FIRST-HOST:29500 …",
+            f"{name} is started on {count} nodes, and {flag} is {value.text}: "
+            f"{_others(count - most)} no place in the job",
+            (value, held),
+            f"{flag}=$SLURM_NNODES   # or srun -N {most} {name} …",
         )
+    backend = launcher.values.get("rdzv_backend")
+    static = backend is None or backend.text in ("static", "")
+    if node is not None and node.integer is not None and static:
+        flag = node.origin.flag
+        yield likely(
+            f"{flag} is {node.text} on each of the {count} nodes, which srun starts with one command",
+            (node, held),
+            f"srun bash -c '{name} … {flag}=$SLURM_NODEID …'   # single quotes: each task's own",
+        )
+
+
+def _others(number: int) -> str:
+    return "one of them has" if number == 1 else f"{number} of them have"
 
 
 def _facts(allocation: str, step: dict[str, str] | None = None, **launcher: str) -> ConfigFacts:
@@ -103,8 +135,11 @@ def _facts(allocation: str, step: dict[str, str] | None = None, **launcher: str)
     parts = list(facts.parts)
     for source, values in (("srun", step), ("torchrun", launcher)):
         if values is not None:
-            flags = {n: Value(t, Origin(flag=f"--{n}")) for n, t in values.items()}
-            parts.append(PartialSpec(source=source, values=flags))
+            flags = {
+                n: Value(t, Origin(flag="--" + n.replace("_", "-"))) for n, t in values.items()
+            }
+            started = {"launcher": Value("torchrun")} if source == "srun" else {}
+            parts.append(PartialSpec(source=source, values={**flags, **started}))
     return ConfigFacts(kind="shell", spec=facts.spec, parts=tuple(parts))
 
 
@@ -134,6 +169,14 @@ RULE = Rule(
             _facts("2", {}, nproc_per_node="4"),
             "torchrun is started on 2 nodes and told of one: each of them trains alone",
         ),
+        "one node too many": (
+            _facts("3", {}, nnodes="2", rdzv_backend="c10d"),
+            "torchrun is started on 3 nodes, and --nnodes is 2: one of them has no place in the job",
+        ),
+        "every node the first": (
+            _facts("2", {}, nnodes="2", node_rank="0"),
+            "--node-rank is 0 on each of the 2 nodes, which srun starts with one command",
+        ),
     },
     silent_on={
         "as many": _facts("2", {}, nnodes="2"),
@@ -142,6 +185,10 @@ RULE = Rule(
         "elastic": _facts("4", {}, nnodes="2:4"),
         "a range of nodes": _facts("2-4", {"nnodes": "4"}, nnodes="4"),
         "a number by the shell": _facts("2", {}, nnodes=""),
+        "a node rank by the shell": _facts("2", {}, nnodes="2", node_rank=""),
+        "c10d gives the numbers": _facts("2", {}, nnodes="2", node_rank="0", rdzv_backend="c10d"),
+        "elastic up to all": _facts("3", {}, nnodes="1:3"),
+        "not by srun": _facts("3", None, nnodes="2", node_rank="0"),
         "a step by the shell": _facts("2", {"nnodes": ""}, nproc_per_node="4"),
     },
     since="0.1",

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.reach import Reach
 from allaboard.formats.script import Script, leaves, read_script
 
 _COLLECTIVES = frozenset(
@@ -31,28 +33,62 @@ _GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "sc
 """Where a collective takes its group by position; 2 for the others."""
 
 
+class _Guarded(NamedTuple):
+    """A call that only some ranks reach, and the collective that it enters: itself, or one inside of a
+    function of the script."""
+
+    name: str
+    call: ast.Call
+    condition: ast.If
+    inner: ast.Call
+
+
 def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "torch" not in facts.source:
+        return
     script = read_script(facts)
-    guarded = []
-    for name, call in script.calls:
-        if name in _COLLECTIVES and not _of_a_group(name, call):
-            condition = script.rank_condition(call)
-            if condition is not None and _about_this_rank(script, condition.test):
-                guarded.append((name, call, condition))
-    for name, call, condition in guarded:
+    reach = Reach(script)
+    guarded = list(_guarded(script, reach))
+    under: dict[str, set[ast.If]] = {}
+    for one in guarded:
+        under.setdefault(one.name, set()).add(one.condition)
+    for one in guarded:
         # The pair that lets one rank go first: both halves call it, in branches of their own.
-        partners = [c for n, _, c in guarded if n == name and c is not condition]
-        if partners or _other_branch(script, condition, name):
+        if len(under[one.name]) == 1 and not _other_branch(script, reach, one):
+            yield _claim(script, one)
+
+
+def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
+    for name, call in script.calls:
+        direct = name in _COLLECTIVES
+        if not direct and reach.function(call) is None:
             continue
-        short = name.rpartition(".")[2]
-        yield Claim(
-            summary=f"{short} is entered only where {script.only_where(call, condition)}: "
-            "it waits for all ranks",
-            evidence=(script.evidence(call), script.evidence(condition)),
-            fix=f"{script.text(call)}   # {_where_to(script, call, condition)}",
-            certainty=Certainty.LIKELY,
-            where=script.place(call),
-        )
+        condition = script.rank_condition(call)
+        if condition is None or not _about_this_rank(script, condition.test):
+            continue
+        entered = [(name, call)] if direct else reach.surely(call, _COLLECTIVES)
+        for inside, inner in entered:
+            if not _of_a_group(inside, inner):
+                yield _Guarded(inside, call, condition, inner)
+                break
+
+
+def _claim(script: Script, one: _Guarded) -> Claim:
+    short = one.name.rpartition(".")[2]
+    evidence = [script.evidence(one.call), script.evidence(one.condition)]
+    said = short
+    if one.inner is not one.call:
+        said = f"{short} in line {one.inner.lineno} (by {script.name(one.call.func)}())"
+        said = said.replace("(by ?.", "(by ")
+        evidence.insert(1, script.evidence(one.inner))
+    return Claim(
+        summary=f"{said} is entered only where {script.only_where(one.call, one.condition)}: "
+        "it waits for all ranks",
+        evidence=tuple(evidence),
+        fix=f"{script.text(one.call)}   # {_where_to(script, one.call, one.condition)}",
+        certainty=Certainty.LIKELY,
+        where=script.place(one.call),
+    )
 
 
 def _of_a_group(name: str, call: ast.Call) -> bool:
@@ -82,21 +118,19 @@ def _about_this_rank(script: Script, test: ast.expr) -> bool:
     return not any(word in text for word in ("group", "_ranks", "ranks", "stage", "pp_", "tp_"))
 
 
-def _other_branch(script: Script, condition: ast.If, name: str) -> bool:
+def _other_branch(script: Script, reach: Reach, one: _Guarded) -> bool:
     """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
+    # Where the collective is a function's, any other on the other way may be its partner.
+    wanted = frozenset([one.name]) if one.inner is one.call else _COLLECTIVES
 
     def has(block: list[ast.stmt]) -> bool:
-        return any(
-            isinstance(n, ast.Call) and script.name(n.func) == name
-            for statement in block
-            for n in ast.walk(statement)
-        )
+        return any(reach.perhaps(statement, wanted) for statement in block)
 
-    body, orelse = condition.body, condition.orelse
+    body, orelse = one.condition.body, one.condition.orelse
     if has(body) and has(orelse):
         return True
     left = [block for block in (body, orelse) if leaves(block) and has(block)]
-    return bool(left) and has(script.rest(condition))
+    return bool(left) and has(script.rest(one.condition))
 
 
 _HEAD = "import torch.distributed as dist\n"
@@ -123,6 +157,25 @@ RULE = Rule(
                 "    dist.all_reduce(x)\n"
             ),
             "all_reduce is entered only where not (dist.get_rank() > 0): it waits for all ranks",
+        ),
+        "in a function": (
+            ScriptFacts(
+                source=_HEAD + "def mean(x):\n    dist.all_reduce(x)\n    return x / 4\n"
+                "def report(x):\n    print(mean(x))\n"
+                "def main():\n    if dist.get_rank() == 0:\n        report(loss)\n"
+            ),
+            "all_reduce in line 3 (by report()) is entered only where dist.get_rank() == 0: "
+            "it waits for all ranks",
+        ),
+        "in a method": (
+            ScriptFacts(
+                source=_HEAD + "class Trainer:\n    def save(self):\n"
+                "        if not dist.is_initialized():\n            return\n"
+                "        dist.barrier()\n    def fit(self):\n"
+                "        if self.rank == 0:\n            self.save()\n"
+            ),
+            "barrier in line 6 (by self.save()) is entered only where self.rank == 0: "
+            "it waits for all ranks",
         ),
     },
     silent_on={
@@ -151,6 +204,35 @@ RULE = Rule(
         ),
         "of a group, by position": ScriptFacts(
             source=_HEAD + "r = dist.get_rank()\nif r < 2:\n    dist.broadcast(x, 0, pair)\n"
+        ),
+        "in a function that the others call too": ScriptFacts(
+            source=_HEAD + "def meet():\n    dist.barrier()\ndef wait():\n    meet()\n"
+            "if rank == 0:\n    download()\n    meet()\nelse:\n    wait()\n"
+        ),
+        "the others enter it in a function": ScriptFacts(
+            source=_HEAD + "def receive(x):\n    dist.broadcast(x, 0)\n"
+            "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n    receive(x)\n"
+        ),
+        "in a function that goes on": ScriptFacts(
+            source=_HEAD + "def meet():\n    dist.barrier()\n"
+            "if rank != 0:\n    meet()\nload()\nif rank == 0:\n    dist.barrier()\n"
+        ),
+        "only if it is asked to": ScriptFacts(
+            source=_HEAD
+            + "def save(x, sync):\n    write(x)\n    if sync:\n        dist.barrier()\n"
+            "if rank == 0:\n    save(x, False)\n"
+        ),
+        "after its return": ScriptFacts(
+            source=_HEAD + "def mean(x, alone=False):\n    if alone:\n        return x\n"
+            "    dist.all_reduce(x)\nif rank == 0:\n    mean(x, alone=True)\n"
+        ),
+        "in a function of a group": ScriptFacts(
+            source=_HEAD + "def mean(x, group):\n    dist.all_reduce(x, group=group)\n"
+            "if rank == 0:\n    mean(x, mine)\n"
+        ),
+        "a function that is handed in": ScriptFacts(
+            source=_HEAD + "def meet():\n    dist.barrier()\ndef main(meet):\n"
+            "    if rank == 0:\n        meet()\n"
         ),
         "both branches": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n"

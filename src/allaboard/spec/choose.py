@@ -6,22 +6,31 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.facts import ClusterSpec, Machine, Origin, Value
+from allaboard.facts import ClusterSpec, Machine, Origin, PartialSpec, Value
 from allaboard.formats.address import parse
 from allaboard.spec.members import hosts as count_of_hosts
 
 _HERE = "127.0.0.1"
 
 
-def completed(spec: ClusterSpec, port: int = 0, hosts: Sequence[str] = ()) -> ClusterSpec:
+def completed(
+    spec: ClusterSpec,
+    port: int = 0,
+    hosts: Sequence[str] = (),
+    parts: Sequence[PartialSpec] = (),
+) -> ClusterSpec:
     """The spec with what its values imply, ready for a writer.
 
     Args:
         spec: as it was merged.
         port: the first port on hosts that name none; 0 keeps what is there.
         hosts: the hosts in order, where the configuration does not list them; empty to keep them.
+        parts: what the sources said; a value that one leaves to the run is taken from another.
     """
     values = dict(spec.values)
+    for name in [n for n, v in values.items() if not v.text]:
+        said = (p.values[name] for p in parts if name in p.values and p.values[name].text)
+        values[name] = next(said, values[name])
     if port:
         values["master_port"] = Value(str(port), Origin(flag="--port"))
     where = values.get("coordinator") or values.get("rdzv_endpoint")

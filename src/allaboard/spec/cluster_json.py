@@ -6,19 +6,23 @@ to the list of its tasks' addresses, ``task`` holds ``type`` and ``index`` of th
 
 from __future__ import annotations
 
-import json
-
 from allaboard.facts import FormatError, Node, Origin, PartialSpec, Problem, Value
-from allaboard.spec.inside import EXAMPLE, inner, not_json
+from allaboard.spec.inside import EXAMPLE, not_json
 
 
 def cluster_of(
-    text: str, origin: Origin, *, source: str, tree: Node | None = None, layer: str = "framework"
+    text: str,
+    origin: Origin,
+    *,
+    source: str,
+    tree: Node | None = None,
+    layer: str = "framework",
+    key: str = "",
 ) -> PartialSpec:
     """The spec that ``text`` states; what is not of the form becomes its problems.
 
     ``origin`` is where the text begins; positions inside are added to it. ``tree`` saves parsing
-    where that is done already.
+    where that is done already; with ``key`` the text is what stands under that key alone.
     """
     if tree is None:
         from allaboard.formats.json_nodes import read_json
@@ -29,6 +33,8 @@ def cluster_of(
             return PartialSpec(
                 source=source, layer=layer, problems=(not_json(error, text, origin),)
             )
+    if key:
+        tree = Node("map", tree.line, tree.column, items={key: tree})
     return _Reader(origin, source, layer).read(tree)
 
 
@@ -87,6 +93,8 @@ class _Reader:
             return
         lists = [k for k, n in tree.items.items() if n.kind == "list" and k != "task"]
         if lists:
+            import json  # the few words that are written; what is read has a reader of its own
+
             right = json.dumps({"cluster": {k: ["…"] for k in lists}}) + ' with "task" beside it'
             self._problem(tree, f"has its jobs ({', '.join(lists)}) outside of cluster", "", right)
         elif "task" in tree.items:
@@ -149,12 +157,12 @@ class _Reader:
                     said=f"has {prefix}{key} twice; the first one is ignored without a word",
                     observed=f'"{key}" again',
                     correction=f'one "{key}" with all of its entries',
-                    origin=inner(self.origin, line or first[0], column, prefix + key),
+                    origin=self.origin.within(line or first[0], column, key=prefix + key),
                 )
             )
 
     def _at(self, node: Node, key: str) -> Origin:
-        return inner(self.origin, node.line, node.column, key)
+        return self.origin.within(node.line, node.column, key=key)
 
     def _problem(
         self,

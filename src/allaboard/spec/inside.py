@@ -1,4 +1,4 @@
-"""Places inside of a structured value, and a value that has no structure because it is no JSON."""
+"""A value that should have a structure, and has none because it is no JSON."""
 
 from __future__ import annotations
 
@@ -12,27 +12,10 @@ EXAMPLE = (
 
 def not_json(error: FormatError, text: str, origin: Origin) -> Problem:
     """A text that is no JSON, with what may have been meant."""
-    inside = inner(origin, error.line, error.column, "")
     return Problem(
         kind="tf_config.json",
         said=error.said,
         observed=error.near or text[:24] or "(empty)",
         correction=error.correction or EXAMPLE,
-        origin=inside,
-    )
-
-
-def inner(origin: Origin, line: int, column: int, key: str) -> Origin:
-    """The origin of a place inside a value that begins at ``origin``."""
-    if not origin.file:
-        return Origin(variable=origin.variable, key=key, line=line, column=column)
-    if not origin.line:
-        return Origin(variable=origin.variable, key=key, file=origin.file, line=line, column=column)
-    across = origin.column + column - 1 if line == 1 and origin.column else column
-    return Origin(
-        variable=origin.variable,
-        key=key,
-        file=origin.file,
-        line=origin.line + line - 1,
-        column=across if origin.column else 0,
+        origin=origin.within(error.line, error.column),
     )

@@ -77,6 +77,6 @@ def place(spec: PartialSpec, known: list[Task]) -> tuple[str, int]:
     first = known[0]
     named = spec.values.get("master_addr")
     return (
-        named.text.strip() if named else first.host,
+        named.text.strip() if named and named.text.strip() else first.host,
         spec.number("master_port") or first.port,
     )

@@ -1,0 +1,16 @@
+"""The environment of a process as material for resolvers. It is read without what files need, which takes
+longer to load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allaboard.facts import Material, Origin, Value
+
+
+def environment(variables: Mapping[str, str]) -> Material:
+    """The environment of a process."""
+    return Material(
+        kind="environment",
+        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
+    )

@@ -1,0 +1,59 @@
+"""Where the parts of a text stand that was written with quotes, escapes or indentation."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """A stretch of a text, up to the next one: where it begins in the text, and where in its file.
+
+    With ``literal`` it stands there letter by letter, lines included; without, all of it is at
+    that one place.
+    """
+
+    line: int
+    column: int
+    at_line: int
+    at_column: int
+    literal: bool = True
+
+    def place(self, line: int, column: int) -> tuple[int, int]:
+        """The line and column of the file where this place of the text stands."""
+        if not self.literal or line < self.line:
+            return self.at_line, self.at_column
+        if line == self.line:
+            return self.at_line, self.at_column + column - self.column
+        return self.at_line + line - self.line, column
+
+
+def place_in(parts: Sequence[Part], line: int, column: int) -> tuple[int, int]:
+    """The same by all parts of a text, in the text's order; there is at least one."""
+    index = bisect_right(parts, (line, column), key=lambda part: part[:2])
+    return parts[max(index - 1, 0)].place(line, column)
+
+
+def through(outer: Sequence[Part], inner: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts of a text whose ``inner`` ones are places in another text, which itself stands in a
+    file by its ``outer`` ones."""
+    found: list[Part] = []
+    for number, part in enumerate(inner):
+        start = (part.at_line, part.at_column)
+        first = max(bisect_right(outer, start, key=lambda p: p[:2]) - 1, 0)
+        line, column = outer[first].place(*start)
+        literal = part.literal and outer[first].literal
+        found.append(Part(part.line, part.column, line, column, literal))
+        if not part.literal:
+            continue
+        end = inner[number + 1][:2] if number + 1 < len(inner) else None
+        for beyond in outer[first + 1 :]:
+            if beyond.line == part.at_line:
+                here = part.line, part.column + beyond.column - part.at_column
+            else:
+                here = part.line + beyond.line - part.at_line, beyond.column
+            if end is not None and here >= end:
+                break
+            found.append(Part(*here, beyond.at_line, beyond.at_column, beyond.literal))
+    return tuple(found)

@@ -1,0 +1,48 @@
+"""An operator's job has a group of replicas that the operator does not know.
+
+## Why it matters
+The training operator knows Chief, Master, PS, Worker and Evaluator in a TFJob, Master and Worker in a
+PyTorchJob, Launcher and Worker in an MPIJob. A job with another one (`Workers`, `ParameterServer`) is
+refused by the operator, after the cluster has taken it: no pod comes, and the reason stands only in
+the job's events.
+
+## What to do
+Write the name as shown. Capital letters do not matter to the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, ManifestFacts, Origin, Problem, Stage
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "manifest.role":
+            yield Claim(
+                summary=problem.said,
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                where=problem.origin.place,
+            )
+
+
+_PLURAL = Problem(
+    kind="manifest.role",
+    said="TFJob mnist has replicas called 'Workers'; its operator knows Chief, Master, PS, Worker, Evaluator",
+    observed="Workers:",
+    correction="Worker:",
+    origin=Origin(key="Workers", file="job.yaml", line=7, column=5),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={"a plural": (ManifestFacts(problems=(_PLURAL,)), _PLURAL.said)},
+    silent_on={"nothing": ManifestFacts()},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)
