@@ -16,6 +16,8 @@ from allaboard.hosts.tcp_info import Sockets
 
 EVERY = 1.0
 """Seconds between two looks."""
+TIMES = 10
+"""Looks in a row that must have failed before no more are taken."""
 
 
 class Traffic:
@@ -29,6 +31,7 @@ class Traffic:
         self._found: list[Event] = []
         self._looking: asyncio.Future[None] | None = None
         self._due = 0.0
+        self._failed = 0
         self.trouble = ""
 
     def look(self, now: float, events: Iterable[Event]) -> list[Event]:
@@ -58,8 +61,11 @@ class Traffic:
                 self._sockets = Sockets()
             flows = self._sockets.flows(told)
         except Exception as error:  # of the kernel or of the library: the job goes on unmeasured
-            self.trouble = f"connections are not measured: {error!r}"
+            self._failed += 1  # a dump of sockets is broken off where many come and go
+            if self._failed >= TIMES:
+                self.trouble = f"connections are not measured: {error!r}"
             return
+        self._failed = 0
         at = self._now()
         addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
         served = {pid: one for pid, one in told.items() if has_servers(one.cluster)}

@@ -24,11 +24,13 @@ from allaboard.facts import (
     LockWait,
     Loop,
     Loss,
+    Numbered,
     Op,
     Outcome,
     Pace,
     Raised,
     Reading,
+    Saves,
     Silence,
     Spent,
     Traced,
@@ -67,6 +69,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
+    numbered: Numbered | None = None
+    kept: Saves | None = None
     checks: tuple[Check, ...] = ()
 
 

@@ -10,6 +10,7 @@ from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.first_raised import first_raised
+from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.evidence.spot import same_place
 from allaboard.facts import Exit, Frame, Member, Pace, Phase, Silence, Spent, Stack, Traced, Who
 
@@ -76,8 +77,14 @@ class Record:
         before, self.box = self.box, box or self.box
         moved = _marker(before) != _marker(self.box)
         if seen.state != "X" and self.box is not None:
-            works = self.box.phase >= (Phase.TRAINING if self.box.step else Phase.JOINED)
-            self.shares.add(seen.at, seen.cpu, self.box.inside, seen.allowed, works)
+            self.shares.add(
+                seen.at,
+                seen.cpu,
+                self.box.inside,
+                seen.allowed,
+                works=works(self.box),
+                for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
+            )
         if box is not None and box.pace is not None:
             self.paces = self.paces or Paces()
             self.paces.add(seen.at, box.pace)
@@ -201,6 +208,8 @@ class Record:
             spent=box.spent if box is not None else NOT_SPENT,
             loops=box.loops if box is not None else (),
             loss=box.loss if box is not None else None,
+            numbered=box.numbered if box is not None else None,
+            kept=box.kept if box is not None else None,
             checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             traffic=self._rate(lambda k: float(k.traffic)),
@@ -258,6 +267,13 @@ def _marker(box: BoxReading | None) -> tuple[object, ...]:
         return ()
     inside = box.op is not None
     return box.phase, box.round, box.step, box.ops, inside, box.raised is not None
+
+
+def works(box: BoxReading) -> bool:
+    """Whether its work has begun: who trains has done a step, who serves is there."""
+    job = box.declared.job if box.declared is not None else ""
+    serves = job in SERVER_JOBS or (box.op is not None and box.op.name == JOINS)
+    return box.phase >= (Phase.JOINED if serves else Phase.TRAINING)
 
 
 def _index(declared: int, rank: int, worker: int) -> int:

@@ -38,13 +38,16 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
-from allaboard.coordinator.record import Record
+from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
+from allaboard.coordinator.setbacks import Setbacks
 from allaboard.coordinator.shared import Shared
 from allaboard.coordinator.turns import MANY, Turns
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.failures import TOGETHER
 from allaboard.evidence.order import wanted
+from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
@@ -104,7 +107,9 @@ class Job:
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
         self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
+        self.setbacks = Setbacks()
         self.replaced: set[int] = set()
+        self.judged: set[int] = set()
         self.replaced_steps = 0
         self.away: dict[int, float] = {}
         self.answers = 0
@@ -127,6 +132,7 @@ class Job:
         view = self._last = self.view(now)
         rolls = roll_calls(view)
         claims = list(diagnose(view, self.entries))
+        self.judged |= {pid for pid in self.replaced if self._ended(pid, now)}
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = []
         if not self.interrupted:
@@ -173,6 +179,7 @@ class Job:
                 many = self.settings.launched > 1
                 rank = event.worker if many else self.settings.rank
                 self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+                self.setbacks.began(event.pid)
                 if not split_key(event.pid)[0]:
                     self.workers.add(event.pid)
             case Seen():
@@ -186,6 +193,7 @@ class Job:
                     self._progress(event.at)
                     if box is not None and box.phase == Phase.ARRIVED:
                         self.arrived_at = max(self.arrived_at, box.phase_since)
+                self._numbered(event)
             case Exited():
                 self._exited(event)
             case Looked():
@@ -223,6 +231,27 @@ class Job:
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
 
+    def _may_set_back(self, record: Record) -> None:
+        """The variables lie in servers, and the chief restores all of them when it comes back."""
+        assert record.exit is not None
+        who = record.member(False).who
+        first = chief_of(r.member(False) for r in self.records.values())
+        if who.job in SERVER_JOBS or (who.job, who.index) == first:
+            how = self.returns.evicted(record.pid) or how_ended(record.exit)
+            self.setbacks.ended(who, how)
+
+    def _ended(self, pid: int, now: float) -> bool:
+        """Whether the rules have had the time that they take for its end."""
+        end = self.records[pid].exit
+        return end is not None and now - end.at > TOGETHER
+
+    def _numbered(self, seen: Seen) -> None:
+        if seen.box is None or seen.box.numbered is None:
+            return
+        found = self.setbacks.take(seen.at, seen.pid, seen.box.numbered)
+        if found is not None:
+            self.returns.lost(found)
+
     def _hand_over(self) -> None:
         """Another host leads from now on: of those on other hosts we hear nothing any more."""
         for pid in [p for p in self.records if split_key(p)[0]]:
@@ -230,10 +259,10 @@ class Job:
         self.away.clear()
 
     def _measured(self, event: Measured) -> None:
-        """A start has a pace of its own: what is used is followed once all train."""
+        """A start has a pace of its own: what is used is followed once all train, or serve who do."""
         if self._starts is None:  # asked once for all hosts that are heard now
             boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
-            self._starts = any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None)
+            self._starts = any(not works(b) for b in boxes if b.declared is not None)
         if self._starts:
             self.gauges.clear()
         else:
@@ -248,9 +277,11 @@ class Job:
         """Whose place another has taken stays until the rules have said how it ended."""
         for pid in tuple(self.replaced):
             record = self.records[pid]
-            if record.exit is None or now - record.exit.at >= TOLD:
+            judged = pid in self.judged and record.exit is not None
+            if record.exit is None or (judged and now - record.exit.at >= TOLD):
                 del self.records[pid]
                 self.replaced.discard(pid)
+                self.judged.discard(pid)
                 self.replaced_steps += record.box.step if record.box is not None else 0
 
     def _rank(self, seen: Seen) -> int:
@@ -291,11 +322,13 @@ class Job:
             oom=event.oom,
             ours=self.ending is not None
             or bool(self.interrupted)
-            or self.returns.evicted(event.pid),
+            or bool(self.returns.evicted(event.pid)),
             last_line=event.last_line,
             lost=lost,
         )
         record.end(how, lost)
+        if self.setbacks.top is not None and (event.signal is not None or event.code is not None):
+            self._may_set_back(record)
         self.gauges.forget(record.host, split_key(record.pid)[1])
         self._progress(event.at)
 
@@ -318,6 +351,7 @@ class Job:
             stall_after=stall_after(self.records.values(), step),
             lock_waits=self.lock_waits,
             uses=self.gauges.uses,
+            setbacks=tuple(self.setbacks.known),
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
             **self.crossing.facts(),

@@ -60,6 +60,18 @@ def _compared(view: JobView) -> tuple[tuple[Roll, tuple[Member, ...], list[str]]
     return tuple(found)
 
 
+def of_the_same(
+    found: Iterator[tuple[Roll, Difference]], weight: Callable[[str], int]
+) -> Iterator[tuple[Difference, ...]]:
+    """Differences together that are of the same members, which one claim must tell; those whose name weighs
+    the least come first."""
+    groups: dict[frozenset[int], list[Difference]] = defaultdict(list)
+    for _, one in found:
+        groups[frozenset(m.key for m in one.members)].append(one)
+    for group in groups.values():
+        yield tuple(sorted(group, key=lambda d: (weight(d.name), d.name)))
+
+
 def _difference(name: str, by_value: dict[str, list[Member]]) -> Difference:
     """The majority is usual; where there is none, the value of the lowest rank."""
     usual = max(by_value, key=lambda v: (len(by_value[v]), -min(m.who.rank for m in by_value[v])))
@@ -71,10 +83,12 @@ def _name(member: Member) -> str:
     return f"{member.who.host} (rank {member.who.rank})" if member.who.host else str(member.who)
 
 
-def side_by_side(name: str, *values: str) -> JobView:
-    """A view for rules' examples: four hosts whose members have these values of one fact."""
+def side_by_side(name: str, *values: str, **more: tuple[str, ...]) -> JobView:
+    """A view for rules' examples: four hosts whose members have these values of one fact, and ``more`` by
+    name, whose _ stand for spaces."""
+    table = {name: values} | {n.replace("_", " ", 1): told for n, told in more.items()}
     members = tuple(
-        on_host(i, facts={"count CPUs": "8"} | ({name: v} if v else {}))
-        for i, v in enumerate(values)
+        on_host(i, facts={"count CPUs": "8"} | {n: told[i] for n, told in table.items() if told[i]})
+        for i in range(len(values))
     )
     return msgspec.structs.replace(four(), members=members)

@@ -84,6 +84,7 @@ def _times(view: JobView, member: Member) -> Times | None:
         computing=round(found.computing, 3),
         servers=round(found.servers, 3),
         workers=round(found.workers, 3),
+        chief=round(found.chief, 3),
         server=found.most,
     )
 
