@@ -7,7 +7,8 @@ verdict). Beside it, in the same run, the same roll call through PyTorch's TCPSt
 the same facts under a key of its own, counts itself, and waits for the verdict; there is no proof, and
 nothing is compared. Seconds are from the moment at which the last host began to connect; they include
 the simulated hosts' own work, which takes its share of the same cores. The CPU seconds are those of
-the host where all meet (of the store) alone, and do not depend on who else uses the machine.
+the host where all meet (of the store) alone, and depend less on who else uses the machine; beside them
+those of all simulated hosts together.
 
 "one missing": one host never comes; seconds from the end of the timeout to the finding on every host.
 """
@@ -82,10 +83,10 @@ def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
         ]
         for crowd in crowds:
             assert crowd.stdout is not None and crowd.stdout.readline() == "ready\n"
-        for crowd in crowds:
-            assert crowd.stdin is not None
-            crowd.stdin.write("go\n")
-            crowd.stdin.flush()
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
         told = [_line(crowd) for crowd in crowds]
         decided = _line(leader)
     finally:
@@ -99,6 +100,7 @@ def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
         "decided": decided["decided"] - arrived,
         "verdict": heard - arrived - (TIMEOUT if missing else 0.0),
         "cpu": decided["cpu"],
+        "crowd": sum(t["cpu"] for t in told),
         "mb": decided["mb"],
     }
 
@@ -112,9 +114,9 @@ def body(found: dict[tuple[str, int], list[dict[str, float]]]) -> str:
         best = min(r["verdict"] for r in rounds)
         met = None if target is None else middle["verdict"] <= target
         rows.append((way, size, middle["coming"], middle["roster"], middle["verdict"], best,
-                     middle["cpu"], middle["mb"], target, met))  # fmt: skip
+                     middle["cpu"], middle["crowd"], middle["mb"], target, met))  # fmt: skip
     head = ("way", "hosts", "coming (s)", "full roster after (s)", "verdict on all (s)", "best",
-            "its own CPU (s)", "memory (MB)", "target (s)", "met")  # fmt: skip
+            "its own CPU (s)", "the others' CPU (s)", "memory (MB)", "target (s)", "met")  # fmt: skip
     return sheet.table(head, rows)
 
 

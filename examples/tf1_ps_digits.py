@@ -29,6 +29,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=32, help="per worker")
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--sync", action="store_true", help="average over all workers")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two steps")
     parser.add_argument("--checkpoints", help="a folder that the chief saves to and restores from")
     return parser.parse_args()
 
@@ -54,14 +55,21 @@ def build(cluster: tf.train.ClusterSpec, device: str) -> tuple[tf.Tensor, tf.Ten
 
 
 class Score(tf.train.SessionRunHook):
-    """Prints the accuracy on the test set just before the session is closed."""
+    """Prints accuracy and loss on the test set just before the session is closed, and where it goes on
+    when a session was made anew."""
 
-    def __init__(self, fetch: tf.Tensor, feed: dict[tf.Tensor, np.ndarray]) -> None:
-        self.fetch = fetch
+    def __init__(self, fetches: list[tf.Tensor], feed: dict[tf.Tensor, np.ndarray]) -> None:
+        self.fetches = fetches
         self.feed = feed
 
+    def after_create_session(self, session: tf.Session, coord: tf.train.Coordinator) -> None:
+        now = session.run(tf.train.get_global_step())
+        if now:
+            print(f"goes on after step {now}", flush=True)
+
     def end(self, session: tf.Session) -> None:
-        print(f"test accuracy {session.run(self.fetch, self.feed):.3f}", flush=True)
+        accuracy, loss = session.run(self.fetches, self.feed)
+        print(f"test accuracy {accuracy:.3f}, loss {loss:.4f}", flush=True)
 
 
 def wait_for_chief(target: str, config: tf.ConfigProto) -> None:
@@ -96,7 +104,7 @@ def train(args: argparse.Namespace, server: tf.train.Server, config: dict) -> No
     if args.sync:
         hooks.append(optimizer.make_session_run_hook(is_chief))
     if is_chief:
-        hooks.append(Score(accuracy, {images: test_x, labels: test_y}))
+        hooks.append(Score([accuracy, loss], {images: test_x, labels: test_y}))
     # Without the filter a worker would wait at its start for the other workers, too.
     config_proto = tf.ConfigProto(device_filters=["/job:ps", device])
     if not is_chief:
@@ -121,6 +129,7 @@ def train(args: argparse.Namespace, server: tf.train.Server, config: dict) -> No
             mine += 1
             if mine % 100 == 0:
                 print(f"step {now:4d}  loss {value:.4f}", flush=True)
+            time.sleep(args.pause)
     print(f"{job} {index} did {mine} of the {args.steps} steps", flush=True)
 
 

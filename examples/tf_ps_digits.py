@@ -29,6 +29,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=50, help="steps of an epoch, of all workers")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two epochs")
     parser.add_argument("--checkpoints", help="a folder to save to and restore from")
     return parser.parse_args()
 
@@ -106,9 +107,12 @@ def train(
         print(f"step {int(done.numpy()):4d}  loss {mean:.4f}", flush=True)
         if keeper is not None:
             keeper.save()
-    right = np.argmax(net(tf.constant(test_x)).numpy(), axis=1) == test_y
+        time.sleep(args.pause)
+    logits = net(tf.constant(test_x))
+    right = np.argmax(logits.numpy(), axis=1) == test_y
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(test_y, logits))
     seconds = time.perf_counter() - start
-    print(f"test accuracy {right.mean():.3f} after {seconds:.1f} s", flush=True)
+    print(f"test accuracy {right.mean():.3f}, loss {loss:.4f}, after {seconds:.1f} s", flush=True)
 
 
 def main() -> None:

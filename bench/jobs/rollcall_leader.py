@@ -1,17 +1,20 @@
 """The host where all meet, alone in its process: the agent's own listener, leader, state and rules.
 
-``rollcall_leader.py SIZE TIMEOUT`` prints JSON lines: the port; then, once it has decided, when the
-roster was full, when the decision was made, and the most memory that it had. Times are CLOCK_MONOTONIC.
+``rollcall_leader.py SIZE TIMEOUT`` prints JSON lines: the port; then, once it was told to go on and has
+decided, when the roster was full, when the decision was made, and the most memory that it had. Times are
+CLOCK_MONOTONIC.
 """
 
 import asyncio
-import gc
 import json
 import resource
 import sys
 import time
 
+import msgspec
+
 from allaboard.agent.leader import Leader
+from allaboard.agent.main import collect_rarely
 from allaboard.catalogue import catalogue
 from allaboard.coordinator.events import (
     AgentHere,
@@ -24,10 +27,11 @@ from allaboard.coordinator.events import (
     RoleTaken,
     Seen,
     TryLinks,
+    Worked,
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
-from allaboard.facts import Answer, Declared, Link, Phase
+from allaboard.facts import Declared, Phase
 from allaboard.meeting.listener import more_files
 
 SECRET = b"the job's secret"
@@ -62,12 +66,14 @@ def seen(rank: int, size: int, pid: int) -> Seen:
     return Seen(pid=pid, worker=0, at=now, state="S", cpu=1.0, box=box, rank=rank)
 
 
-def works(source: str, command: TryLinks) -> LinksTried:
-    links = tuple(
-        Link(source=source, target=host, address=a, answer=Answer.ABOARD, seconds=1e-4, rate=1e9)
-        for host, a in command.targets
-    )
-    return LinksTried(agent=command.agent, links=links)
+def facts(rank: int) -> dict[str, str]:
+    """What a host runs with: nearly the same as the others."""
+    return FACTS | {"data address": f"10.{rank >> 16}.{rank >> 8 & 255}.{rank & 255}"}
+
+
+def works(targets: int) -> tuple[Worked, ...]:
+    """What a host met when it tried so many others."""
+    return tuple((i, 1.234e-4 + i * 1e-6, 9.876e8) for i in range(targets))
 
 
 async def main() -> None:
@@ -78,21 +84,26 @@ async def main() -> None:
     leader = Leader("job=1", SECRET, "torch", woken.set)
     policy = Policy(only_reports=True)
     settings = Settings(launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy)
-    job = Job(settings, time.monotonic(), catalogue().entries, lambda at: f"{at:.3f}")
+    entries = catalogue().entries
     await leader.listener.open(0)
     say(port=leader.listener.port)
+    sys.stdin.readline()  # the others are ready; its own member comes, too
+    job = Job(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
     now = time.monotonic()
     here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
     leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
-    leader.events += [seen(0, size, 1), Answered(pid=1, facts=FACTS)]
+    leader.events += [Answered(pid=1, facts=facts(0))]
+    own = seen(0, size, 1)
     full = 0.0
     ticks, spent = 0, 0.0
     wanted = size if timeout > 100 else size - 1
-    gc.freeze()
+    collect_rarely()
     began = time.process_time()
     while True:
         now = time.monotonic()
-        events, leader.events = leader.events, []
+        # As the agent does, which looks at its own worker at every turn.
+        own = msgspec.structs.replace(own, at=now)
+        events, leader.events = [*leader.events, own], []
         commands = []
         decided = False
         for command in job.handle(now, *events):
@@ -103,15 +114,17 @@ async def main() -> None:
         commands += leader.due(now)
         for command in commands:
             if isinstance(command, TryLinks):
-                leader.events.append(works("h0", command))
+                tried = LinksTried(agent=0, worked=works(len(command.targets)))
+                leader.events.append(tried)
         ticks, spent = ticks + 1, spent + time.monotonic() - now
-        if not full and sum(1 for r in job.records.values() if r.facts) >= wanted:
+        if not full and job.answers >= wanted:
             full = now
         if decided:
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             say(full=full, decided=time.monotonic(), cpu=time.process_time() - began,
                 mb=most / 1024, at_start_mb=before / 1024,
-                ticks=ticks, in_ticks=spent, findings=[f.rule for f in job.ledger.findings])  # fmt: skip
+                ticks=ticks, looks=job.turns.taken, in_ticks=spent,
+                findings=[f.rule for f in job.ledger.findings])  # fmt: skip
             await asyncio.sleep(20)  # until everybody has heard it; ended by who started us
             return
         woken.clear()

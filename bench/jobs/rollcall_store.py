@@ -16,6 +16,7 @@ def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False, use_libuv=True)
     print(json.dumps({"port": store.port}), flush=True)
+    sys.stdin.readline()
     began = time.process_time()
     while store.add("count", 0) < size - 1:
         time.sleep(0.01)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.agent.traffic import by_task, has_servers
+from allaboard.agent.traffic import by_host, by_task, has_servers
 from allaboard.facts import Declared, Flow, Flows
 
 CLUSTER = {"worker:0": "10.0.0.1:9", "worker:1": "10.0.0.2:9", "ps:0": "10.0.0.3:9"}
@@ -47,3 +47,11 @@ def test_strangers_and_a_process_that_calls_itself_are_left_out() -> None:
 def test_only_jobs_with_servers_are_measured() -> None:
     assert has_servers(CLUSTER)
     assert not has_servers({"worker:0": "a:1", "worker:1": "b:1"})
+
+
+def test_without_servers_it_is_told_by_host() -> None:
+    out = Flow(local="10.0.0.1:40001", remote="10.0.0.3:9")
+    back = Flow(local="10.0.0.1:29500", remote="10.0.0.3:40002")
+    own = Flow(local="10.0.0.1:40003", remote="10.0.0.1:29500")
+    near = Flow(local="127.0.0.1:40004", remote="127.0.0.1:8080")
+    assert by_host({7: (out, own, back, near)}) == {7: (Flows("10.0.0.3", (out, back)),)}

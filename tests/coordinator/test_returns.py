@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from allaboard.catalogue import catalogue
@@ -16,6 +17,7 @@ from allaboard.coordinator.events import (
     Exited,
     Kept,
     Launched,
+    Measured,
     Note,
     Put,
     Replace,
@@ -23,7 +25,7 @@ from allaboard.coordinator.events import (
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
-from allaboard.facts import Declared, Outcome, Phase
+from allaboard.facts import Declared, Outcome, Phase, Reading
 from allaboard.recover.policy import Restarts
 
 TASKS = (("worker", 0), ("worker", 1), ("ps", 0))
@@ -243,3 +245,15 @@ def test_who_is_held_by_a_debugger_is_left_alone() -> None:
     world.tell()
     world.state[1] = "t"
     assert of([c for _ in range(60) for c in world.tell(seconds=1.0)], End) == []
+
+
+def test_what_servers_use_is_followed_while_they_serve() -> None:
+    world = World()
+    reading = Reading("throttled", 1.0, 0.05, 102, "cpu.stat")
+    for value in range(6):
+        world.steps = [s + 1 for s in world.steps]
+        world.steps[2] = 0
+        told = msgspec.structs.replace(reading, value=float(value))
+        world.tell(Measured(at=world.clock.now, readings=(told,)), seconds=2.0)
+    (use,) = world.job.view(world.clock.now).uses
+    assert (use.pid, round(use.rate, 2)) == (102, 0.5)

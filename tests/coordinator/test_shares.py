@@ -34,3 +34,11 @@ def test_nothing_is_known_of_one_look() -> None:
     assert shares.load == shares.run == Load()
     shares.clear()
     assert shares.load == Load()
+
+
+def test_the_wait_for_the_chief_is_told_by_itself() -> None:
+    shares = Shares()
+    for second in range(11):  # inside operations all the time, from 4 to 8 in that one
+        waits = 4 <= second < 8
+        shares.add(float(second), 0.0, float(second), 4.0, works=True, for_chief=waits)
+    assert shares.run == Load(span=10.0, allowed=4.0, inside=1.0, chief=0.4)

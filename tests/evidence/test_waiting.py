@@ -38,6 +38,13 @@ def test_a_synchronous_one_for_workers_where_neither_server_nor_link_is_busy() -
     assert shares(job(link, task("ps", 0)), link) == (0.1, 0.2, 0.7, 0.0)
 
 
+def test_the_wait_for_the_chief_is_none_for_a_server() -> None:
+    one = task("worker", 0, load=Load(span=10.0, inside=0.9, cpu=0.2, allowed=8.0, chief=0.5))
+    found = split(job(one, task("ps", 0)), one)
+    assert found is not None
+    assert (found.chief, round(found.servers, 2), found.computing) == (0.5, 0.2, 0.2)
+
+
 def test_many_cores_do_not_compute_more_than_all_the_time() -> None:
     one = task("worker", 0, load=load(0.9, 6.0))
     assert shares(job(one, task("ps", 0)), one) == (0.1, 0.9, 0.0, 0.0)

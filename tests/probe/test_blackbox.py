@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allaboard.agent.boxes import OpenBox
-from allaboard.facts import Op
+from allaboard.facts import Numbered, Op, Saves
 from allaboard.probe import blackbox as layout
 from allaboard.probe import texts
 from allaboard.probe.blackbox import Box
@@ -138,6 +138,28 @@ def test_a_text_is_cut_to_its_room(tmp_path: Path) -> None:
     assert reader.read().detail == "é" * (room // 2)
     writer.text("detail", "short \ud800")
     assert reader.read().detail == "short ?"
+
+
+def test_the_numbers_of_steps_and_how_they_went_back(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    assert reader.read().numbered is None
+    for value in (0, 1, 1, 7, 9):
+        writer.number(value)
+    assert reader.read().numbered == Numbered(0, 9)
+    for value in (4, 5, 9):
+        writer.number(value)
+    assert reader.read().numbered == Numbered(0, 9, 1, 9, 4)
+
+
+def test_checkpoints_stand_at_the_steps_that_were_done(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    assert reader.read().kept is None
+    writer.kept(read=True)
+    writer.step()
+    writer.step()
+    writer.kept(read=False)
+    writer.step()
+    assert reader.read().kept == Saves(saved=2, restored=0)
 
 
 def test_texts_never_touch_each_other() -> None:

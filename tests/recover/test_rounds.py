@@ -154,6 +154,15 @@ def test_steps_done_again_are_those_after_the_checkpoint() -> None:
     assert repeated([ended(0, 60), ended(1, 40)]) is None
 
 
+def test_without_numbers_it_is_what_was_begun_after_the_last_checkpoint() -> None:
+    saved = ended(0, 260, saved=200)
+    assert repeated([saved, ended(1, 40, restored=0)]) == 60
+    assert repeated([saved, ended(1, 40, restored=0), ended(2, 9, restored=0)]) == 40
+    assert repeated([saved, ended(1, 40)]) is None
+    assert repeated([saved, ended(1, 40, restored=-1)]) is None
+    assert repeated([ended(0, 260, restored=0)]) is None
+
+
 def test_pauses_grow_to_a_bound() -> None:
     assert [pause(1.0, n) for n in range(5)] == [0.0, 1.0, 2.0, 4.0, 8.0]
     assert pause(1.0, 500) == MOST_PAUSE

@@ -27,6 +27,7 @@ EXAMPLES = {
     ),
     "tf1_ps_digits chief": ("--ps", "1", "-n", "1", "--chief", "examples/tf1_ps_digits.py"),
     "tf_ps_digits": ("--ps", "1", "-n", "2", "--chief", "examples/tf_ps_digits.py"),
+    "servers' tasks differ by right": ("--ps", "2", "-n", "2", "tests/zoo/jobs/tf1_by_right.py"),
     "torchrun": (
         *("--", str(BIN / "torchrun"), "--nproc-per-node", "2"),
         *("examples/torch_digits.py", "--epochs", "5"),
@@ -52,8 +53,14 @@ def run(words: tuple[str, ...], folder: Path) -> tuple[int, dict[str, object], s
     return done.returncode, report, done.stdout + done.stderr
 
 
+SLOW = ("servers' tasks differ by right",)
+"""It waits, saves and evaluates for long."""
+
+
 @pytest.mark.zoo
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n in SLOW else ()) for n in EXAMPLES]
+)
 def test_an_example_trains_without_a_finding(name: str, tmp_path: Path) -> None:
     code, report, output = run(EXAMPLES[name], tmp_path)
     assert (code, report["findings"]) == (0, []), output[-4000:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,13 +29,17 @@ def start(
     *options: str,
     framework: str = "torch",
     without: tuple[int, tuple[str, ...]] = (-1, ()),
+    python: tuple[int, str] = (-1, ""),
 ) -> list[Process]:
     """A preflight on every host; each in a folder of its own, where found.json will be. ``without``: a
-    host, and options that all others get."""
+    host, and options that all others get. ``python``: a host, and the folder whose Python it trains with."""
     running = []
     for index, host in enumerate(bed.hosts):
         variables = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
         variables |= described(framework, index, len(bed.hosts)) | {"OMP_NUM_THREADS": "1"}
+        if index == python[0]:
+            variables |= {"PATH": f"{python[1]}{os.pathsep}{variables['PATH']}"}
+            variables["VIRTUAL_ENV"] = python[1]
         folder = bed.folder / host
         folder.mkdir()
         words = [*PREFLIGHT, "--run-dir", str(folder / "run"), *options]
@@ -108,6 +113,34 @@ def test_a_host_that_never_comes_is_missing_in_the_table() -> None:
         assert ended(running) == [3, 3]
         said = running[0].text()
         assert "2 of 3 here" in said and "missing" in said and "JOIN001" in said, said
+
+
+def other_python() -> Path | None:
+    """Another Python of this machine that the stand-in runs on, 3.9 or newer."""
+    found = [shutil.which(f"python3.{minor}") for minor in range(9, 16)]
+    found += map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3.*[0-9]"))
+    ask = "import sys; print(sys.version_info[1], sys.executable)"
+    for each in filter(None, found):
+        done = subprocess.run([each, "-I", "-S", "-c", ask], capture_output=True, text=True)
+        minor, _, path = done.stdout.strip().partition(" ")
+        if done.returncode == 0 and int(minor) >= 9 and int(minor) != sys.version_info.minor:
+            return Path(path)
+    return None
+
+
+def test_another_python_on_one_host(tmp_path: Path) -> None:
+    need()
+    other = other_python()
+    if other is None:
+        pytest.skip("not on this machine: no second Python from 3.9 on")
+    (tmp_path / "python").symlink_to(other)
+    with Bed(3) as bed:
+        running = start(bed, "--quick", "--format", "json", "--output", "found.json",
+                        python=(1, str(tmp_path)))  # fmt: skip
+        assert ended(running) == [0, 0, 0], "\n".join(p.text() for p in running)
+        (told,) = [f for f in found(bed)["findings"] if f["rule"] == "ENV006"]  # type: ignore[attr-defined]
+        assert told["summary"].startswith("python differs: h1 (rank 1) has 3."), told
+        assert all("python differs: h1" in p.text() for p in running)
 
 
 def test_over_ssh() -> None:

@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from allaboard.hosts.ports import reserve
+from allaboard.testbed import Bed, slurm
+from bedded import need
 
 pytestmark = pytest.mark.zoo
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 PAGE = (ROOT / "docs" / "templates.md").read_text()
+LAUNCHERS = ("torchrun", "accelerate")
 NEEDS = {"accelerate": "accelerate", "lightning": "lightning", "hf_trainer": "transformers"}
 
 
@@ -66,7 +69,7 @@ def test_on_one_host(line: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("line", [w for w in lines("Several hosts") if not w.startswith("srun")])
+@pytest.mark.parametrize("line", [w for w in lines("Several hosts") if w.startswith(LAUNCHERS)])
 def test_on_two_hosts(line: str, tmp_path: Path) -> None:
     """Two launchers on one machine, which each believe to be a host's."""
     kind = next(k for k in NEEDS if f"{k}_train" in line)
@@ -78,3 +81,25 @@ def test_on_two_hosts(line: str, tmp_path: Path) -> None:
     said = [process.communicate(timeout=250)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0], "\n".join(said)
     assert "trained on 4 processes" in "".join(said), said
+
+
+@pytest.mark.long
+def test_under_slurm(tmp_path: Path) -> None:
+    """The lines for a batch script, in one, under a real Slurm of two nodes."""
+    need(*slurm.NEEDS)
+    advised = [w for w in lines("Several hosts") if w.startswith(("export", "srun"))]
+    text = "\n".join(["#!/bin/bash", *advised]).replace("examples/", f"{ROOT}/examples/")
+    batch = tmp_path / "job.sh"
+    batch.write_text(text.replace("srun ", "srun --mpi=none "))
+    with Bed(2) as bed:
+        service = slurm.Slurm(bed)
+        where = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(BIN.parent)}
+        said = bed.folder / "said.txt"
+        words = ["sbatch", "--wait", "-N2", "--ntasks-per-node=2", f"--output={said}", str(batch)]
+        process = bed.start(
+            "h0", words, {**service.environment, **where, "OMP_NUM_THREADS": "1"}, folder=bed.folder
+        )
+        code = process.wait(250)
+        assert code == 0, process.text() + (said.read_text() if said.exists() else "")
+        assert "trained on 4 processes" in said.read_text(), said.read_text()
+        assert "all 4 aboard" in said.read_text(), said.read_text()

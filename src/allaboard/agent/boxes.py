@@ -16,7 +16,18 @@ import msgspec
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Check, Declared, Frame, Loss, Op, Pace, Raised, Spent
+from allaboard.facts import (
+    Check,
+    Declared,
+    Frame,
+    Loss,
+    Numbered,
+    Op,
+    Pace,
+    Raised,
+    Saves,
+    Spent,
+)
 from allaboard.probe import blackbox as layout
 
 T = TypeVar("T")
@@ -118,8 +129,15 @@ class OpenBox:
             spent=self._spent(time.monotonic()),
             loops=self.passes.loops(),
             loss=self._loss(),
+            numbered=self._numbered(),
+            kept=self._kept(),
             checks=self._checks(),
         )
+
+    @property
+    def job(self) -> str:
+        """The job that it declared, at the last look; "" where it did not."""
+        return self._declared.job if self._declared is not None else ""
 
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
@@ -206,6 +224,14 @@ class OpenBox:
     def _loss(self) -> Loss | None:
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
         return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _numbered(self) -> Numbered | None:
+        begin, *told, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)
+        return Numbered(*told) if begin and begin == end else None
+
+    def _kept(self) -> Saves | None:
+        begin, *told, end = layout.KEPT.unpack_from(self.map, layout.KEPT_AT)
+        return Saves(*told) if begin and begin == end else None
 
     def _checks(self) -> tuple[Check, ...]:
         """Those of the ring that are whole, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -39,6 +40,8 @@ from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryTh
 
 CLOSING = 1.0
 """Seconds that members get to close their ports before the first is let through."""
+MANY, GATHER = 128, 0.02
+"""With so many members here what they tell is gathered for so long (s), and judged at once."""
 CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
@@ -64,6 +67,7 @@ class Leader:
         self.framework = framework
         self.events: list[Event] = []
         self._wake = wake
+        self._waking: asyncio.TimerHandle | None = None
         self._members: dict[int, Connection] = {}
         self._known: set[int] = set()
         self._held: list[LetThrough] = []
@@ -72,6 +76,7 @@ class Leader:
         self.met = 0
         """How many other agents have been here."""
         self._last_words: list[Command] = []
+        self._word = b""
         self._ended = False
         self.ports_elsewhere = False
         """Whether members listen on the framework's ports too, and must close them first."""
@@ -99,32 +104,39 @@ class Leader:
                 self._ended = self._ended or isinstance(command, End)
                 if not isinstance(command, Note):
                     self._last_words.append(command)
-                frame = wire.frame(Orders(commands=(command,)))
-                for member in list(self._members.values()):
-                    member.pass_on(frame)
+                self._word += wire.frame(Orders(commands=(command,)))
                 return [command]
         return [command]
 
     def due(self, now: float) -> list[Command]:
-        """Those who stand at the gate, once every port that a framework will bind is free."""
-        if self._releasing is None or (self._releasing and now < self._released_by):
-            return []
-        self._releasing = {}
+        """Tells all what they are told alike, and those who stand at the gate that it opens, once every
+        port that a framework will bind is free. To be called after `route`."""
+        word, self._word = self._word, b""
         here: list[Command] = []
-        for command in self._held:
-            agent, pid = split_key(command.pid)
-            if agent == 0:
-                here.append(command)
-            else:
-                if agent in self._members:
-                    self._members[agent].stream.patient()
-                order = msgspec.structs.replace(command, pid=pid)
-                self._send(agent, Orders(commands=(order,)))
-        self._held.clear()
+        opens: dict[int, bytes] = {}
+        if self._releasing is not None and not (self._releasing and now < self._released_by):
+            self._releasing = {}
+            for command in self._held:
+                agent, pid = split_key(command.pid)
+                if agent == 0:
+                    here.append(command)
+                else:
+                    if agent in self._members:
+                        self._members[agent].stream.patient()
+                    order = msgspec.structs.replace(command, pid=pid)
+                    frame = wire.frame(Orders(commands=(order,)))
+                    opens[agent] = opens.get(agent, b"") + frame
+            self._held.clear()
+        for number, member in list(self._members.items()) if word or opens else ():
+            frames = word + opens.get(number, b"")
+            if frames:
+                member.pass_on(frames)
         return here
 
     def close(self) -> None:
         self.listener.close()
+        if self._waking is not None:
+            self._waking.cancel()
 
     def _let_through(self, command: LetThrough) -> list[Command]:
         self._held.append(command)
@@ -175,7 +187,7 @@ class Leader:
                 ahead=member.wall_offset,
             )
         )
-        self._wake()
+        self._stir()
 
     def _said(self, member: Connection, word: Word | None) -> None:
         match word:
@@ -190,10 +202,22 @@ class Leader:
                 member.heard(word.mono)
                 self.events += [e for t in word.events if (e := _ours(t, member)) is not None]
             case Tried():
-                self.events.append(LinksTried(agent=member.number, links=word.links))
+                tried = LinksTried(agent=member.number, links=word.links, worked=word.worked)
+                self.events.append(tried)
             case Released():
                 if self._releasing is not None:
                     self._releasing.pop(member.number, None)
+        self._stir()
+
+    def _stir(self) -> None:
+        """There is something to judge."""
+        if len(self._members) < MANY:
+            self._wake()
+        elif self._waking is None:
+            self._waking = asyncio.get_running_loop().call_later(GATHER, self._stirred)
+
+    def _stirred(self) -> None:
+        self._waking = None
         self._wake()
 
     def _knocked(self, peer: str, kind: str, said: str) -> None:

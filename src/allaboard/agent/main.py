@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 from allaboard.agent.course import Course
 from allaboard.agent.journal import Journal
@@ -18,6 +19,8 @@ from allaboard.recover.policy import Stop
 from allaboard.report.assemble import assemble, code_of
 from allaboard.report.text import summary_lines
 
+COLLECT = (10_000, 20, 20)
+"""Objects more than before, and younger collections, between two of the collector's, see gc.set_threshold."""
 READ = 2.0
 """Seconds for what is still being read of the script, where the job ended before it was told."""
 
@@ -117,9 +120,18 @@ class Agent:
         )
 
 
+def collect_rarely() -> None:
+    """What thousands of hosts tell is kept, and holds no cycles: the collector need not walk through it,
+    nor through modules and rules, again and again."""
+    gc.freeze()
+    gc.set_threshold(*COLLECT)
+
+
 def run(launch: Launch, options: Options) -> int:
     """Watches what was launched until it has ended; returns the exit code of allaboard. Where one
     process was started as it is and a signal killed it, allaboard dies of that signal too."""
+
+    collect_rarely()
 
     async def main() -> tuple[int, int | None]:
         agent = Agent(launch, options)

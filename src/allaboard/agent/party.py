@@ -166,6 +166,8 @@ class Party:
     def route(self, now: float, commands: list[Command]) -> list[Command]:
         """Sends on what is for others; adds what others sent; returns what is to be done here."""
         mine: list[Command] = []
+        if self.leader is not None and any(isinstance(c, LetThrough) for c in commands):
+            self._release()  # before the first of another host is let through
         for command in commands:
             mine += self.leader.route(command) if self.leader is not None else [command]
         if self.leader is not None:
@@ -232,16 +234,21 @@ class Party:
         self.address = self.coordinator or _meeting_address(declared) or self.address
         self._door = self._door_of(declared)
         leads = declared.rank == 0 and (self._door is not None or await _is_local(self.address))
+        if declared.cluster and declared.hold and self._apart(declared, leads):
+            await self._listen_as_task(declared)
         if leads and not (self.follower is not None and self.follower.linked):
             if self.follower is not None:
                 self.follower.close()
                 self.follower = None
             await self._lead(declared)
             return
-        if declared.cluster and declared.hold and not self.coordinator:
-            await self._listen_as_task(declared)
         if self.follower is None:
             self._follow()
+
+    def _apart(self, declared: Declared, leads: bool) -> bool:
+        """Whether this task's own address is another than the one where it opens the meeting."""
+        mine = declared.cluster.get(f"{declared.job}:{declared.index}", "")
+        return not leads or mine.rpartition(":")[2] != self.address.rpartition(":")[2]
 
     async def _survey(self, place: str) -> None:
         """A disk that does not answer holds up a thread, not us."""
@@ -269,7 +276,7 @@ class Party:
     async def _lead(self, declared: Declared) -> None:
         more_files()
         self.leader = Leader(self.told.job, self.secret, declared.framework, self._wake, self.tls)
-        self.leader.ports_elsewhere = bool(declared.cluster) and not self.coordinator
+        self.leader.ports_elsewhere = bool(declared.cluster)
         self._events.append(RoleTaken(leads=True))
         self._events.append(AgentHere(agent=0, host=self.host, data=self._data, rank=declared.rank))
         self._wake()
@@ -413,7 +420,7 @@ class Party:
 
     async def _try(self, command: TryLinks) -> None:
         tried = await try_links(self.identity(), command.targets)
-        self._events.append(LinksTried(agent=0, links=tried.links))
+        self._events.append(LinksTried(agent=0, links=tried.links, worked=tried.worked))
         self._wake()
 
 

@@ -109,6 +109,7 @@ class Round:
         self.next_pulse = 0.0
         self.broken = False
         self.told_needed = False
+        self.told_trouble = False
         self.used = restarted
 
     async def run(self) -> None:
@@ -216,6 +217,9 @@ class Round:
         awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         events += self.traffic.look(now, events)
+        if self.traffic.trouble and not self.told_trouble:
+            self.told_trouble = True
+            self.voice.say(self.traffic.trouble)
         if self.job.rolled_at is not None:
             events += self.watch.measure(now)
         self.deeds.beat(now)
@@ -232,7 +236,7 @@ class Round:
         self._keep(now, commands)
         self.voice.note(now, self.reading.take(now))
         if self.voice.terminal.live:
-            text = progress(self.job.view(now))
+            text = progress(self.job.recent(now))
             turn = SPINNER[int(now * 8) % len(SPINNER)]
             self.voice.terminal.status(f"{turn} {text}" if text else "")
 

@@ -1,6 +1,6 @@
-"""Who exchanges how much with whom: the connections of this host's processes, told apart by task.
-
-Only for jobs with parameter servers. It asks the kernel in a thread of its own: nothing waits for it.
+"""Who exchanges how much with whom: the connections of this host's processes, told apart by task where the
+job has parameter servers, by host in other jobs on several. It asks the kernel in a thread of its own:
+nothing waits for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from allaboard.hosts.tcp_info import Sockets
 
 EVERY = 1.0
 """Seconds between two looks."""
+TIMES = 10
+"""Looks in a row that must have failed before no more are taken."""
 
 
 class Traffic:
@@ -29,6 +31,7 @@ class Traffic:
         self._found: list[Event] = []
         self._looking: asyncio.Future[None] | None = None
         self._due = 0.0
+        self._failed = 0
         self.trouble = ""
 
     def look(self, now: float, events: Iterable[Event]) -> list[Event]:
@@ -38,7 +41,7 @@ class Traffic:
                 self._told.pop(event.pid, None)
             elif isinstance(event, Seen) and event.box is not None:
                 declared = event.box.declared
-                if declared is not None and has_servers(declared.cluster):
+                if declared is not None and _between(declared):
                     self._told[event.pid] = declared
         idle = self._looking is None or self._looking.done()
         if self._told and idle and now >= self._due and not self.trouble:
@@ -58,14 +61,17 @@ class Traffic:
                 self._sockets = Sockets()
             flows = self._sockets.flows(told)
         except Exception as error:  # of the kernel or of the library: the job goes on unmeasured
-            self.trouble = f"connections are not measured: {error!r}"
+            self._failed += 1  # a dump of sockets is broken off where many come and go
+            if self._failed >= TIMES:
+                self.trouble = f"connections are not measured: {error!r}"
             return
+        self._failed = 0
         at = self._now()
         addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
-        self._found += [
-            Exchanged(pid=pid, at=at, flows=each)
-            for pid, each in by_task(flows, told, addresses).items()
-        ]
+        served = {pid: one for pid, one in told.items() if has_servers(one.cluster)}
+        found = by_task({p: f for p, f in flows.items() if p in served}, served, addresses)
+        found |= by_host({p: f for p, f in flows.items() if p not in served})
+        self._found += [Exchanged(pid=pid, at=at, flows=each) for pid, each in found.items()]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
         """Numeric address of each task -> its name."""
@@ -81,6 +87,27 @@ class Traffic:
                 return address
             self._resolved[address] = f"{info[0][4][0]}:{port}"
         return self._resolved[address]
+
+
+def _between(declared: Declared) -> bool:
+    return has_servers(declared.cluster) or (declared.world_size > 1 and not declared.local)
+
+
+def by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:
+    """The flows of each process by the address of the host at their other end, this one left out."""
+    found = {}
+    for pid, many in flows.items():
+        groups: dict[str, list[Flow]] = defaultdict(list)
+        for flow in many:
+            there = _host(flow.remote)
+            if there != _host(flow.local) and not there.startswith("127."):
+                groups[there].append(flow)
+        found[pid] = tuple(Flows(host, tuple(each)) for host, each in sorted(groups.items()))
+    return found
+
+
+def _host(end: str) -> str:
+    return end.rpartition(":")[0].strip("[]")
 
 
 def has_servers(cluster: Mapping[str, str]) -> bool:

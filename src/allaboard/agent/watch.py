@@ -7,6 +7,7 @@ from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.events import BoxReading, Event, Exited, Measured, Seen
+from allaboard.evidence.servers import SERVER_JOBS
 from allaboard.facts import Phase, Silence
 from allaboard.hosts import proc
 from allaboard.hosts.quota import quota
@@ -52,7 +53,9 @@ class Watch:
         if now < self._measured + MEASURED or not self.boxes:
             return []
         self._measured = now
-        readings = self._usage.read(pid for pid in self.boxes if pid not in self.gone)
+        alive = [pid for pid in self.boxes if pid not in self.gone]
+        serving = [pid for pid in alive if self.boxes[pid].job in SERVER_JOBS]
+        readings = self._usage.read(alive, serving)
         return [Measured(at=now, readings=tuple(readings))] if readings else []
 
     def launched(self, worker: int, pid: int) -> None:

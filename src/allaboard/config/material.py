@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass, field
 
 import msgspec
@@ -184,7 +185,8 @@ def _python(source: Source, parsed: Parsed) -> None:
     try:
         tree = parse_quietly(source.text)
     except SyntaxError as error:
-        said = f"is no Python: {error.msg}"
+        version = ".".join(map(str, sys.version_info[:2]))
+        said = f"cannot be read as Python {version}: {error.msg}"
         near = (error.text or "").strip()[:60]
         raise FormatError(said, error.lineno or 1, max(error.offset or 1, 1), near) from None
     except (ValueError, RecursionError, MemoryError):

@@ -36,8 +36,12 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             made,
             snapshot=round(self.at - snapshot.at, 3),
-            lost=max(0, self.steps - before) if before is not None else None,
+            lost=made.lost if made.lost is not None else _since(self.steps, before),
         )
+
+
+def _since(steps: int, before: int | None) -> int | None:
+    return max(0, steps - before) if before is not None else None
 
 
 def _number(view: JobView, since: float) -> int:

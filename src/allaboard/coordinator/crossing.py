@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from sys import intern
 from typing import Any
 
 import msgspec
@@ -29,17 +28,8 @@ KNOCKS = 64
 """Different strangers that are remembered."""
 
 
-def _shared(link: Link) -> Link:
-    """The same with names that all links of a host share: a job of thousands has ten times as many."""
-    return Link(
-        source=intern(link.source),
-        target=intern(link.target),
-        address=intern(link.address),
-        answer=link.answer,
-        seconds=link.seconds,
-        rate=link.rate,
-        said=link.said,
-    )
+Target = tuple[str, str]
+"""A host's name, and the address where it is tried."""
 
 
 class Crossing:
@@ -58,6 +48,7 @@ class Crossing:
         self.plain: Knock | None = None
         self.told_plain = False
         self.reported = False
+        self._targets: dict[int, tuple[Target, ...]] = {}
         self._serving: set[str] = set()
         self._knocks: dict[tuple[str, str], Knock] = {}
 
@@ -79,7 +70,8 @@ class Crossing:
                 self.call = event.call
             case LinksTried():
                 self.awaited.discard(event.agent)
-                self.links += [_shared(k) for k in event.links if not self._serves(k)]
+                self.links += [k for k in event.links if not self._serves(k)]
+                self.links += self._worked(event)
             case PortHeld():
                 self.holder = event.holder
             case Knocked():
@@ -95,6 +87,24 @@ class Crossing:
             knock = msgspec.structs.replace(known, times=known.times + 1)
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
+
+    def _worked(self, event: LinksTried) -> Iterator[Link]:
+        """Its links that work, by what it was asked for."""
+        targets = self._targets.pop(event.agent, ())
+        source = self.agents.get(event.agent)
+        if source is None:
+            return
+        for index, seconds, rate in event.worked:
+            if 0 <= index < len(targets):
+                host, address = targets[index]
+                yield Link(
+                    source=source.host,
+                    target=host,
+                    address=address,
+                    answer=Answer.ABOARD,
+                    seconds=seconds,
+                    rate=rate,
+                )
 
     def _serves(self, link: Link) -> bool:
         """Whether it met a task's own server, which was not held and is up, or comes up now."""
@@ -139,9 +149,11 @@ class Crossing:
         if self.asked_at is not None:
             return
         self.asked_at = now
-        asked = list(self._asked(roll))
-        self.awaited = {command.agent for command in asked}
-        yield from asked
+        for command in self._asked(roll):
+            before = self._targets.get(command.agent, ())
+            self._targets[command.agent] = before + command.targets
+        self.awaited = set(self._targets)
+        yield from (TryLinks(agent=a, targets=t) for a, t in self._targets.items())
 
     def tried(self, now: float) -> bool:
         """Whether all links have been tried, or have had their time."""
@@ -161,11 +173,11 @@ class Crossing:
         hosts: dict[str, AgentHere] = {}
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
             hosts.setdefault(agent.host, agent)
-        order = list(hosts.values())
-        for index, agent in enumerate(order):
-            chosen = [order[i] for i in targets(index, len(order))]
+        order = [(a.host, a.data) for a in hosts.values()]
+        for index, agent in enumerate(hosts.values()):
+            chosen = tuple(order[i] for i in targets(index, len(order)))
             if chosen:
-                yield TryLinks(agent=agent.agent, targets=tuple((a.host, a.data) for a in chosen))
+                yield TryLinks(agent=agent.agent, targets=chosen)
 
     def _by_task(self, roll: Roll) -> Iterator[TryLinks]:
         """TensorFlow: the tasks' own addresses, as this very task was told them. Who is not held serves

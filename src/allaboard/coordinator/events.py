@@ -24,11 +24,13 @@ from allaboard.facts import (
     LockWait,
     Loop,
     Loss,
+    Numbered,
     Op,
     Outcome,
     Pace,
     Raised,
     Reading,
+    Saves,
     Silence,
     Spent,
     Traced,
@@ -45,7 +47,7 @@ def split_key(called: int) -> tuple[int, int]:
     return called >> 32, called & 0xFFFFFFFF
 
 
-class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
+class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One look into a black box. ``intervals`` are the last step times (s), oldest first; ``inside``
     the time (s) that it has been inside operations in all."""
 
@@ -67,6 +69,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True):
     spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
+    numbered: Numbered | None = None
+    kept: Saves | None = None
     checks: tuple[Check, ...] = ()
 
 
@@ -78,7 +82,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     at: float
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
     one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
@@ -168,14 +172,14 @@ class Overslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Answered(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """What a member runs with: versions, script, variables, limits of its host, by name."""
 
     pid: int
     facts: dict[str, str]
 
 
-class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """An agent came to the meeting place; its host can be tried at ``data``; its wall clock is
     ``ahead`` of ours (s). ``rank`` is that of its first member, -1 where it is not known yet."""
 
@@ -199,11 +203,17 @@ class Called(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     call: Call
 
 
+Worked = tuple[int, float, float]
+"""A link that works: which of the targets that were asked for (0 the first), the round trip (s), bytes/s."""
+
+
 class LinksTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What an agent met when it tried the others."""
+    """What an agent met when it tried the others; of links that work it need not say more than
+    ``worked``: nearly all do, and there are many."""
 
     agent: int
-    links: tuple[Link, ...]
+    links: tuple[Link, ...] = ()
+    worked: tuple[Worked, ...] = ()
 
 
 class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -261,7 +271,7 @@ Event = (
 )
 
 
-class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Open the gate of this member for this round."""
 
     pid: int
@@ -318,7 +328,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     delay: float = 0.0
 
 
-class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Let this agent try these hosts, by name and address, at once."""
 
     agent: int

@@ -17,19 +17,19 @@ class Gauges:
     """The last readings, by host, process and name."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, int, str], deque[tuple[float, float]]] = {}
-        self._uses: dict[tuple[str, int, str], Use] = {}
+        self._seen: dict[tuple[str, int], dict[str, deque[tuple[float, float]]]] = {}
+        self._uses: dict[tuple[str, int], dict[str, Use]] = {}
 
     def take(self, at: float, host: str, readings: Iterable[Reading]) -> None:
         """Readings of one host, all taken at ``at`` (s)."""
         for one in readings:
-            key = host, one.pid, one.name
-            seen = self._seen.setdefault(key, deque())
+            key = host, one.pid
+            seen = self._seen.setdefault(key, {}).setdefault(one.name, deque())
             seen.append((at, one.value))
             while seen[0][0] < at - SPAN:
                 seen.popleft()
             rate, fit = line(seen) if len(seen) >= SAMPLES else (0.0, 0.0)
-            self._uses[key] = Use(
+            self._uses.setdefault(key, {})[one.name] = Use(
                 host=host,
                 pid=one.pid,
                 name=one.name,
@@ -43,8 +43,8 @@ class Gauges:
 
     def forget(self, host: str, pid: int) -> None:
         """The process has ended."""
-        for key in [k for k in self._uses if k[:2] == (host, pid)]:
-            del self._uses[key], self._seen[key]
+        self._uses.pop((host, pid), None)
+        self._seen.pop((host, pid), None)
 
     def clear(self) -> None:
         """Forgets what was measured while the observer was not scheduled."""
@@ -53,7 +53,7 @@ class Gauges:
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        return tuple(self._uses.values())
+        return tuple(use for uses in self._uses.values() for use in uses.values())
 
 
 def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -56,7 +56,8 @@ class Lookout:
         if any(m.phase is Phase.ARRIVED for m in alive):
             silent = view.now - view.progress_at >= WAITED / 2
             every = WAITED
-        if not (silent or part) or view.now - self.last < every:
+            alive = [m for m in alive if m.phase is not Phase.ARRIVED]  # those are with us
+        if not (alive and (silent or part)) or view.now - self.last < every:
             return ()
         self.last = view.now
         self.looks += 1

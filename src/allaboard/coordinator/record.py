@@ -10,15 +10,23 @@ from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.first_raised import first_raised
+from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Phase, Silence, Spent, Stack, Traced, Who
+from allaboard.facts import Exit, Frame, Member, Pace, Phase, Silence, Spent, Stack, Traced, Who
 
+NO_PACE, NOT_SPENT = Pace(), Spent()
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
 
 
 class Record:
-    """One process; `member` is its frozen picture."""
+    """One process; `member` is its frozen picture. What changes it goes through its methods."""
+
+    __slots__ = (
+        "_made", "_timed", "box", "candidate", "cpu_marks", "exit", "facts", "host", "looks", "lost",
+        "moved_at", "paces", "pairs", "pid", "rank", "shares", "started_at", "state", "state_since",
+        "task", "traces", "unanswered", "worker",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -45,21 +53,20 @@ class Record:
         self.looks: list[Looked] = []
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
-        self.pairs = Pairs()
-        self.paces = Paces()
+        # There are thousands of these before there is anything to keep in them.
+        self.pairs: Pairs | None = None
+        self.paces: Paces | None = None
         self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
         self.unanswered: tuple[Silence, ...] = ()
 
-    def __setattr__(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
-        if name != "_made":
-            object.__setattr__(self, "_made", None)
-
-    def see(self, seen: Seen) -> bool:
-        """Takes in one look; True when the process did anything new."""
+    def see(self, seen: Seen, box: BoxReading | None = None) -> bool:
+        """Takes in one look, with ``box`` in place of its own where that is given; True when the process
+        did anything new."""
+        self._made = None
+        box = box or seen.box
         if self.lost:  # its agent is back
             self.lost, self.exit = False, None
         if seen.state != self.state:
@@ -67,13 +74,20 @@ class Record:
         self.cpu_marks.append((seen.at, seen.cpu))
         while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < seen.at - WINDOW:
             self.cpu_marks.pop(0)
-        before, self.box = self.box, seen.box or self.box
+        before, self.box = self.box, box or self.box
         moved = _marker(before) != _marker(self.box)
         if seen.state != "X" and self.box is not None:
-            works = self.box.phase >= (Phase.TRAINING if self.box.step else Phase.JOINED)
-            self.shares.add(seen.at, seen.cpu, self.box.inside, seen.allowed, works)
-        if seen.box is not None and seen.box.pace is not None:
-            self.paces.add(seen.at, seen.box.pace)
+            self.shares.add(
+                seen.at,
+                seen.cpu,
+                self.box.inside,
+                seen.allowed,
+                works=works(self.box),
+                for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
+            )
+        if box is not None and box.pace is not None:
+            self.paces = self.paces or Paces()
+            self.paces.add(seen.at, box.pace)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
@@ -82,6 +96,16 @@ class Record:
         if seen.rank >= 0:
             self.rank = seen.rank
         return moved
+
+    def end(self, how: Exit, lost: bool = False) -> None:
+        """It has ended; ``lost``: or nobody sees any more what becomes of it."""
+        self._made = None
+        self.exit, self.lost = how, lost
+
+    def answer(self, facts: dict[str, str]) -> None:
+        """It runs with these."""
+        self._made = None
+        self.facts = facts
 
     def look(self, looked: Looked) -> None:
         """Takes in one look at its stack; only those at one place are kept together."""
@@ -93,6 +117,7 @@ class Record:
     def exchange(self, event: Exchanged) -> None:
         """Takes in how its connections stand."""
         self._made = None
+        self.pairs = self.pairs or Pairs()
         self.pairs.take(event.at, event.flows)
 
     def trace(self, traced: Traced) -> None:
@@ -102,10 +127,13 @@ class Record:
 
     def restart_windows(self, at: float) -> None:
         """Forgets what was measured while the observer was not scheduled."""
+        self._made = None
         self.cpu_marks.clear()
         self.shares.clear()
-        self.pairs.clear()
-        self.paces.clear()
+        if self.pairs is not None:
+            self.pairs.clear()
+        if self.paces is not None:
+            self.paces.clear()
         self.looks.clear()
         self.state_since = max(self.state_since, at)
         self.moved_at = at
@@ -175,11 +203,13 @@ class Record:
             cpu=self._cpu(),
             load=self.shares.load,
             run=self.shares.run,
-            pairs=self.pairs.pairs,
-            pace=self.paces.pace,
-            spent=box.spent if box is not None else Spent(),
+            pairs=self.pairs.pairs if self.pairs is not None else (),
+            pace=self.paces.pace if self.paces is not None else NO_PACE,
+            spent=box.spent if box is not None else NOT_SPENT,
             loops=box.loops if box is not None else (),
             loss=box.loss if box is not None else None,
+            numbered=box.numbered if box is not None else None,
+            kept=box.kept if box is not None else None,
             checks=box.checks if box is not None else (),
             io=self._rate(lambda k: float(k.io)),
             traffic=self._rate(lambda k: float(k.traffic)),
@@ -239,5 +269,12 @@ def _marker(box: BoxReading | None) -> tuple[object, ...]:
     return box.phase, box.round, box.step, box.ops, inside, box.raised is not None
 
 
+def works(box: BoxReading) -> bool:
+    """Whether its work has begun: who trains has done a step, who serves is there."""
+    job = box.declared.job if box.declared is not None else ""
+    serves = job in SERVER_JOBS or (box.op is not None and box.op.name == JOINS)
+    return box.phase >= (Phase.JOINED if serves else Phase.TRAINING)
+
+
 def _index(declared: int, rank: int, worker: int) -> int:
-    return next(n for n in (declared, rank, worker) if n >= 0)
+    return declared if declared >= 0 else rank if rank >= 0 else worker

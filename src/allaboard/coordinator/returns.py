@@ -10,8 +10,8 @@ from allaboard.coordinator.absence import Absence, told
 from allaboard.coordinator.events import End, Kept, Note, Put, Replace
 from allaboard.coordinator.tally import Tally
 from allaboard.evidence.failures import failed
-from allaboard.evidence.servers import SERVER_JOBS, name, trainers
-from allaboard.facts import Cause, JobView, Member, Outcome, Phase, TaskReturn
+from allaboard.evidence.servers import AROUND, SERVER_JOBS, name, trainers
+from allaboard.facts import Cause, JobView, Member, Outcome, Phase, Setback, TaskReturn
 from allaboard.recover.ended import cause_of
 from allaboard.recover.policy import Again, Restarts
 from allaboard.recover.tasks import TaskEnd, after_task, comes_back_alone
@@ -37,9 +37,9 @@ class Returns:
         self._kept: dict[int, Kept] = {}
         self.made: list[TaskReturn] = []
 
-    def evicted(self, pid: int) -> bool:
-        """Whether it was ended to be replaced."""
-        return pid in self._evicted
+    def evicted(self, pid: int) -> str:
+        """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
+        return self._evicted.get(pid, "")
 
     def kept(self, event: Kept) -> None:
         """A snapshot was taken; only the newest ones can be restored. Who takes them may begin anew, and then
@@ -92,11 +92,21 @@ class Returns:
         self.made.append(TaskReturn(task=member.task, cause=str(why), decision=answer.reason))
         return Replace(worker=member.worker, reason=answer.reason, delay=answer.delay)
 
+    def lost(self, back: Setback) -> None:
+        """The training went back: the steps are lost with the last of those who ended before."""
+        tasks = {f"{w.job}-{w.index}" for w in back.who}
+        for at in range(len(self.made) - 1, -1, -1):
+            if self.made[at].task in tasks:
+                self.made[at] = msgspec.structs.replace(self.made[at], lost=back.lost)
+                return
+
     def _back(self, view: JobView) -> Iterator[Note]:
-        """Who is there again: it has told its framework who it is. Of a server: when somebody trains."""
+        """Who is there again: it has told its framework who it is; an evaluator, which tells nobody, has
+        imported it. Of a server: when somebody trains."""
         for member in view.members:
             out = self._out.get(member.worker)
-            if out is None or not member.alive or member.phase < Phase.JOINED:
+            there = Phase.IMPORTED if member.who.job in AROUND else Phase.JOINED
+            if out is None or not member.alive or member.phase < there:
                 continue
             made = self.made[out.made]
             if made.seconds is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from statistics import median
-from sys import intern
 
 import msgspec
 
@@ -39,19 +38,21 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
-from allaboard.coordinator.record import Record
+from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
+from allaboard.coordinator.setbacks import Setbacks
+from allaboard.coordinator.shared import Shared
+from allaboard.coordinator.turns import MANY, Turns
 from allaboard.decide import BEFORE, Policy, proven, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.failures import TOGETHER
 from allaboard.evidence.order import wanted
+from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import Roll, roll_calls
 
-MANY, PACE = 128, 5_000
-"""Members from which a look is not taken at every event, and how many of them go to a second between
-two looks."""
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
 TOLD = 2.0
@@ -106,24 +107,32 @@ class Job:
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
         self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
+        self.setbacks = Setbacks()
         self.replaced: set[int] = set()
+        self.judged: set[int] = set()
         self.replaced_steps = 0
         self.away: dict[int, float] = {}
         self.answers = 0
-        self._looked: tuple[tuple[bool, ...], float] = ((), 0.0)
+        self.arrived_at = at
+        self.shared = Shared()
+        self.turns = Turns()
+        self._last: JobView | None = None
+        self._starts: bool | None = None
 
     def handle(self, now: float, *events: Event) -> list[Command]:
         """Takes in what happened until ``now``; says what to do. Nothing while it is ``quiet``:
         another host's coordinator sees what is seen here, and decides."""
+        self._starts = None
         for event in events:
             self._take(now, event)
         self._miss(now)
         self._forget(now)
-        if self.quiet or (events and self._early(now)):
+        if self.quiet or not self._due(now, bool(events)):
             return []
-        view = self.view(now)
+        view = self._last = self.view(now)
         rolls = roll_calls(view)
         claims = list(diagnose(view, self.entries))
+        self.judged |= {pid for pid in self.replaced if self._ended(pid, now)}
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = []
         if not self.interrupted:
@@ -148,25 +157,20 @@ class Job:
                 commands.append(self.ending)
         return commands
 
-    def _early(self, now: float) -> bool:
-        """Whether it is too early for another look at a job of many hosts: one takes long, and they
-        come one by one. Where the last has come it is looked at once."""
-        if len(self.records) < MANY or self.interrupted:
-            return False
+    def _due(self, now: float, news: bool) -> bool:
+        """Whether to look now: where the last has come, or has had its time, at once."""
         told = next(
             (r.box.declared for r in self.records.values() if r.box and r.box.declared), None
         )
-        full = told is not None and self.answers >= told.world_size
         stage = (
-            full,
+            told is not None and self.answers >= told.world_size,
+            now >= self.arrived_at + self.settings.timeout,
             self.crossing.asked_at is None,
             bool(self.crossing.awaited),
             self.ending is None,
         )
-        if stage == self._looked[0] and now < self._looked[1]:
-            return True
-        self._looked = stage, now + len(self.records) / PACE
-        return False
+        few = not news or self.interrupted
+        return self.turns.due(now, 0 if few else len(self.records), stage)
 
     def _take(self, now: float, event: Event) -> None:
         match event:
@@ -175,17 +179,21 @@ class Job:
                 many = self.settings.launched > 1
                 rank = event.worker if many else self.settings.rank
                 self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+                self.setbacks.began(event.pid)
                 if not split_key(event.pid)[0]:
                     self.workers.add(event.pid)
             case Seen():
                 record = self.records.get(event.pid)
                 if record is None:
                     rank = self._rank(event)
-                    record = self._record(event.pid, event.worker, event.at, rank)
-                    record.host = event.host or record.host
+                    record = self._record(event.pid, event.worker, event.at, rank, event.host)
                     self.records[event.pid] = record
-                if record.see(event):
+                box = self.shared.box(event.box, record.box)
+                if record.see(event, box):
                     self._progress(event.at)
+                    if box is not None and box.phase == Phase.ARRIVED:
+                        self.arrived_at = max(self.arrived_at, box.phase_since)
+                self._numbered(event)
             case Exited():
                 self._exited(event)
             case Looked():
@@ -213,9 +221,7 @@ class Job:
             case Answered():
                 if event.pid in self.records:
                     self.answers += not self.records[event.pid].facts
-                    # Most hosts say the same: thousands of them share one text.
-                    same = {intern(name): intern(value) for name, value in event.facts.items()}
-                    self.records[event.pid].facts = same
+                    self.records[event.pid].answer(self.shared.facts(event.facts))
             case _:
                 self.crossing.take(event)
                 if isinstance(event, RoleTaken) and not event.leads:
@@ -225,6 +231,27 @@ class Job:
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
 
+    def _may_set_back(self, record: Record) -> None:
+        """The variables lie in servers, and the chief restores all of them when it comes back."""
+        assert record.exit is not None
+        who = record.member(False).who
+        first = chief_of(r.member(False) for r in self.records.values())
+        if who.job in SERVER_JOBS or (who.job, who.index) == first:
+            how = self.returns.evicted(record.pid) or how_ended(record.exit)
+            self.setbacks.ended(who, how)
+
+    def _ended(self, pid: int, now: float) -> bool:
+        """Whether the rules have had the time that they take for its end."""
+        end = self.records[pid].exit
+        return end is not None and now - end.at > TOGETHER
+
+    def _numbered(self, seen: Seen) -> None:
+        if seen.box is None or seen.box.numbered is None:
+            return
+        found = self.setbacks.take(seen.at, seen.pid, seen.box.numbered)
+        if found is not None:
+            self.returns.lost(found)
+
     def _hand_over(self) -> None:
         """Another host leads from now on: of those on other hosts we hear nothing any more."""
         for pid in [p for p in self.records if split_key(p)[0]]:
@@ -232,9 +259,11 @@ class Job:
         self.away.clear()
 
     def _measured(self, event: Measured) -> None:
-        """A start has a pace of its own: what is used is followed once all train."""
-        boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
-        if any(b.phase < Phase.TRAINING for b in boxes if b.declared is not None):
+        """A start has a pace of its own: what is used is followed once all train, or serve who do."""
+        if self._starts is None:  # asked once for all hosts that are heard now
+            boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
+            self._starts = any(not works(b) for b in boxes if b.declared is not None)
+        if self._starts:
             self.gauges.clear()
         else:
             self.gauges.take(event.at, event.host or self.settings.host, event.readings)
@@ -248,9 +277,11 @@ class Job:
         """Whose place another has taken stays until the rules have said how it ended."""
         for pid in tuple(self.replaced):
             record = self.records[pid]
-            if record.exit is None or now - record.exit.at >= TOLD:
+            judged = pid in self.judged and record.exit is not None
+            if record.exit is None or (judged and now - record.exit.at >= TOLD):
                 del self.records[pid]
                 self.replaced.discard(pid)
+                self.judged.discard(pid)
                 self.replaced_steps += record.box.step if record.box is not None else 0
 
     def _rank(self, seen: Seen) -> int:
@@ -261,45 +292,51 @@ class Job:
     def _miss(self, now: float) -> None:
         """An agent whose stream broke usually comes again at once; after a while what became of its
         members is not seen any more."""
-        for agent in [a for a, at in self.away.items() if now - at >= RETURN]:
-            at = self.away.pop(agent)
-            for record in self.records.values():
-                if split_key(record.pid)[0] == agent and record.exit is None:
-                    self._exited(Exited(pid=record.pid, at=at))
-                    record.lost = True
-                    if record.exit is not None:
-                        record.exit = msgspec.structs.replace(record.exit, lost=True)
+        gone = {agent: at for agent, at in self.away.items() if now - at >= RETURN}
+        if not gone:
+            return
+        for agent in gone:
+            del self.away[agent]
+        for record in self.records.values():
+            at = gone.get(split_key(record.pid)[0])
+            if at is not None and record.exit is None:
+                self._exited(Exited(pid=record.pid, at=at), lost=True)
 
-    def _record(self, pid: int, worker: int, at: float, rank: int) -> Record:
+    def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> Record:
         self._progress(at)
         task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
-        return Record(pid, worker, self.settings.host, at, rank, task)
+        return Record(pid, worker, host or self.settings.host, at, rank, task)
 
     def _progress(self, at: float) -> None:
         self.progress_at = max(self.progress_at, at)
         self.lookout.moved()
 
-    def _exited(self, event: Exited) -> None:
+    def _exited(self, event: Exited, lost: bool = False) -> None:
         record = self.records.get(event.pid)
         if record is None or record.exit is not None:
             return
-        record.exit = Exit(
+        how = Exit(
             at=event.at,
             code=event.code,
             signal=event.signal,
             oom=event.oom,
             ours=self.ending is not None
             or bool(self.interrupted)
-            or self.returns.evicted(event.pid),
+            or bool(self.returns.evicted(event.pid)),
             last_line=event.last_line,
+            lost=lost,
         )
+        record.end(how, lost)
+        if self.setbacks.top is not None and (event.signal is not None or event.code is not None):
+            self._may_set_back(record)
         self.gauges.forget(record.host, split_key(record.pid)[1])
         self._progress(event.at)
 
     def view(self, now: float) -> JobView:
         """The frozen picture of the job that rules and faces read."""
         ordered = sorted(self.records.values(), key=lambda r: (r.worker, r.rank, r.pid))
-        members = tuple(r.member(self._is_launcher(r)) for r in ordered)
+        launchers = self._launchers()
+        members = tuple(r.member(r.pid in launchers) for r in ordered)
         step = self.median_step
         return JobView(
             now=now,
@@ -314,18 +351,23 @@ class Job:
             stall_after=stall_after(self.records.values(), step),
             lock_waits=self.lock_waits,
             uses=self.gauges.uses,
+            setbacks=tuple(self.setbacks.known),
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
             **self.crossing.facts(),
         )
 
-    def _is_launcher(self, record: Record) -> bool:
-        """A worker that declared nothing itself and whose children are the members."""
-        if record.pid not in self.workers or record.declared:
-            return False
-        return self.settings.wrapped or any(
-            r.declared and r.worker == record.worker for r in self.records.values()
-        )
+    def recent(self, now: float) -> JobView:
+        """A picture for who only wants to show something: of many members the one of the last look."""
+        few = len(self.records) < MANY
+        return self.view(now) if few or self._last is None else self._last
+
+    def _launchers(self) -> set[int]:
+        """Workers that declared nothing themselves and whose children are the members."""
+        above = {r.worker for r in self.records.values() if r.declared}
+        ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
+        wrapped = self.settings.wrapped
+        return {r.pid for r in ours if not r.declared and (wrapped or r.worker in above)}
 
     @property
     def median_step(self) -> float | None:

@@ -16,4 +16,5 @@ DRILL = Drill(
     outside=kill,
     exit_codes=(0,),
     returns=1,
+    allowed=("PS014",),
 )

@@ -15,5 +15,6 @@ DRILL = Drill(
     heal=go_on,
     exit_codes=(0,),
     returns=1,
+    allowed=("PS014",),
     long="restart-ps stages the return of a server, restart-stopped the patience",
 )

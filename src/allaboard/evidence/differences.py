@@ -9,6 +9,7 @@ import msgspec
 
 from allaboard.evidence.crossings import four, on_host
 from allaboard.facts import JobView, Member
+from allaboard.facts.once import once
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
@@ -35,18 +36,40 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 def differences(view: JobView, wanted: Callable[[str], bool]) -> Iterator[tuple[Roll, Difference]]:
     """Of complete roll calls over several hosts: every wanted fact that is not the same for all."""
-    if not (view.joined and view.leads):
-        return
-    for roll in roll_calls(view):
-        known = [m for m in roll.held if m.facts]
-        if not roll.complete or len(known) < len(roll.here):
-            continue
-        for name in sorted({n for m in known for n in m.facts if wanted(n)}):
+    for roll, known, names in _compared(view):
+        for name in filter(wanted, names):
             by_value: dict[str, list[Member]] = defaultdict(list)
             for member in known:
                 by_value[member.facts.get(name, "")].append(member)
-            if len(by_value) > 1:
-                yield roll, _difference(name, by_value)
+            yield roll, _difference(name, by_value)
+
+
+@once
+def _compared(view: JobView) -> tuple[tuple[Roll, tuple[Member, ...], list[str]], ...]:
+    """Of each such roll call who is compared, and the names of what is not the same for all."""
+    found = []
+    for roll in roll_calls(view) if view.joined and view.leads else ():
+        known = tuple(m for m in roll.held if m.facts)
+        if not roll.complete or len(known) < len(roll.here):
+            continue
+        all_facts = [m.facts for m in known]
+        names = sorted(set[str]().union(*all_facts))
+        found.append(
+            (roll, known, [n for n in names if len({f.get(n, "") for f in all_facts}) > 1])
+        )
+    return tuple(found)
+
+
+def of_the_same(
+    found: Iterator[tuple[Roll, Difference]], weight: Callable[[str], int]
+) -> Iterator[tuple[Difference, ...]]:
+    """Differences together that are of the same members, which one claim must tell; those whose name weighs
+    the least come first."""
+    groups: dict[frozenset[int], list[Difference]] = defaultdict(list)
+    for _, one in found:
+        groups[frozenset(m.key for m in one.members)].append(one)
+    for group in groups.values():
+        yield tuple(sorted(group, key=lambda d: (weight(d.name), d.name)))
 
 
 def _difference(name: str, by_value: dict[str, list[Member]]) -> Difference:
@@ -60,10 +83,12 @@ def _name(member: Member) -> str:
     return f"{member.who.host} (rank {member.who.rank})" if member.who.host else str(member.who)
 
 
-def side_by_side(name: str, *values: str) -> JobView:
-    """A view for rules' examples: four hosts whose members have these values of one fact."""
+def side_by_side(name: str, *values: str, **more: tuple[str, ...]) -> JobView:
+    """A view for rules' examples: four hosts whose members have these values of one fact, and ``more`` by
+    name, whose _ stand for spaces."""
+    table = {name: values} | {n.replace("_", " ", 1): told for n, told in more.items()}
     members = tuple(
-        on_host(i, facts={"count CPUs": "8"} | ({name: v} if v else {}))
-        for i, v in enumerate(values)
+        on_host(i, facts={"count CPUs": "8"} | {n: told[i] for n, told in table.items() if told[i]})
+        for i in range(len(values))
     )
     return msgspec.structs.replace(four(), members=members)

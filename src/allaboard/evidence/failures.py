@@ -7,6 +7,7 @@ import signal
 import msgspec
 
 from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.servers import AROUND
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.once import once
 
@@ -88,6 +89,8 @@ def too_early(view: JobView, one: Member) -> bool:
     ``UNDECIDED`` s it is told anyway."""
     if undecided(view, one):
         return True
+    if one.who.job in AROUND:
+        return False  # nobody meets it
     if (one.round > 0 and one.phase is not Phase.ARRIVED) or (
         view.launched == 1 and not view.joined
     ):

@@ -25,6 +25,8 @@ def placement(view: JobView) -> dict[str, Held]:
     be all that the others built."""
     best: dict[str, Held] = {}
     for one in trainers(view):
+        if not one.notes:
+            continue
         found = {
             key.removeprefix(_KEY): Held(int(match[1]), int(match[2]))
             for key, text in one.notes.items()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable
 
 from allaboard.facts import Exit, JobView, Member, Phase
+from allaboard.facts.once import once
 
 SERVER_JOBS = ("ps",)
 COLLECTIVE = "MultiWorkerMirroredStrategy"
@@ -12,9 +14,12 @@ CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
 """Operations in which TF1's chief makes its session, and waits for every server."""
 AWAITS_CHIEF = "SessionManager.wait_for_session"
 """The operation in which any other worker of TF1 waits until the chief has initialised."""
+JOINS = "Server.join"
+"""The operation in which a server, and a worker of TF2, stays."""
 AROUND = ("evaluator",)
 
 
+@once
 def has_servers(view: JobView) -> bool:
     """Whether the job has parameter servers."""
     return any(m.who.job in SERVER_JOBS for m in view.members)
@@ -24,10 +29,11 @@ def serves(member: Member) -> bool:
     """Whether it only serves: a ps, or a process inside `Server.join`, as TF2's workers are."""
     if member.launcher or member.candidate:
         return False
-    inside = member.op is not None and member.op.name == "Server.join"
+    inside = member.op is not None and member.op.name == JOINS
     return member.who.job in SERVER_JOBS or inside
 
 
+@once
 def trainers(view: JobView) -> tuple[Member, ...]:
     """Those whose end is the end of the work: neither servers nor an evaluator."""
     return tuple(
@@ -107,8 +113,16 @@ def how_ended(end: Exit) -> str:
 
 def chief(view: JobView) -> tuple[str, int]:
     """The task that initialises the variables: the chief where the cluster has one, else worker 0."""
-    told = [m.declared.cluster for m in view.members if m.declared is not None]
-    jobs = {m.who.job for m in view.members} | {t.partition(":")[0] for c in told for t in c}
+    return chief_of(view.members)
+
+
+def chief_of(members: Iterable[Member]) -> tuple[str, int]:
+    """As `chief`, among these."""
+    jobs: set[str] = set()
+    for one in members:
+        jobs.add(one.who.job)
+        if one.declared is not None:
+            jobs |= {t.partition(":")[0] for t in one.declared.cluster}
     return next(((j, 0) for j in ("chief", "master") if j in jobs), ("worker", 0))
 
 

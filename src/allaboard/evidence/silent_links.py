@@ -26,7 +26,7 @@ class SilentLink(msgspec.Struct, frozen=True, kw_only=True):
 def silent_links(view: JobView) -> tuple[SilentLink, ...]:
     """One for each pair of hosts of the job and kind. Other programs' hosts, a metrics server, say, are no
     part of the job."""
-    where = hosts(view)
+    where = hosts(view) if any(m.unanswered for m in view.alive) else {}
     found: dict[tuple[str, frozenset[str]], list[tuple[Member, str, Silence]]] = defaultdict(list)
     for member in view.alive:
         for silence in member.unanswered:

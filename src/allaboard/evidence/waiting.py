@@ -5,6 +5,7 @@ uses, what CPU each server uses of what it may, and in which share of the time s
 two was under way. What is concluded: time inside an operation that no CPU of the worker explains is a wait,
 so that a wait is told too short rather than too long. An asynchronous worker waits for servers alone. In a
 synchronous one, what the servers' CPU and the links explain is a wait for them; the rest is one for workers.
+The seconds in which TensorFlow 1's workers look whether the chief has initialised are told by themselves.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ LEAST = 3.0
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """Shares of ``span`` s that make 1: in its ``own`` code, ``computing`` at the most, waiting for
-    ``servers`` and for ``workers`` at the least. ``most`` is the server that the evidence points at
-    (``ps:0``), ``strength`` how strongly: the share of the time in which it, or the way there, was busy."""
+    ``servers`` and for ``workers`` at the least, and for the ``chief`` to initialise. ``most`` is the server
+    that the evidence points at (``ps:0``), ``strength`` how strongly: the share of the time in which it, or
+    the way there, was busy."""
 
     span: float
     own: float
     computing: float
     servers: float
     workers: float
+    chief: float = 0.0
     most: str = ""
     strength: float = 0.0
 
     @property
     def waiting(self) -> float:
-        return self.servers + self.workers
+        return self.servers + self.workers + self.chief
 
 
 def split(view: JobView, one: Member, whole: bool = False) -> Split | None:
@@ -53,8 +56,9 @@ def split(view: JobView, one: Member, whole: bool = False) -> Split | None:
             span=load.span, own=0.0, computing=computing, servers=servers,
             workers=1.0 - computing - servers, most=most, strength=strength,
         )  # fmt: skip
-    computing = min(load.inside, load.cpu)
-    waiting = load.inside - computing
+    inside = load.inside - load.chief
+    computing = min(inside, load.cpu)
+    waiting = inside - computing
     if _hands_out(view, one):
         servers = 0.0
     elif "synchronous" in one.notes:
@@ -63,7 +67,7 @@ def split(view: JobView, one: Member, whole: bool = False) -> Split | None:
         servers = waiting
     return Split(
         span=load.span, own=1.0 - load.inside, computing=computing, servers=servers,
-        workers=waiting - servers, most=most, strength=strength,
+        workers=waiting - servers, chief=load.chief, most=most, strength=strength,
     )  # fmt: skip
 
 

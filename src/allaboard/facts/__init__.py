@@ -28,7 +28,7 @@ from allaboard.facts.finding import (
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence
 from allaboard.facts.live import HostLook, Present, Socket
-from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Pace, Spent
+from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
@@ -45,6 +45,7 @@ from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMem
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
+from allaboard.facts.setback import Setback
 from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
 from allaboard.facts.testimony import (
     Dumps,
@@ -110,6 +111,7 @@ __all__ = [
     "Material",
     "Member",
     "Node",
+    "Numbered",
     "Op",
     "Origin",
     "Outcome",
@@ -132,9 +134,11 @@ __all__ = [
     "Role",
     "RoundEnd",
     "RoundReport",
+    "Saves",
     "ScriptFacts",
     "Service",
     "ServicePort",
+    "Setback",
     "Severity",
     "Signature",
     "Silence",

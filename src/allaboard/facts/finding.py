@@ -41,7 +41,7 @@ class Stage(StrEnum):
     EXIT = "exit"
 
 
-class Who(msgspec.Struct, frozen=True, kw_only=True):
+class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One member of a job, as a person would point at it.
 
     ``index`` is the task index within ``job`` (TensorFlow's words), ``rank`` the global rank

@@ -7,6 +7,7 @@ import msgspec
 from allaboard.facts.link import Call, Holder, Knock, Link
 from allaboard.facts.member import Member
 from allaboard.facts.once import once
+from allaboard.facts.setback import Setback
 from allaboard.facts.usage import Use
 
 
@@ -34,7 +35,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
     ahead of ours (s).
 
-    ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute.
+    ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute;
+    ``setbacks`` are the times that the training went back to an earlier step.
     """
 
     now: float
@@ -58,6 +60,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     holder: Holder | None = None
     clocks: dict[str, float] = {}
     uses: tuple[Use, ...] = ()
+    setbacks: tuple[Setback, ...] = ()
 
     @property
     @once

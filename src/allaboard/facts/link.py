@@ -64,7 +64,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     shook: bool = False
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One direction between two hosts: ``source`` tried ``address`` of ``target``.
 
     ``seconds`` is the round trip of a few bytes, ``rate`` what a larger block took (bytes/s); both

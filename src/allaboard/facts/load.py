@@ -10,12 +10,14 @@ from allaboard.facts.stack import Frame
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Over ``span`` s: ``cpu`` in cores of the process with all its threads, ``allowed`` the cores that
     it may use (sched_getaffinity(2) and the quota of its control groups, 0 where not known), ``inside``
-    the share of the time in which it was inside an operation (Session.run, a collective)."""
+    the share of the time in which it was inside an operation (Session.run, a collective), ``chief`` the
+    part of it in which that was the wait for the chief to initialise."""
 
     span: float = 0.0
     cpu: float = 0.0
     allowed: float = 0.0
     inside: float = 0.0
+    chief: float = 0.0
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -80,6 +82,26 @@ class Loss(msgspec.Struct, frozen=True):
     bad: int
     step: int
     value: str
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """The numbers that the framework itself gave to steps (TensorFlow 1's global step, as its hooks were
+    told it): the ``first`` of this process and the ``last``; they went back ``falls`` times, the last time
+    from ``high`` to ``low``."""
+
+    first: int
+    last: int
+    falls: int = 0
+    high: int = -1
+    low: int = -1
+
+
+class Saves(msgspec.Struct, frozen=True):
+    """Checkpoints: the steps that were done when this process last wrote one (``saved``), and when it last
+    read one (``restored``); -1 where it never did."""
+
+    saved: int = -1
+    restored: int = -1
 
 
 class Check(msgspec.Struct, frozen=True):

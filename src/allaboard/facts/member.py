@@ -12,7 +12,7 @@ import msgspec
 from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.link import Silence
-from allaboard.facts.load import Check, Load, Loop, Loss, Pace, Spent
+from allaboard.facts.load import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -40,7 +40,7 @@ class Phase(IntEnum):
     """The interpreter is shutting down."""
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a member told its framework at init.
 
     ``place`` is where it means to meet the others (``tcp://127.0.0.1:20001``); ``cluster`` maps
@@ -105,22 +105,19 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     last_line: str = ""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that is known of one process now.
 
-    ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
-    that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
-    seen; ``moved_at`` is when it last did anything new; ``os_state`` is the kernel's letter (R, S, D, T,
-    t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
-    bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
-    on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how far
-    it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
-    differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
-    (or serving) so far, ``pace`` its last steps, ``spent`` where its time went; ``pairs`` what it exchanged
-    with other tasks in the last seconds; ``loops`` how it went through its data; ``loss`` whether that is
-    finite, None where it always was; ``checks`` are looks at its parameters; ``unanswered`` are its
-    connections to other hosts that nobody answers.
+        ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
+        that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
+        seen; ``moved_at`` is when it last did anything new; ``os_state`` is the kernel's letter (R, S, D, T,
+        t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
+        bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
+        on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how far
+        it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
+        differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
+        hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
+    from allaboard.facts.load import Check, Saves, Load, Loop, Loss, Numbered, Pace, Spent
     """
 
     who: Who
@@ -134,6 +131,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
+    numbered: Numbered | None = None
+    kept: Saves | None = None
     checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
     started_at: float = 0.0

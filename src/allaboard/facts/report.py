@@ -16,13 +16,15 @@ SCHEMA_VERSION = 1
 class Times(msgspec.Struct, frozen=True, kw_only=True):
     """Where the time of one that trains with parameter servers went, in shares that make 1 of ``seconds``
     of training: in its ``own`` code, ``computing`` at the most, waiting for ``servers`` and for other
-    ``workers`` at the least. ``server`` is the one that the evidence points at (``ps:0``)."""
+    ``workers`` at the least, and for the ``chief`` to initialise the variables again. ``server`` is the one
+    that the evidence points at (``ps:0``)."""
 
     seconds: float
     own: float
     computing: float
     servers: float
     workers: float
+    chief: float = 0.0
     server: str = ""
 
 

@@ -25,8 +25,10 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a round went. ``steps`` is how many its fastest member has done in it; ``first`` the number
     that the framework itself gave to the first of them (an optimizer that was loaded from a
-    checkpoint counts on), None where it does not tell; ``findings`` are codes; ``final``: it was
-    ended because one of its tasks is not to be started again."""
+    checkpoint counts on), None where it does not tell; ``saved`` how many of the steps it had done when it
+    last wrote a checkpoint, and ``restored`` when it read one, -1 where it did not, None where that is not
+    seen; ``findings`` are codes; ``final``: it was ended because one of its tasks is not to be started
+    again."""
 
     number: int
     outcome: Outcome
@@ -34,6 +36,8 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     steps: int = 0
     first: int | None = None
+    saved: int | None = None
+    restored: int | None = None
     cause: Cause | None = None
     findings: tuple[str, ...] = ()
     final: bool = False
@@ -50,8 +54,9 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
     """A task of a job with parameter servers that was started again alone ("ps-0"): what it ended of, why
     it was started again, and the ``seconds`` from its end until it had joined the cluster again, None
     where it did not. Of a server also: ``out``, the seconds from its end until somebody who trains did a step
-    again; ``snapshot``, how old (s) at its end the snapshot was from which its values came back, and
-    ``lost``, the steps of all who train since then; None where they came from no snapshot."""
+    again; ``snapshot``, how old (s) at its end the snapshot was from which its values came back, None
+    where they came from none. ``lost`` are the steps by which the training went back for it, by the
+    framework's own count, else those of all who train since the snapshot; None where neither is known."""
 
     task: str
     cause: str
@@ -65,8 +70,8 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
 class RoundReport(RoundEnd, frozen=True, kw_only=True):
     """A round, and what was decided after it: ``decision`` says it with its reason; ``again`` whether
     another round was started, ``delay`` s later. ``repeated`` are the steps that this round had to do
-    again, since its checkpoint was older than the end of the round before; None where that is not
-    known."""
+    again, since its checkpoint was older than the end of the round before (at most so many, where
+    the framework does not number its steps); None where that is not known."""
 
     decision: str
     again: bool

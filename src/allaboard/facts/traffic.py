@@ -23,8 +23,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flows(msgspec.Struct, frozen=True):
-    """The connections of a process with one other task of its job (``ps:0``), added up: ``flows`` are
-    the same as they are, by their two ends."""
+    """The connections of a process with one other ``task`` of its job (``ps:0``), in a job without servers
+    with one other host (its address): ``flows`` are the same as they are, by their two ends."""
 
     task: str
     flows: tuple[Flow, ...]

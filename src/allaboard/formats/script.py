@@ -144,7 +144,9 @@ class Script:
         """The first ``if`` of a block by which some ranks leave it."""
         if id(block) not in self._ways_out:
             ifs = (s for s in block if isinstance(s, ast.If))
-            found = next((s for s in ifs if leaves(s.body) and self.of_rank(s.test)), None)
+            found = next(
+                (s for s in ifs if leaves_in_silence(s.body) and self.of_rank(s.test)), None
+            )
             self._ways_out[id(block)] = found
         return self._ways_out[id(block)]
 
@@ -227,6 +229,11 @@ def _short(test: ast.expr) -> str:
 def leaves(body: list[ast.stmt]) -> bool:
     """Whether a block ends by going elsewhere."""
     return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
+
+
+def leaves_in_silence(body: list[ast.stmt]) -> bool:
+    """Whether a block goes elsewhere and the program goes on: what is raised ends it, and says so."""
+    return leaves(body) and not isinstance(body[-1], ast.Raise)
 
 
 def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Reading
+from allaboard.hosts.cores import Cores
 from allaboard.hosts.proc import TICK
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -26,9 +27,11 @@ class Usage:
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self._folders = tuple(folders)
+        self._cores = Cores()
 
-    def read(self, pids: Iterable[int]) -> list[Reading]:
-        found: list[Reading] = []
+    def read(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
+        """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
+        found: list[Reading] = list(self._cores.read(serving))
         alive = list(pids)
         for pid in alive:
             found += self._process(pid)

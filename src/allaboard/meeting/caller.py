@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from allaboard.meeting import kinds, wire
+from allaboard.meeting.ears import Ears
 from allaboard.meeting.stream import Stream
 from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
 
@@ -24,7 +27,9 @@ class Connection:
 
     def __init__(self, stream: Stream, hello: Hello, number: int, peer: str, asked: float) -> None:
         self.stream = stream
-        self.hello = hello
+        self.hello = msgspec.structs.replace(
+            hello, nonce="", proof=""
+        )  # it is kept for as long as we are
         self.number = number
         self.offset = time.monotonic() - hello.mono
         self.wall_offset = _apart(hello.wall, asked, time.time())
@@ -59,6 +64,7 @@ class Door(Protocol):
     job: str
     secret: bytes
     tls: ssl.SSLContext | None
+    ears: Ears
 
     def entered(self, caller: Caller, hello: Hello) -> Connection: ...
     def said(self, member: Connection, word: Word | None) -> None: ...
@@ -92,7 +98,7 @@ class Caller:
         self._rest = 0
         self._member: Connection | None = None
         self._next: Callable[[], bool] = self._greeting
-        self.stream = Stream(sock, self._heard, self._ended)
+        self.stream = Stream(sock, self._heard, self._ended, door.ears)
 
     @property
     def asked(self) -> float:

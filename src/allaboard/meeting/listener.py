@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 
 from allaboard.meeting.caller import Caller, Connection
+from allaboard.meeting.ears import Ears
+from allaboard.meeting.lively import lively
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Hello, Word
 
@@ -43,6 +45,7 @@ class Listener:
         self.tls = tls.context(server=True) if tls is not None else None
         self.job = job
         self.secret = secret
+        self.ears = Ears()
         self._aboard = aboard
         self.said = said
         self.knocked = knocked
@@ -84,6 +87,9 @@ class Listener:
         self._sockets.append(made)
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Whom it accepts inherits these, tcp(7).
+        lively(made)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
@@ -173,10 +179,14 @@ class Listener:
         if late > SWEEP:  # we were busy, and heard nobody
             for caller in self._doorstep:
                 caller.since += late
-        for caller in list(self._doorstep):
-            if now - caller.since < FIRST_WORD:
-                break
-            if not caller.greeted or now - caller.since >= HANDSHAKE:
+        for caller in [c for c in self._doorstep if now - c.since >= FIRST_WORD]:
+            before = caller.greeted
+            caller.stream.come()  # it may have spoken long ago, and we were busy
+            if caller not in self._doorstep:
+                continue
+            if caller.greeted and not before:
+                caller.since = now
+            elif not caller.greeted or now - caller.since >= HANDSHAKE:
                 caller.turn_away()
         self._sweep_later()
 

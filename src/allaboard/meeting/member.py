@@ -163,4 +163,8 @@ async def try_link(who: Identity, target: str, address: str) -> Link:
 
 async def try_links(who: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
     """All of them at once."""
-    return Tried(links=tuple(await asyncio.gather(*(try_link(who, *t) for t in targets))))
+    links = await asyncio.gather(*(try_link(who, *t) for t in targets))
+    return Tried(
+        links=tuple(k for k in links if not k.works),
+        worked=tuple((i, k.seconds, k.rate) for i, k in enumerate(links) if k.works),
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 from collections.abc import Callable
 
+from allaboard.meeting.ears import Ears
 from allaboard.meeting.lively import lively
 
 READ = 1 << 16
@@ -16,15 +16,16 @@ class Stream:
     """``heard`` is called with what comes, ``ended`` once when the other side has gone or the stream
     was cut off; not after `close`."""
 
-    __slots__ = ("_closing", "_ended", "_fd", "_heard", "_left", "_loop", "_seal", "_sock")
+    __slots__ = ("_closing", "_ears", "_ended", "_fd", "_heard", "_left", "_seal", "_sock")
 
     def __init__(
         self,
         sock: socket.socket,
         heard: Callable[[bytes], None],
         ended: Callable[[], None],
+        ears: Ears,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._ears = ears
         self._sock: socket.socket | None = sock
         self._fd = sock.fileno()
         self._heard = heard
@@ -33,9 +34,7 @@ class Stream:
         self._closing = False
         self._seal: Seal | None = None
         sock.setblocking(False)
-        lively(sock)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._loop.add_reader(self._fd, self._read)
+        ears.hear(self._fd, self)
 
     @property
     def open(self) -> bool:
@@ -76,13 +75,13 @@ class Stream:
         self._left = data
         self._flush()
         if self._left and self._sock is not None:
-            self._loop.add_writer(self._fd, self._flush)
+            self._ears.await_room(self._fd)
 
     def close(self) -> None:
         """Once everything that was written is sent."""
         self._closing = True
         if self._sock is not None and self._left:
-            self._loop.remove_reader(self._fd)
+            self._ears.await_room(self._fd, reads=False)
         else:
             self._shut()
 
@@ -91,8 +90,13 @@ class Stream:
         self._left = b""
         self._lost()
 
-    def _read(self) -> None:
-        assert self._sock is not None
+    def come(self) -> None:
+        """Something came, or the other side has gone."""
+        if self._sock is None:
+            return
+        if self._closing:
+            self.room()  # gone, perhaps, before it took the last of it
+            return
         try:
             data = self._sock.recv(READ)
         except (BlockingIOError, InterruptedError):
@@ -115,6 +119,16 @@ class Stream:
         elif plain:
             self._heard(plain)
 
+    def room(self) -> None:
+        """The other side takes more of what is to be sent."""
+        self._flush()
+        if self._sock is None or self._left:
+            return
+        if self._closing:
+            self._shut()
+        else:
+            self._ears.has_room(self._fd)
+
     def _flush(self) -> None:
         assert self._sock is not None
         try:
@@ -124,11 +138,6 @@ class Stream:
         except OSError:
             self._left = b""
             self._lost()
-            return
-        if not self._left:
-            self._loop.remove_writer(self._fd)
-            if self._closing:
-                self._shut()
 
     def _lost(self) -> None:
         was_open = self.open
@@ -139,8 +148,7 @@ class Stream:
 
     def _shut(self) -> None:
         if self._sock is not None:
-            self._loop.remove_reader(self._fd)
-            self._loop.remove_writer(self._fd)
+            self._ears.leave(self._fd)
             self._sock.close()
             self._sock = None
 

@@ -9,7 +9,6 @@ banner every message is a frame: four bytes of length, big endian, and that many
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import secrets
 import struct
@@ -17,10 +16,10 @@ from typing import TypeVar
 
 import msgspec
 
-from allaboard.coordinator.events import Command, Event
+from allaboard.coordinator.events import Command, Event, Worked
 from allaboard.facts import Link
 
-VERSION = 1
+VERSION = 2
 BANNER = b"ALLABRD1"
 BANNER_TLS = b"ALLABRDT"
 # TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
@@ -42,7 +41,7 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     sealed: bool
 
 
-class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Who calls: the launcher's job id (empty where there is none), its host and agent, the rank of
     its first member, the address on which it can be tried, its clocks.
     ``session`` is the same whenever this agent comes again, and nobody else's."""
@@ -96,7 +95,10 @@ class TryThese(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    links: tuple[Link, ...]
+    """What came of it: links that failed in full, of those that work only the figures."""
+
+    links: tuple[Link, ...] = ()
+    worked: tuple[Worked, ...] = ()
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -167,7 +169,7 @@ def proof(secret: bytes, side: str, challenge: str, answer: str, about: str) -> 
     if not secret:
         return ""
     text = "\0".join((side, challenge, answer, about)).encode()
-    return hmac.new(secret, text, hashlib.sha256).hexdigest()
+    return hmac.digest(secret, text, "sha256").hex()
 
 
 def proven(given: str, wanted: str) -> bool:

@@ -31,7 +31,7 @@ def main() -> int:
     member = importlib.import_module("_allaboard_probe.member")
     declared, bound = told["declared"], float(told["bound"])
     framework = declared["framework"]
-    for name, version in versions().items():
+    for name, version in versions(framework).items():
         member.here.note(name, version)
     if told["mode"] == "quick":
         member.arrive(declared)
@@ -49,10 +49,13 @@ def main() -> int:
     return 0
 
 
-def versions() -> dict[str, str]:
-    """Of the packages that must agree, without importing them."""
+def versions(framework: str) -> dict[str, str]:
+    """Of the packages that must agree in a job of this framework, without importing them."""
     found = {"python": sys.version.split()[0]}
+    others = {"torch", "tensorflow", "jax"} - {framework}
     for name, distributions in PACKAGES.items():
+        if name.removesuffix("lib") in others:
+            continue
         for distribution in distributions:
             try:
                 found[name] = importlib.metadata.version(distribution)

@@ -30,6 +30,8 @@ offset size    content
 310784 1024    64 checks of parameters of 16, a ring indexed by number: step, parameter, digest
 311808 16      seconds of all steps in which the main thread waited for data, and for other members
 311824 64      checkpoints and evaluations of the main thread: see `ASIDE`
+312320 64      the framework's own numbers of steps: see `NUMBER`
+312384 32      checkpoints: steps that were done when the last was written, and when one was read (-1: none)
 ====== ======= ==============================================================================
 
 Small records carry their generation at both ends; a reader that sees two different ones reads again.
@@ -123,6 +125,12 @@ ASIDE = struct.Struct("<IIdd8x")
 """How many were begun, inside of one (1) or not, since when (s), seconds in those that are over."""
 ASIDES_AT = 311824
 CHECKPOINT, EVALUATION = 0, 1
+NUMBER = struct.Struct("<QqqqqqQ")
+"""Generation; the first and the last number that the framework gave to a step; how often they went back;
+the number before they last did, and the one after; generation."""
+NUMBER_AT = 312320
+KEPT = struct.Struct("<QqqQ")
+KEPT_AT = 312384
 
 
 class Box:
@@ -155,6 +163,8 @@ class Box:
         self.all_input = 0.0
         self.all_sync = 0.0
         self.phase_code = 0
+        self._numbers = (-1, -1, 0, -1, -1)
+        self._kept = [-1, -1]
         self._generation = 0
         self._local = threading.local()
         self._free = iter(range(1, SLOTS))
@@ -190,6 +200,27 @@ class Box:
         self.all_sync += self.sync
         SPENT_TOTALS.pack_into(self._map, SPENT_TOTALS_AT, self.all_input, self.all_sync)
         self.input = self.sync = 0.0
+
+    def number(self, value: int) -> None:
+        """The number that the framework itself gave to a step that is done."""
+        first, last, falls, high, low = self._numbers
+        if value == last:
+            return
+        if first < 0:
+            first = value
+        elif value < last:
+            falls, high, low = falls + 1, last, value
+        self._numbers = first, value, falls, high, low
+        self._generation += 1
+        NUMBER.pack_into(
+            self._map, NUMBER_AT, self._generation, first, value, falls, high, low, self._generation
+        )
+
+    def kept(self, read: bool) -> None:
+        """A checkpoint was written, or one was read."""
+        self._kept[read] = self.steps
+        self._generation += 1
+        KEPT.pack_into(self._map, KEPT_AT, self._generation, *self._kept, self._generation)
 
     def begin_aside(self, kind: int) -> None:
         """The main thread begins a checkpoint or an evaluation."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from allaboard.evidence.failures import failures
 from allaboard.evidence.left_early import left_early
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import how_ended, name
-from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd
+from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd, Saves
 
 FIRST_STEP = "first step"
 """The note in which the probe leaves the number that the framework gave to a member's first step."""
@@ -30,6 +32,8 @@ def round_end(
         seconds=round(view.now - view.launched_at, 3),
         steps=fastest.step if fastest is not None else 0,
         first=_first(people),
+        saved=_kept(people, lambda k: k.saved),
+        restored=_kept(people, lambda k: k.restored),
         cause=None if outcome is Outcome.COMPLETED else cause(view),
         findings=findings,
         final=final,
@@ -71,3 +75,8 @@ def _first(members: list[Member]) -> int | None:
     told = {m.notes[FIRST_STEP] for m in members if FIRST_STEP in m.notes and m.step}
     (only,) = told if len(told) == 1 else ("",)
     return int(only) if only.isdecimal() else None
+
+
+def _kept(members: list[Member], which: Callable[[Saves], int]) -> int | None:
+    """Of those who write or read checkpoints, usually one."""
+    return max((which(m.kept) for m in members if m.kept is not None), default=None)

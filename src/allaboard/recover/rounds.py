@@ -105,8 +105,18 @@ def furthest(rounds: Sequence[RoundEnd]) -> int | None:
 
 def repeated(rounds: Sequence[RoundEnd]) -> int | None:
     """How many of the steps of the rounds before the last of them had to do again: they were made
-    after the checkpoint from which it went on. None where the framework does not number its steps."""
+    after the checkpoint from which it went on. Where the framework does not number its steps, those that the
+    round before had begun after it wrote its last checkpoint; None where it is not seen that one was read."""
+    if rounds[-1].first is None:
+        return _after_the_last_checkpoint(rounds)
     last, before = rounds[-1], furthest(rounds[:-1])
     if before is None or last.first is None or not last.steps:
         return None
     return max(0, before - (last.first - 1))
+
+
+def _after_the_last_checkpoint(rounds: Sequence[RoundEnd]) -> int | None:
+    last = rounds[-1]
+    if len(rounds) < 2 or last.restored is None or last.restored < 0:
+        return None
+    return rounds[-2].steps - max(0, rounds[-2].saved or 0)

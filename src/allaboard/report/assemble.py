@@ -68,7 +68,7 @@ def worker_report(view: JobView, member: Member) -> WorkerReport:
         times=_times(view, member) if served else None,
         cpu=round(member.run.cpu, 3) if served else 0.0,
         allowed=member.run.allowed if served else 0.0,
-        pairs=member.pairs,
+        pairs=member.pairs if served else (),
         variables=held.variables if held is not None else 0,
         bytes=held.bytes if held is not None else 0,
     )
@@ -84,6 +84,7 @@ def _times(view: JobView, member: Member) -> Times | None:
         computing=round(found.computing, 3),
         servers=round(found.servers, 3),
         workers=round(found.workers, 3),
+        chief=round(found.chief, 3),
         server=found.most,
     )
 

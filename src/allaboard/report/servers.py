@@ -33,6 +33,7 @@ def _times(times: Times) -> str:
     shares = [
         (times.servers, f"waiting for servers{f' (most for {server})' if server else ''}"),
         (times.workers, "waiting for others who train"),
+        (times.chief, "waiting for the chief to initialise"),
         (times.computing, "computing"),
         (times.own, "in its own code"),
     ]

@@ -24,7 +24,7 @@ def tasks(
         needs = reading.needs_servers
         raise WrongRoles(
             f"--ps 0: {script} builds on parameter servers ({needs[0]}, line {needs[1]}); "
-            f"try: allaboard run --ps 1 -n {workers} {script}"
+            f"try: allaboard run --ps 1 -n {workers}{' --chief' if reading.needs_chief else ''} {script}"
             if needs
             else f"--ps 0 leaves no parameter server; for a job without any: "
             f"allaboard run -n {workers} {script}"

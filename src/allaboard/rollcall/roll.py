@@ -20,7 +20,7 @@ SETTLE = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
 
-class Roll(msgspec.Struct, frozen=True, kw_only=True):
+class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One roll call. ``size`` is the world size that most members declared; ``here`` have entered
     init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
     ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes``
@@ -41,6 +41,7 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.missing or self.twice or self.leaving) and len(self.sizes) == 1
 
     @property
+    @once
     def held(self) -> tuple[Member, ...]:
         """Those who stand at the door now."""
         return tuple(m for m in self.here if m.phase is Phase.ARRIVED and m.alive)
@@ -57,10 +58,12 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True):
         return enough or now - self.last_arrival >= SETTLE
 
     @property
+    @once
     def last_arrival(self) -> float:
         return max((m.phase_since for m in self.held), default=0.0)
 
     @property
+    @once
     def first_arrival(self) -> float:
         return min((m.phase_since for m in self.held), default=0.0)
 

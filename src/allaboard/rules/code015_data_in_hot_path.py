@@ -24,6 +24,9 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRAINS = ("backward", "apply_gradients", "train_on_batch")
 _DEEP = 3
 """Functions that call one another until the one that trains."""
+_NO_DATA = ("parameters", "buffers", "modules", "children", "values", "keys", "items",
+            "named_parameters", "named_buffers", "named_modules")  # fmt: skip
+"""Methods whose first element is taken to look at a device or a gradient."""
 _DISTRIBUTES = ("experimental_distribute_dataset", "distribute_datasets_from_function")
 
 
@@ -70,7 +73,16 @@ def _loop(script: Script, node: ast.AST) -> ast.AST | None:
 
 
 def _fresh(script: Script, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and script.name(node.func) == "iter"
+    """Whether it is a new iterator over data; one over a model's parameters or a mapping is none."""
+    if not isinstance(node, ast.Call) or script.name(node.func) != "iter" or not node.args:
+        return False
+    over = node.args[0]
+    called = (
+        over.func.attr
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute)
+        else ""
+    )
+    return called not in _NO_DATA
 
 
 def _steps(script: Script, loop: ast.AST) -> bool:
@@ -148,6 +160,9 @@ RULE = Rule(
     silent_on={
         "one iterator": ScriptFacts(
             source=f"{_HEAD}it = iter(loader)\nfor step in range(9):\n    x = next(it)\n{_STEP}"
+        ),
+        "a look at a gradient": ScriptFacts(
+            source=f"{_HEAD}for x in loader:\n    p = next(iter(net.parameters()))\n{_STEP}"
         ),
         "a look at the shapes": ScriptFacts(
             source=f"{_HEAD}x = next(iter(loader))\nfor x in loader:\n{_STEP}"

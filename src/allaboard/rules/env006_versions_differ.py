@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differences import Difference, differences, side_by_side
+from allaboard.evidence.differences import Difference, differences, of_the_same, side_by_side
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 BREAK = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
@@ -23,29 +23,48 @@ BREAK = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, one in differences(view, lambda name: name.startswith("version ")):
-        yield _claim(one)
+    found = differences(view, lambda name: name.startswith("version "))
+    for several in of_the_same(found, _weight):
+        yield _claim(several)
 
 
-def _claim(one: Difference) -> Claim:
-    package = one.name.partition(" ")[2]
-    breaks = "this is known to break jobs" if package in BREAK else "this may change results"
+def _weight(name: str) -> int:
+    """Another Python brings its own of everything; then what breaks jobs."""
+    package = name.partition(" ")[2]
+    return 0 if package == "python" else 1 if package in BREAK else 2
+
+
+def _claim(several: tuple[Difference, ...]) -> Claim:
+    one = several[0]
+    package = _package(one)
+    rest = ", ".join(map(_package, several[1:]))
+    also = f"; and {rest}" if rest else ""
+    breaking = any(_package(d) in BREAK for d in several)
+    breaks = "this is known to break jobs" if breaking else "this may change results"
     hosts = ", ".join(sorted({m.who.host for m in one.members})[:4])
     return Claim(
-        summary=f"{package} differs: {one.told}; {breaks}",
+        summary=f"{package} differs: {one.told}{also}; {breaks}",
         who=tuple(m.who for m in one.members),
         evidence=(
             *(
-                Evidence(f"{package} {value or 'not imported'}", m.who.host)
-                for value, members in one.others
+                Evidence(f"{_package(d)} {value or 'not imported'}", m.who.host)
+                for d in several
+                for value, members in d.others
                 for m in members[:3]
             ),
-            Evidence(f"{package} {one.usual or 'not imported'}", "the others"),
+            *(
+                Evidence(f"{_package(d)} {d.usual or 'not imported'}", "the others")
+                for d in several
+            ),
         ),
         fix=f"make {hosts} like the others: "
         + (f"pip install {package}=={one.usual}" if package != "python" else f"python {one.usual}"),
         severity=Severity.WARNING,
     )
+
+
+def _package(one: Difference) -> str:
+    return one.name.partition(" ")[2]
 
 
 RULE = Rule(
@@ -56,6 +75,19 @@ RULE = Rule(
         "one host was not upgraded": (
             side_by_side("version torch", "2.13.0", "2.13.0", "2.12.1", "2.13.0"),
             "torch differs: h2 (rank 2) has 2.12.1, the others 2.13.0; this is known to break jobs",
+        ),
+        "another Python, and all that comes with it": (
+            side_by_side(
+                "version numpy",
+                "2.4.6",
+                "2.3.5",
+                "2.4.6",
+                "2.4.6",
+                version_python=("3.11.7", "3.12.1", "3.11.7", "3.11.7"),
+                version_torch=("2.13.0", "2.12.1", "2.13.0", "2.13.0"),
+            ),
+            "python differs: h1 (rank 1) has 3.12.1, the others 3.11.7; and torch, numpy; this "
+            "is known to break jobs",
         ),
     },
     silent_on={"the same": side_by_side("version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0")},

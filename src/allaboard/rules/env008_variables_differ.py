@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differences import differences, side_by_side
+from allaboard.evidence.differences import differences, of_the_same, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 
 OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
@@ -28,10 +28,11 @@ SLOWS = ("OMP_", "MKL_", "KMP_")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, one in differences(view, lambda name: name.startswith("variable ")):
+    for several in of_the_same(differences(view, _matters), _weight):
+        one = several[0]
         name = one.name.partition(" ")[2]
-        if name.endswith(OWN) or name in ALIKE:
-            continue
+        rest = ", ".join(d.name.partition(" ")[2] for d in several[1:])
+        also = f"; and {rest}" if rest else ""
         effect = "ranks may not understand each other"
         if name.startswith(SLOWS):
             effect = "it slows its host"
@@ -41,17 +42,27 @@ def check(view: JobView) -> Iterator[Claim]:
             )
         set_to = f"{name}={one.usual}" if one.usual else f"unset {name}"
         yield Claim(
-            summary=f"{name} differs: {one.told}; {effect}",
+            summary=f"{name} differs: {one.told}{also}; {effect}",
             who=tuple(m.who for m in one.members),
             evidence=tuple(
-                Evidence(f"{name}={value or '(not set)'}", m.who.host)
-                for value, members in one.others
+                Evidence(f"{d.name.partition(' ')[2]}={value or '(not set)'}", m.who.host)
+                for d in several
+                for value, members in d.others
                 for m in members[:3]
             ),
             fix=f"set it on every host or on none; as most have it: {set_to}",
             severity=Severity.WARNING,
             certainty=Certainty.CERTAIN,
         )
+
+
+def _matters(fact: str) -> bool:
+    kind, _, name = fact.partition(" ")
+    return kind == "variable" and not (name.endswith(OWN) or name in ALIKE)
+
+
+def _weight(fact: str) -> int:
+    return 0 if fact.endswith("_proxy") else 2 if fact.partition(" ")[2].startswith(SLOWS) else 1
 
 
 RULE = Rule(
@@ -63,6 +74,18 @@ RULE = Rule(
             side_by_side("variable NCCL_IB_DISABLE", "", "", "1", ""),
             "NCCL_IB_DISABLE differs: h2 (rank 2) has 1, the others none; ranks may not understand "
             "each other",
+        ),
+        "several on one host": (
+            side_by_side(
+                "variable NCCL_IB_DISABLE",
+                "",
+                "",
+                "1",
+                "",
+                variable_http_proxy=("", "", "http://proxy:3128", ""),
+            ),
+            "http_proxy differs: h2 (rank 2) has http://proxy:3128, the others none; and NCCL_IB_DISABLE; "
+            "gRPC (TensorFlow, JAX) connects through a proxy, which may not know the workers",
         ),
     },
     silent_on={

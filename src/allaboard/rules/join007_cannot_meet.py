@@ -32,9 +32,9 @@ def check(view: JobView) -> Iterator[Claim]:
 def _tasks(roll: Roll) -> Iterator[Claim]:
     """TensorFlow: one address a task; ports must agree, names may be aliases of one host."""
     said: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
-    for member in roll.here:
-        for task, address in member.declared.cluster.items() if member.declared else ():
-            said[task][address].append(member)
+    for cluster, members in _clusters(roll):
+        for task, address in cluster.items():
+            said[task][address] += members
     for task, addresses in said.items():
         if len({_port(a) for a in addresses}) < 2:
             continue
@@ -44,6 +44,21 @@ def _tasks(roll: Roll) -> Iterator[Claim]:
         for address, members in addresses.items():
             if _port(address) != _port(right):
                 yield _task_claim(task, address, members, right, own[right])
+
+
+def _clusters(roll: Roll) -> Iterator[tuple[dict[str, str], list[Member]]]:
+    """Each cluster that was told, and by whom: nearly all tell the same, and it is long."""
+    by_text: list[tuple[dict[str, str], list[Member]]] = []
+    known: dict[int, list[Member]] = {}
+    for member in roll.here:
+        cluster = member.declared.cluster if member.declared else {}
+        if id(cluster) not in known:
+            same = next((ms for c, ms in by_text if c == cluster), None)
+            if same is None:
+                by_text.append((cluster, same := []))
+            known[id(cluster)] = same
+        known[id(cluster)].append(member)
+    return iter(by_text)
 
 
 def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: bool) -> Claim:

@@ -106,5 +106,11 @@ RULE = Rule(
         "its own host": _four(1, Silence("connect", "10.0.0.1:38211")),
     },
     since="0.1",
-    drill=("data-silent", "link-lost", "link-lost-one-way"),
+    drill=(
+        "data-silent",
+        "link-lost",
+        "link-lost-one-way",
+        "link-lost-tensorflow",
+        "link-lost-leader",
+    ),
 )

@@ -5,6 +5,9 @@
 size: one embedding table or one dense layer puts its whole traffic on one server, and the others
 idle. Adding servers then changes nothing.
 
+Told where it is exchanged, too: a large table of which each step touches a few rows (an embedding with sparse
+gradients) costs its server memory alone, and gets no finding.
+
 What waits for what: every worker, in every step, for the server with the most bytes. How long: as long as
 those bytes take; the other servers' answers have long come.
 
@@ -17,17 +20,22 @@ deal by size: `ps_strategy=tf.contrib.training.GreedyLoadBalancingStrategy` (Ten
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.placement import Held, placement
-from allaboard.evidence.servers import SERVER_JOBS, find
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+from allaboard.evidence.servers import SERVER_JOBS, find, trainers
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
 from allaboard.facts.samples import SERVING, job, task
 
 LARGE = 1 << 20
 """Bytes in all below which the placement does not matter."""
 SHARE = 0.8
 """Share of the bytes on one server from which it is said, where even would be a half or less."""
+DENSE = 0.3
+"""Share of its bytes that a step exchanges with it; a dense variable is read whole, and its gradient sent."""
+STEPS = 5
+"""Steps over which that is measured."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -37,8 +45,16 @@ def check(view: JobView) -> Iterator[Claim]:
     if len(servers) < 2 or total < LARGE:
         return
     most = max(placed, key=lambda task: placed[task].bytes)
-    if placed[most].bytes >= SHARE * total:
+    if placed[most].bytes >= SHARE * total and _a_step(view, most) >= DENSE * placed[most].bytes:
         yield _claim(view, most, placed, total, len(servers))
+
+
+def _a_step(view: JobView, server: str) -> float:
+    """Bytes that are exchanged with this server for each step; 0 while that is not measured."""
+    steps = sum(m.step for m in trainers(view))
+    pairs = [p for m in view.members if m.who.job not in SERVER_JOBS for p in m.pairs]
+    moved = sum(p.received_all + p.sent_all for p in pairs if p.task == server)
+    return moved / steps if steps >= STEPS else 0.0
 
 
 def _claim(view: JobView, most: str, placed: dict[str, Held], total: int, servers: int) -> Claim:
@@ -63,8 +79,14 @@ def _count(variables: int) -> str:
     return f"{variables} variable" + ("s" if variables != 1 else "")
 
 
-def _placed(*sizes: int) -> dict[str, dict[str, str]]:
-    return {"notes": {f"placed on ps:{i}": f"2 variables, {s} bytes" for i, s in enumerate(sizes)}}
+def _placed(*sizes: int, moved: float = 1.5) -> dict[str, Any]:
+    """What is placed on each server, and as many times as much exchanged with it in each of 40 steps."""
+    return {
+        "notes": {f"placed on ps:{i}": f"2 variables, {s} bytes" for i, s in enumerate(sizes)},
+        "pairs": tuple(
+            Pair(task=f"ps:{i}", received_all=int(40 * moved * s)) for i, s in enumerate(sizes)
+        ),
+    }
 
 
 _TWO = (task("ps", 0), task("ps", 1))
@@ -77,10 +99,10 @@ RULE = Rule(
             job(task("worker", 0, **_placed(40_000_000, 2560)), *_TWO),
             "ps 0 holds 100% of the variables' bytes; the other 1 of 2 servers hold nearly none",
         ),
-        "TensorFlow 2's chief, before anything has been computed": (
+        "TensorFlow 2's chief knows what is placed, its workers exchange it": (
             job(
-                task("chief", 0, number=3, step=0, **_placed(512, 6_000_000)),
-                task("worker", 0, op=SERVING),
+                task("chief", 0, number=3, **(_placed(512, 6_000_000) | {"pairs": ()})),
+                task("worker", 0, op=SERVING, pairs=_placed(512, 6_000_000)["pairs"]),
                 *_TWO,
             ),
             "ps 1 holds 100% of the variables' bytes; the other 1 of 2 servers hold nearly none",
@@ -95,6 +117,12 @@ RULE = Rule(
         ),
         "one server holds all by right": job(
             task("worker", 0, **_placed(40_000_000)), task("ps", 0)
+        ),
+        "a table of which each step touches a few rows": job(
+            task("worker", 0, **_placed(40_000_000, 2560, moved=0.01)), *_TWO
+        ),
+        "nothing is exchanged yet": job(
+            task("worker", 0, **(_placed(40_000_000, 2560) | {"pairs": ()})), *_TWO
         ),
         "small": job(task("worker", 0, **_placed(16_000, 40)), *_TWO),
     },

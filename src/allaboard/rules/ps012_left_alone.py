@@ -3,7 +3,11 @@
 ## Why it matters
 Nobody waits for it, so nothing fails: the others go on with less help than was meant, and what they see of
 the data is weighted otherwise. A shard that was used up, or steps counted by each worker for itself, are the
-usual cause. Differing speeds alone are normal in an asynchronous job and give no finding.
+usual cause.
+
+Told where somebody has done more runs than it had, and the global step has risen since. So a worker that
+only is slower, or began later, and has as much to do is none; nor is a chief that evaluates or exports when
+the training is over.
 
 What waits for what: nobody. What is lost: its share of the work, for the time that the others take.
 
@@ -26,6 +30,7 @@ from allaboard.facts import (
     JobView,
     Load,
     Member,
+    Numbered,
     Severity,
     Stage,
 )
@@ -35,6 +40,8 @@ PATIENCE = 15.0
 """Seconds that the others train on before it is said,"""
 SHARE = 0.5
 """... and the share of the time for which it trained itself."""
+MORE = 0.2
+"""Of its runs, the share that another must have done beyond it, and the share of updates since its end."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -49,9 +56,17 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         alone = view.now - end.at
         # Between its last step and its end it may have done something else; that is not training.
-        moving = [m for m in rest if m.step_at > end.at + PATIENCE / 2]
+        moving = [m for m in rest if m.step_at > end.at + PATIENCE / 2 and _has_more(m, one)]
         if alone >= max(PATIENCE, SHARE * one.run.span) and moving:
             yield _claim(one, moving, alone)
+
+
+def _has_more(other: Member, one: Member) -> bool:
+    """Whether it trains on (the variables are changed, not only read), and had more to do than this one."""
+    if one.numbered is None or other.numbered is None:
+        return False  # whether it trains or evaluates cannot be told
+    trained = other.numbered.last - one.numbered.last
+    return trained >= MORE * one.step and other.step >= (1 + MORE) * one.step
 
 
 def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
@@ -71,10 +86,14 @@ def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
 
 def _left(at: float, span: float = 20.0, **how: object) -> Member:
     end = Exit(at=at, **({"code": 0} | how))  # type: ignore[arg-type]
-    return task("worker", 1, exit=end, run=Load(span=span), step=40)
+    return task("worker", 1, exit=end, run=Load(span=span), step=40, numbered=Numbered(1, 80))
 
 
-_ON = task("worker", 0, step=900, step_at=99.5)
+def _other(step: int, number: int, at: float = 99.5) -> Member:
+    return task("worker", 0, step=step, step_at=at, numbered=Numbered(1, number))
+
+
+_ON = _other(900, 940)
 _PS = task("ps", 0)
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -89,8 +108,13 @@ RULE = Rule(
     silent_on={
         "just now": job(_ON, _left(95.0), _PS),
         "after hours, the others about to end too": job(_ON, _left(80.0, span=9000.0), _PS),
-        "the other one has done its last step too": job(
-            task("worker", 0, step=45, step_at=80.1), _left(80.0), _PS
+        "the other one has done its last step too": job(_other(70, 110, at=80.1), _left(80.0), _PS),
+        "the chief evaluates, with the same session, when the training is over": job(
+            _other(900, 82), _left(80.0), _PS
+        ),
+        "the other one began later, and has as much to do": job(_other(36, 116), _left(80.0), _PS),
+        "who trains and who evaluates cannot be told": job(
+            task("worker", 0, step=900, step_at=99.5), _left(80.0), _PS
         ),
         "it failed": job(_ON, _left(80.0, code=1), _PS),
         "slower by far, and at it": job(_ON, task("worker", 1, step=3, step_at=99.0), _PS),

@@ -29,8 +29,6 @@ ROOM = 1 << 25
 """Bytes that a snapshot leaves free in memory."""
 TOLD = 30.0
 """Seconds without a snapshot before it is told: a server that comes back is empty for a while."""
-EMPTY = ("Graph execution error", "Detected at node", "Node: ")
-"""Lines of TensorFlow's messages that say nothing of the cause."""
 
 Variable = dict[str, Any]
 
@@ -210,9 +208,10 @@ class Keeper:
 
 
 def _said(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines()]
-    known = [line for line in lines if line and not line.startswith(EMPTY)]
-    return f"{type(error).__name__}: {(known or lines or [''])[0][:200]}"
+    """In one line. Where TensorFlow tells the node and the stack that made it, the cause comes after them."""
+    text = str(error)
+    cause = text.partition("\nNode: ")[2].partition("\n")[2] or text
+    return f"{type(error).__name__}: {cause.strip().partition(chr(10))[0][:200]}"
 
 
 def say(**told: object) -> None:

@@ -230,6 +230,7 @@ def main():
     parser.add_argument("--mark")
     parser.add_argument("--init", help="where to meet, if not as the environment says")
     parser.add_argument("--loader-workers", type=int, default=0)
+    parser.add_argument("--width", type=int, default=64)
     options = parser.parse_args()
     rank = int(os.environ["RANK"])
     guilty = rank == options.guilty
@@ -246,7 +247,9 @@ def main():
     else:
         dist.init_process_group(backend, timeout=timeout)
     torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
+    width = options.width
+    layers = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 2))
+    model = DistributedDataParallel(layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     fails_at = options.at_step * 8 if options.fault in IN_LOADER and guilty else -1
     data = Digits(options.at_step * 8 + 64, fails_at, options.fault, options.mark)

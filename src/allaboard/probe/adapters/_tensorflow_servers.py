@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 
 from .. import member
 from . import _tensorflow_snapshot as snapshot
@@ -117,7 +118,7 @@ def _session(module: Any) -> None:
             result = call(self, *args, **kwargs)
         finally:
             slot.leave(b"Session.run")
-        if slot.depth == 0:
+        if slot.depth == 0 and not getattr(_hooked, "depth", 0):
             member.step()
         return result
 
@@ -125,6 +126,28 @@ def _session(module: Any) -> None:
     module.BaseSession.__init__ = _with_filters(module.BaseSession.__init__)
     # An answer of every server is waited for, of a dead one for ever.
     module.BaseSession.close = member.operation("Session.close", module.BaseSession.close)
+
+
+def _hooked_session(module: Any) -> None:
+    """A MonitoredSession's hooks run the session too (the one that saves does in every step): with the run
+    that they belong to they are one step."""
+    call = module._HookedSession.run
+
+    @functools.wraps(call)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        _hooked.depth = getattr(_hooked, "depth", 0) + 1
+        try:
+            result = call(*args, **kwargs)
+        finally:
+            _hooked.depth -= 1
+        if not _hooked.depth:
+            member.step()
+        return result
+
+    module._HookedSession.run = run
+
+
+_hooked = threading.local()
 
 
 def _with_filters(init: Callable[..., None]) -> Callable[..., None]:
@@ -271,6 +294,7 @@ MODULES = {
     "tensorflow.python.training.server_lib": _server,
     "tensorflow.python.distribute.parameter_server_strategy_v2": _strategy,
     "tensorflow.python.client.session": _session,
+    "tensorflow.python.training.monitored_session": _hooked_session,
     "tensorflow.python.training.session_manager": _session_manager,
     "tensorflow.python.training.coordinator": _threads,
     "tensorflow.python.training.device_setter": _device_setter,

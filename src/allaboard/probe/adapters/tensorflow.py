@@ -17,6 +17,8 @@ from time import monotonic, process_time
 
 from .. import member
 from . import _keras as keras
+from . import _tensorflow_checkpoints as checkpoints
+from . import _tensorflow_numbers as numbers
 from . import _tensorflow_phases as phases
 from . import _tensorflow_servers as servers
 
@@ -128,10 +130,18 @@ def before_import() -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = devices
 
 
+def _checkpoint(module: Any) -> None:
+    """When checkpoints are written and read, and how long that takes."""
+    checkpoints.saver(module)
+    phases.MODULES[module.__name__](module)
+
+
 MODULES = {
     "tensorflow.python.distribute.collective_all_reduce_strategy": _strategy,
     "tensorflow.python.eager.polymorphic_function.polymorphic_function": _function,
     **phases.MODULES,
     **keras.MODULES,
     **servers.MODULES,
+    **numbers.MODULES,
+    "tensorflow.python.checkpoint.checkpoint": _checkpoint,
 }

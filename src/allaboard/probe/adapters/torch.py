@@ -13,6 +13,7 @@ import os
 import sys
 
 from .. import member
+from . import _torch_accelerate as accelerate
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
 from ._torch_data import loader
@@ -176,4 +177,5 @@ MODULES = {
     "torch.distributed.algorithms.join": _join,
     "torch.optim.optimizer": _optimizer,
     "torch.utils.data.dataloader": loader,
+    "accelerate.state": accelerate.state,
 }

@@ -1,0 +1,60 @@
+"""When a training goes back: the framework's own numbers of steps, over all members and their returns.
+
+The number lies in one variable that all read, and only rises, until the variables are restored or made
+anew. So whoever reads less than before sees that it happened; all others see the same a little later.
+"""
+
+from __future__ import annotations
+
+from allaboard.facts import Numbered, Setback, Who
+
+
+class Setbacks:
+    """``top`` is the highest number that was seen since the last setback."""
+
+    def __init__(self) -> None:
+        self.top: int | None = None
+        self.known: list[Setback] = []
+        self._epoch = 0
+        self._began: dict[int, tuple[int | None, int]] = {}
+        self._seen: dict[int, tuple[int, Numbered]] = {}
+        self._ended: dict[Who, str] = {}
+
+    def began(self, pid: int) -> None:
+        """A process was started, and reads nothing older than what is known now."""
+        self._began[pid] = self.top, self._epoch
+
+    def ended(self, who: Who, how: str) -> None:
+        """Somebody has failed with whom steps may be lost."""
+        self._ended[who] = how
+
+    def take(self, at: float, pid: int, told: Numbered) -> Setback | None:
+        """What a process read; the setback, where it is the first to see one."""
+        epoch, before = self._seen.get(pid, (-1, None))
+        if told == before:
+            return None
+        high = self._before(pid, told) if before is None else None
+        if before is not None and told.falls > before.falls and epoch == self._epoch:
+            high = max(told.high, self.top or 0)
+        found = None
+        if high is not None:
+            low = told.low if told.falls else told.first
+            self._epoch += 1
+            self.top = None
+            found = self._made(at, high, low)
+        self._seen[pid] = self._epoch, told
+        self.top = max(told.last, self.top or 0)
+        return found
+
+    def _before(self, pid: int, told: Numbered) -> int | None:
+        """The number before a setback that this process shows by its first reading."""
+        base, epoch = self._began.get(pid, (None, self._epoch))
+        back = base is not None and epoch == self._epoch and told.first < base
+        return self.top if back else None
+
+    def _made(self, at: float, high: int, low: int) -> Setback:
+        how = "; ".join(f"{who.job} {who.index} {how}" for who, how in self._ended.items())
+        found = Setback(at=at, high=high, low=low, who=tuple(self._ended), how=how)
+        self._ended.clear()
+        self.known.append(found)
+        return found

@@ -1,0 +1,26 @@
+"""When a job of many hosts is looked at. Pure but for its memory."""
+
+from __future__ import annotations
+
+MANY, PACE = 128, 2_500
+"""Members from which a look is not taken at every event, and how many of them go to a second between
+two looks."""
+
+
+class Turns:
+    """A look at thousands takes long, and they come one by one: looks keep a distance that grows with
+    their number. Where something is decided now, the job is looked at once."""
+
+    def __init__(self) -> None:
+        self._stage: tuple[object, ...] = ()
+        self._next = 0.0
+        self.taken = 0
+        """Looks so far."""
+
+    def due(self, now: float, members: int, stage: tuple[object, ...]) -> bool:
+        """Whether to look now; ``stage`` is another one whenever that must not wait."""
+        if members >= MANY and stage == self._stage and now < self._next:
+            return False
+        self._stage, self._next = stage, now + members / PACE
+        self.taken += 1
+        return True

@@ -1,0 +1,68 @@
+"""Who has the cores that a process may run on: it, its job, or others.
+
+Formats: proc(5) for /proc/stat and /proc/PID/stat; /proc/PID/task/TID/schedstat is that of the kernel's
+scheduler/sched-stats, whose second field is the time (ns) that a thread stood in a run queue. What cannot be
+read is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from allaboard.facts import Reading
+from allaboard.hosts.proc import TICK, descendants
+
+RUN_QUEUE, TAKEN, OURS = "run queue", "cores taken", "cores of the job"
+
+
+class Cores:
+    """Reads seconds that only rise, so that their rate is in cores (or in waiting threads)."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, float] = {}
+        self._ours = 0.0
+
+    def read(self, pids: Iterable[int]) -> Iterator[Reading]:
+        """Of each: the time its threads stood in a run queue, and the time in which the cores that it may
+        use were busy, with their number; once: the CPU time of all that runs below this agent."""
+        asked = list(pids)
+        if not asked:
+            return
+        busy = _busy()
+        for pid in asked:
+            try:
+                allowed = os.sched_getaffinity(pid)
+                waited = sum(
+                    int(file.read_text().split()[1])
+                    for file in Path(f"/proc/{pid}/task").glob("*/schedstat")
+                )
+            except (OSError, ValueError, IndexError):
+                continue
+            yield Reading(RUN_QUEUE, waited / 1e9, 0, pid, f"/proc/{pid}/task/*/schedstat")
+            taken = sum(busy.get(core, 0.0) for core in allowed)
+            yield Reading(TAKEN, taken, len(allowed), pid, "/proc/stat")
+        yield Reading(OURS, self._job(), 0, 0, "/proc/PID/stat")
+
+    def _job(self) -> float:
+        """A process that has ended takes its time along: differences are what counts."""
+        now = {pid: seen.cpu for pid, seen in descendants(os.getpid()).items()}
+        self._ours += sum(max(0.0, cpu - self._last.get(pid, 0.0)) for pid, cpu in now.items())
+        self._last = now
+        return self._ours
+
+
+def _busy() -> dict[int, float]:
+    """Seconds in which each core was not idle: all fields but idle and iowait, guests counted once."""
+    found = {}
+    try:
+        lines = Path("/proc/stat").read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        name, *ticks = line.split()
+        if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 8:
+            spent = [int(t) for t in ticks[:8]]
+            found[int(name[3:])] = (sum(spent) - spent[3] - spent[4]) / TICK
+    return found

@@ -1,0 +1,72 @@
+"""Thousands of sockets behind one that the loop sees: what has come to all of them costs one look."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from typing import Protocol
+
+AT_ONCE = 512
+"""Sockets that are heard before the loop does anything else."""
+
+
+class Heard(Protocol):
+    """A connected socket, by its two events."""
+
+    def come(self) -> None:
+        """There is something to read, or the other side has gone."""
+
+    def room(self) -> None:
+        """It takes more of what is to be sent."""
+
+
+class Ears:
+    """An epoll(7) of our own inside the loop's: the loop itself makes a handle for each socket, and one
+    more each time that something comes."""
+
+    def __init__(self) -> None:
+        self._poll: select.epoll | None = None
+        self._known: dict[int, Heard] = {}
+
+    def hear(self, fd: int, one: Heard) -> None:
+        """Tells ``one`` what happens on this socket, until `leave`."""
+        if self._poll is None:
+            self._poll = select.epoll()
+            asyncio.get_running_loop().add_reader(self._poll.fileno(), self._listen)
+        self._poll.register(fd, select.EPOLLIN)
+        self._known[fd] = one
+
+    def await_room(self, fd: int, reads: bool = True) -> None:
+        """... also when it can be written; ``reads`` False: nothing else any more."""
+        if self._poll is not None:
+            self._poll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if reads else 0))
+
+    def has_room(self, fd: int) -> None:
+        """All that was to be written is."""
+        if self._poll is not None:
+            self._poll.modify(fd, select.EPOLLIN)
+
+    def leave(self, fd: int) -> None:
+        """It is about to be closed."""
+        if self._poll is None or self._known.pop(fd, None) is None:
+            return
+        self._poll.unregister(fd)
+        if not self._known:
+            asyncio.get_running_loop().remove_reader(self._poll.fileno())
+            self._poll.close()
+            self._poll = None
+
+    def _listen(self) -> None:
+        assert self._poll is not None
+        for fd, what in self._poll.poll(0, AT_ONCE):
+            one = self._known.get(fd)  # another one's turn may have ended it
+            if one is None:
+                continue
+            try:
+                if what & select.EPOLLOUT:
+                    one.room()
+                if what & ~select.EPOLLOUT and self._known.get(fd) is one:
+                    one.come()
+            except Exception as error:  # a fault of ours in one must not keep the others waiting
+                told = {"message": "a fault while a socket was heard", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)

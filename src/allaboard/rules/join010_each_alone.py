@@ -1,0 +1,115 @@
+"""Several processes were started to train together, and each trains by itself.
+
+## Why it matters
+Nothing fails: every process trains a whole model on its own data, the exit code is 0, and what is saved
+is the work of one of them. Without CUDA, accelerate and Hugging Face's Trainer do so in silence; so does
+a script that never calls a distributed init, whatever its launcher.
+
+## What to do
+With accelerate on CPUs say so: `Accelerator(cpu=True)`, `use_cpu=True` in TrainingArguments. Else call the
+framework's own init (`dist.init_process_group(...)`, a strategy, `jax.distributed.initialize()`). If
+the processes are meant to be independent, start each by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
+from allaboard.facts.samples import declared, job, member
+
+NOTE = "accelerate alone"
+"""What the probe notes where accelerate counts one process and the launcher says more."""
+STEPS = 20
+"""Steps that each has made: whoever joins a group does so before the first."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    people = [m for m in view.members if not m.launcher and m.step]
+    alone = [m for m in people if NOTE in m.notes]
+    everybody = view.launched > 1 and len(people) == view.launched
+    if alone:  # it may even have joined a group, of which it makes no use
+        yield _claim(alone, Certainty.CERTAIN, _counted(alone[0]), CPU)
+    elif any(_joined(m) for m in view.members):
+        return  # who stays behind then is another matter
+    elif everybody and all(m.step >= STEPS for m in people):
+        said = f"{people[0].step} steps, and no init was called"
+        yield _claim(
+            people, Certainty.LIKELY, Evidence(said, f"worker {people[0].who.index}"), INIT
+        )
+
+
+CPU = "Accelerator(cpu=True), or use_cpu=True in TrainingArguments, where there is no GPU"
+INIT = 'call the framework\'s init before training, e.g. dist.init_process_group("gloo")'
+
+
+def _joined(one: Member) -> bool:
+    return one.declared is not None or one.phase in (Phase.ARRIVED, Phase.JOINING)
+
+
+def _counted(one: Member) -> Evidence:
+    return Evidence(
+        f"accelerate counts 1 process, {one.notes[NOTE]}", f"PartialState of pid {one.who.pid}"
+    )
+
+
+def _claim(alone: list[Member], certainty: Certainty, said: Evidence, fix: str) -> Claim:
+    many = len(alone) > 1
+    ranks = ", ".join(str(m.who.rank if m.who.rank >= 0 else m.who.index) for m in alone[:8])
+    return Claim(
+        summary=f"{len(alone)} processes train, each by itself: none uses a group"
+        if many
+        else f"rank {ranks} trains by itself, though it was started as one of several",
+        who=tuple(m.who for m in alone),
+        evidence=(said,),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=certainty,
+        since=min(m.step_at for m in alone),
+    )
+
+
+def _single(rank: int, step: int = 40, **notes: str) -> Member:
+    names = {"accelerate alone": notes["told"]} if "told" in notes else {}
+    return member(rank, declared=None, round=0, ops=0, step=step, notes=names)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "accelerate without a GPU": (
+            job(_single(0, told="WORLD_SIZE=2"), _single(1, told="WORLD_SIZE=2"), launched=2),
+            "2 processes train, each by itself: none uses a group",
+        ),
+        "accelerate joined a group, and does not use it": (
+            job(*(member(i, notes={NOTE: "WORLD_SIZE=3"}) for i in range(3))),
+            "3 processes train, each by itself: none uses a group",
+        ),
+        "one host's part of it": (
+            job(_single(3, told="WORLD_SIZE=4"), launched=1, joined=True),
+            "rank 3 trains by itself, though it was started as one of several",
+        ),
+        "no init is called": (
+            job(_single(0), _single(1), _single(2)),
+            "3 processes train, each by itself: none uses a group",
+        ),
+    },
+    silent_on={
+        "all have joined": job(member(0), member(1), member(2)),
+        "it has only begun": job(_single(0, 3), _single(1, 3), _single(2, 3)),
+        "one of them has joined": job(member(0), _single(1), _single(2)),
+        "one alone is meant": job(_single(0), launched=1),
+        "a sweep under another launcher": job(_single(2), launched=1, joined=True),
+        "worlds of one, and said so": job(
+            *(member(i, declared=declared(i, 1)) for i in range(2)), launched=2
+        ),
+        "accelerate, before it trains": job(
+            _single(0, 0, told="WORLD_SIZE=2"), _single(1, 0, told="WORLD_SIZE=2"), launched=2
+        ),
+    },
+    since="0.1",
+    drill=("accelerate-alone", "no-init"),
+)

@@ -1,0 +1,102 @@
+"""The training went back to an earlier step when somebody was started again.
+
+Told by the framework's own number of steps (TensorFlow 1's global step, as the hooks of
+MonitoredTrainingSession read it in every run): whoever reads a smaller one than before reads variables that
+were restored, or made anew. How many were lost is known to within one for each worker. Where nothing reads
+that number, as in TensorFlow 2, it is not told.
+
+## Why it matters
+A server that comes back comes back empty, and a chief that comes back restores all servers: both cost what
+was learned since the newest checkpoint. Where there is none, all of it, and the training begins at step 0
+without a word: it ends well, and later. While the chief is away nobody saves, and what the others do
+meanwhile is lost with its return.
+
+What waits for what: nobody, any more. What is lost: so many updates of the variables, and the time that
+they had taken.
+
+## What to do
+Save more often (`save_checkpoint_steps=`, `save_checkpoint_secs=` of MonitoredTrainingSession): what is lost
+at worst is what lies between two checkpoints, and what is done while the chief is away. Without
+`checkpoint_dir=` nothing is saved at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.servers import has_servers, trainers
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Setback,
+    Severity,
+    Stage,
+    Who,
+)
+from allaboard.facts.samples import job, task
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
+    for back in view.setbacks:
+        if back.who and back.lost > 0:
+            yield _claim(back, anew=back.low <= len(trainers(view)))
+
+
+def _claim(back: Setback, anew: bool) -> Claim:
+    names = ", ".join(f"{w.job} {w.index}" for w in back.who)
+    where = "to its beginning" if anew else f"to step {back.low}"
+    return Claim(
+        summary=f"{back.lost} steps are lost with {names}: the training went back from step "
+        f"{back.high} {where}",
+        who=back.who,
+        evidence=(
+            Evidence(
+                f"{back.high}, then {back.low}", "global step, as the session's hooks read it"
+            ),
+            Evidence(back.how, "wait status"),
+        ),
+        fix="give MonitoredTrainingSession a checkpoint_dir=, or every return begins anew"
+        if anew
+        else "save more often: save_checkpoint_steps= of MonitoredTrainingSession",
+        severity=Severity.WARNING if anew else Severity.INFO,
+        certainty=Certainty.LIKELY,
+        since=back.at,
+    )
+
+
+_PS = Who(job="ps", index=0, rank=2, host="a", pid=102)
+_TASKS = (task("worker", 0), task("worker", 1), task("ps", 0))
+
+
+def _back(high: int, low: int, *who: Who) -> JobView:
+    how = "ps 0 was killed by SIGKILL" if who else ""
+    return job(*_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=who, how=how),))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a checkpoint is older": (
+            _back(460, 401, _PS),
+            "59 steps are lost with ps 0: the training went back from step 460 to step 401",
+        ),
+        "there is no checkpoint": (
+            _back(460, 1, _PS),
+            "459 steps are lost with ps 0: the training went back from step 460 to its beginning",
+        ),
+    },
+    silent_on={
+        "nobody was lost: the program restores by itself": _back(460, 401),
+        "nothing was lost": _back(460, 460, _PS),
+        "never went back": job(*_TASKS),
+    },
+    since="0.1",
+    drill=("restart-ps-lost",),
+)

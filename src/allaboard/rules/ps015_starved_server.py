@@ -1,0 +1,142 @@
+"""Other programs of its host take the cores that a parameter server would need, and the workers wait for it.
+
+Told where the server's threads stood in the kernel's run queue for most of the time, the cores that it may
+run on were busy, much of that was not this job's doing, and no quota of the server's own explains it (then it
+is PS005, saturated by its own limit).
+
+## Why it matters
+A server that does not get a core answers late, and every step of every worker asks it. Its own figures look
+harmless: it uses little CPU, because it is given little.
+
+What waits for what: the workers, inside `Session.run`, for the server's turn; the server, for a core that
+somebody else has. How long: the shares below.
+
+## What to do
+Look who it is: `ps -eo pid,user,pcpu,args --sort=-pcpu | head` on that host. Start the server where nobody
+else computes, or keep cores for it (`taskset`, `--cpus-per-task` in Slurm, a CPU request in Kubernetes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.host_load import throttled
+from allaboard.evidence.servers import SERVER_JOBS, name, names, wait
+from allaboard.evidence.waiting import split
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
+from allaboard.facts.samples import job, task
+
+SPAN = 8.0
+"""Seconds that must have been measured."""
+QUEUED = 0.7
+"""Threads of the server that wait for a core, on the average."""
+FULL = 0.9
+"""Share of the cores that it may use which must be busy, ..."""
+OTHERS = 0.25
+"""... and the share of them that is not this job's doing, wherever on the host that computes."""
+WAITS = 0.6
+"""Share of a worker's time spent waiting for servers from which it counts as held up by them."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    held_up = [m for m in view.alive if _waits(view, m)]
+    starved = [(s, found) for s in view.alive if (found := _starved(view, s)) is not None]
+    if held_up and starved:
+        one, (queued, taken, others) = max(starved, key=lambda s: s[1][0].rate)
+        yield _claim(one, held_up, queued, taken, others)
+
+
+def _waits(view: JobView, one: Member) -> bool:
+    shares = split(view, one)
+    return shares is not None and one.step > 0 and shares.span >= SPAN and shares.servers >= WAITS
+
+
+def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
+    """How long it stands in the run queue, how its cores are used, and the cores that others have of them;
+    None where it is not that."""
+    if one.who.job not in SERVER_JOBS or throttled(view, one) is not None:
+        return None
+    uses = {(u.name, u.pid): u for u in view.uses if u.host == one.who.host}
+    queued, taken = uses.get(("run queue", one.who.pid)), uses.get(("cores taken", one.who.pid))
+    if queued is None or taken is None or min(queued.span, taken.span) < SPAN:
+        return None
+    if one.load.allowed < taken.limit:
+        return None  # a quota of its own: its threads are queued for that, too
+    below = uses.get(("cores of the job", 0))
+    members = sum(m.load.cpu for m in view.alive if m.who.host == one.who.host)
+    others = taken.rate - max(members, below.rate if below is not None else 0.0)
+    full = taken.rate >= FULL * taken.limit and others >= OTHERS * taken.limit
+    return (queued, taken, others) if full and queued.rate >= QUEUED else None
+
+
+def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: float) -> Claim:
+    cores = "the 1 core" if taken.limit == 1 else f"the {taken.limit:g} cores"
+    return Claim(
+        summary=f"{name(one)} waits for a core: other programs on {one.who.host} use at least "
+        f"{others:.1f} of "
+        f"{cores} that it may use, and {names(held_up)} {wait(held_up)} for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(
+                f"its threads wait {queued.rate:.1f} s a second over {queued.span:.0f} s, "
+                f"it runs {one.load.cpu:.2f} s a second",
+                queued.origin,
+            ),
+            Evidence(f"{taken.rate:.2f} of {taken.limit:g} cores are busy", taken.origin),
+        ),
+        fix=f"ps -eo pid,user,pcpu,args --sort=-pcpu | head   # on {one.who.host}; keep cores for the "
+        "server, or move it",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _job(
+    queued: float = 2.5,
+    taken: float = 1.98,
+    ours: float = 0.4,
+    quota: float = 0.0,
+    allowed: float = 2,
+) -> JobView:
+    workers = tuple(
+        task("worker", i, load=Load(span=10.0, cpu=0.1, allowed=2, inside=0.95)) for i in range(2)
+    )
+    server = task("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=allowed))
+    pid, host = server.who.pid, server.who.host
+    rates = (
+        ("run queue", pid, queued, 0.0), ("cores taken", pid, taken, 2.0),
+        ("cores of the job", 0, ours, 0.0), ("throttled", pid, quota, 0.2),
+    )  # fmt: skip
+    uses = tuple(
+        Use(
+            host=host, pid=p, name=n, value=9.0, limit=limit, rate=rate, fit=0.99, span=10.0,
+            origin="/proc",
+        )
+        for n, p, rate, limit in rates
+    )  # fmt: skip
+    return job(*workers, server, uses=uses)
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "somebody compiles beside it": (
+            _job(),
+            "ps 0 waits for a core: other programs on a use at least 1.6 of the 2 cores that it may use, "
+            "and worker 0, worker 1 wait for it",
+        ),
+    },
+    silent_on={
+        "the job itself fills the host": _job(ours=1.9),
+        "others compute, and it gets its core": _job(queued=0.1),
+        "there is room": _job(taken=1.2),
+        "its own quota": _job(quota=0.9),
+        "its own quota, seen a moment later": _job(allowed=0.2),
+    },
+    since="0.1",
+    passes=True,
+    drill=("ps-starved",),
+)

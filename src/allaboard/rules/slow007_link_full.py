@@ -1,0 +1,115 @@
+"""A link between hosts became slow while the job trains, and every step waits for it.
+
+Of each connection between the workers of different hosts the kernel counts how long something that was sent
+is not acknowledged yet, and its round trip. Where all members wait for others in more than half of their
+steps, the link on which something is always under way, whose packets queue, is the one that they wait for, if
+others have room. The trials before the start (NET008) saw nothing of what comes later.
+
+## Why it matters
+Every all-reduce is as slow as its slowest link. No rank looks guilty: all of them wait.
+
+## What to do
+On the host that is named: `ethtool IF` (speed, duplex), `ip -s link` (errors, drops), `ss -ti` (round trips,
+retransmissions); what else uses the link (a copy of data, a checkpoint to a network disk), a limit of the
+cloud's machine type. Until then: leave the host out, or send less (larger batches, gradient accumulation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.crossings import four, on
+from allaboard.evidence.slow_links import Held, Way, held_up
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Pace, Pair, Phase, Severity, Stage
+from allaboard.facts.samples import NOW
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = held_up(view)
+    if found is not None:
+        yield _claim(view, found)
+
+
+def _claim(view: JobView, found: Held) -> Claim:
+    worst = max(found.ways, key=lambda w: w.busy)
+    best = min(found.free, key=lambda w: w.busy)
+    named = (found.host,) if found.host else (worst.one, worst.other)
+    where = (
+        f"the links of {found.host}"
+        if found.host
+        else f"the link from {worst.one} to {worst.other}"
+    )
+    return Claim(
+        summary=f"{where}: full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s; every member "
+        f"waits for others in {found.waits:.0%} of its steps and more",
+        who=on(view, *named),
+        evidence=(
+            *(Evidence(_told(w), f"TCP_INFO on {w.one}") for w in found.ways[:3]),
+            Evidence(_told(best), f"TCP_INFO on {best.one}"),
+        ),
+        fix=f"on {named[0]}: ethtool IF; ip -s link; ss -ti   # speed, errors, who else sends",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+    )
+
+
+def _told(way: Way) -> str:
+    return (
+        f"{way.one} to {way.other}: {way.rate / 1e6:.2g} MB/s, under way {way.busy:.0%} of the time, round "
+        f"trip {way.rtt * 1e3:.2g} ms, {way.least * 1e3:.2g} at best"
+    )
+
+
+def _view(full: tuple[tuple[int, int], ...], sync: float = 0.17, busy: float = 0.95) -> JobView:
+    """Four hosts in a ring; the ways in ``full`` are."""
+    view = four()
+    members = []
+    for i, member in enumerate(view.members):
+        to = (i + 1) % 4
+        slow = (i, to) in full
+        pair = Pair(
+            task=f"10.0.0.{to}",
+            connections=1,
+            sent=9e5,
+            busy=busy if slow else 0.05,
+            rtt=0.2 if slow else 0.0003,
+            least=0.0002,
+        )
+        pace = Pace(63, 0.2, 0.001, sync, 15.0)
+        members.append(
+            msgspec.structs.replace(member, phase=Phase.TRAINING, pace=pace, pairs=(pair,), step=90)
+        )
+    return msgspec.structs.replace(
+        view, members=tuple(members), progress_at=NOW, rolled_at=50.0, median_step=0.2
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "a host's port": (
+            _view(((1, 2), (2, 3))),
+            "the links of h2: full 95% of the time at 0.9 MB/s; every member waits for others in 85% of "
+            "its steps and more",
+        ),
+        "one link": (
+            _view(((1, 2),)),
+            "the link from h1 to h2: full 95% of the time at 0.9 MB/s; every member waits for others in "
+            "85% of its steps and more",
+        ),
+    },
+    silent_on={
+        "all is well": _view(()),
+        "all are as full": _view(((0, 1), (1, 2), (2, 3), (3, 0))),
+        "nobody waits": _view(((1, 2),), sync=0.01),
+        "half full": _view(((1, 2),), busy=0.4),
+    },
+    since="0.1",
+    passes=True,
+    drill=("link-slowed",),
+)

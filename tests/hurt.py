@@ -1,0 +1,126 @@
+"""Jobs under allaboard that are hurt while they train: real frameworks, real signals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+LIMIT = 240.0
+
+
+class Run:
+    """One run of an example under allaboard; may be hurt while it trains."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        path = os.pathsep.join((str(BIN), os.environ["PATH"]))
+        self.output = folder / "output"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.mark = f"restart-{folder.name}-{os.getpid()}-{time.monotonic_ns()}"
+        with self.output.open("wb") as sink:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "allaboard",
+                    "run",
+                    "--run-dir",
+                    str(folder / "run"),
+                    *words,
+                ],
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    "PATH": path,
+                    "VIRTUAL_ENV": str(BIN.parent),
+                    "MARK": self.mark,
+                    "TMPDIR": str(self.temporary),
+                },
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+            )
+
+    def hurt(self, worker: int, number: signal.Signals = signal.SIGKILL) -> None:
+        """Sends the signal to the newest process of this worker."""
+        journal = (self.folder / "run/journal.jsonl").read_text()
+        entries = [json.loads(line) for line in journal.splitlines() if '"kind":"worker"' in line]
+        os.kill([e["pid"] for e in entries if e["worker"] == worker][-1], number)
+
+    def wait_for(self, what: str, count: int = 1) -> None:
+        deadline = time.monotonic() + LIMIT
+        while len(re.findall(what, self.text)) < count and self.process.poll() is None:
+            assert time.monotonic() < deadline, f"no {what} in {self.text[-3000:]}"
+            time.sleep(0.05)
+
+    @property
+    def text(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def end(self, limit: float = LIMIT) -> dict[str, Any]:
+        """Its report, once it has ended well and left nothing behind."""
+        try:
+            self.process.wait(limit)
+        finally:
+            self.process.terminate()  # nothing where it has ended
+        assert self.process.wait(60) == 0, self.text[-6000:]
+        report: dict[str, Any] = json.loads((self.folder / "run/report.json").read_text())
+        assert left_behind(self.mark) == []
+        assert not list(Path("/dev/shm").glob(f"*{report['job']}*"))
+        left = [p.name for p in self.temporary.iterdir()]
+        # TensorFlow's own, of a process that was killed; it removes them at its end.
+        assert [name for name in left if not name.startswith("__autograph_generated_file")] == []
+        assert [port for port in self.ports if answers(port)] == []
+        return report
+
+    @property
+    def ports(self) -> set[int]:
+        """Those on which the tasks of the job listened, in any round."""
+        journal = (self.folder / "run/journal.jsonl").read_text()
+        return {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", journal)}
+
+
+def left_behind(mark: str) -> list[str]:
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"MARK={mark}".encode() in environ.read_bytes().split(b"\0"):
+                found.append(environ.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as one:
+        one.settimeout(1.0)
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def schedule(run: Run, chance: random.Random, seconds: float, workers: tuple[int, ...]) -> int:
+    """Kills or stops one of them now and then, after the job has come back from the time before; how
+    often."""
+    run.wait_for("aboard after")
+    end, done = time.monotonic() + seconds, 0
+    while time.monotonic() < end and run.process.poll() is None:
+        seen = len(re.findall(r"step +\d+  loss", run.text))
+        run.wait_for(r"step +\d+  loss", seen + 2)
+        time.sleep(chance.uniform(0, 3))
+        with contextlib.suppress(ProcessLookupError):  # it may just have ended
+            run.hurt(chance.choice(workers), chance.choice([signal.SIGKILL, signal.SIGSTOP]))
+            done += 1
+            run.wait_for(r"round \d+ starts|starts again", done)
+    return done
