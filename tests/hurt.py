@@ -78,12 +78,15 @@ class Run:
             self.process.terminate()  # nothing where it has ended
         assert self.process.wait(60) == 0, self.text[-6000:]
         report: dict[str, Any] = json.loads((self.folder / "run/report.json").read_text())
-        assert left_behind(self.mark) == []
+        left_over = left_behind(self.mark)
+        assert left_over == [], left_over
         assert not list(Path("/dev/shm").glob(f"*{report['job']}*"))
-        left = [p.name for p in self.temporary.iterdir()]
-        # TensorFlow's own, of a process that was killed; it removes them at its end.
-        assert [name for name in left if not name.startswith("__autograph_generated_file")] == []
-        assert [port for port in self.ports if answers(port)] == []
+        # TensorFlow's own, of a process that was killed, and PyTorch's cache of compiled code.
+        own = ("__autograph_generated_file", "torchinductor_")
+        files = [p.name for p in self.temporary.iterdir() if not p.name.startswith(own)]
+        assert files == [], files
+        ports = [port for port in self.ports if answers(port)]
+        assert ports == [], ports
         return report
 
     @property
@@ -98,7 +101,8 @@ def left_behind(mark: str) -> list[str]:
     for environ in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"MARK={mark}".encode() in environ.read_bytes().split(b"\0"):
-                found.append(environ.parent.name)
+                command = (environ.parent / "cmdline").read_bytes().replace(b"\0", b" ")
+                found.append(f"{environ.parent.name} {command.decode(errors='replace')[:200]}")
         except OSError:
             continue
     return found
