@@ -34,7 +34,7 @@ QUEUED = 0.7
 FULL = 0.9
 """Share of the cores that it may use which must be busy, ..."""
 OTHERS = 0.25
-"""... and the share of them that is not this job's doing, wherever on the host that computes."""
+"""... and the share of them that is not this job's doing."""
 WAITS = 0.6
 """Share of a worker's time spent waiting for servers from which it counts as held up by them."""
 
@@ -64,18 +64,24 @@ def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
     if one.load.allowed < taken.limit:
         return None  # a quota of its own: its threads are queued for that, too
     below = uses.get(("cores of the job", 0))
-    members = sum(m.load.cpu for m in view.alive if m.who.host == one.who.host)
-    others = taken.rate - max(members, below.rate if below is not None else 0.0)
+    others = taken.rate - _ours(view, one, taken.limit, below.rate if below is not None else 0.0)
     full = taken.rate >= FULL * taken.limit and others >= OTHERS * taken.limit
     return (queued, taken, others) if full and queued.rate >= QUEUED else None
+
+
+def _ours(view: JobView, one: Member, cores: float, job_: float) -> float:
+    """What this job itself takes of the cores that the server may use: a member that may run on more of them
+    counts for its part, and children that are no members (of ``job_``, the whole job) in full."""
+    members = [m for m in view.alive if m.who.host == one.who.host]
+    there = sum(m.load.cpu * min(1.0, cores / max(m.load.allowed, cores)) for m in members)
+    return there + max(0.0, job_ - sum(m.load.cpu for m in members))
 
 
 def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: float) -> Claim:
     cores = "the 1 core" if taken.limit == 1 else f"the {taken.limit:g} cores"
     return Claim(
-        summary=f"{name(one)} waits for a core: other programs on {one.who.host} use at least "
-        f"{others:.1f} of "
-        f"{cores} that it may use, and {names(held_up)} {wait(held_up)} for it",
+        summary=f"{name(one)} waits for a core: other programs on {one.who.host} use about "
+        f"{others:.1f} of {cores} that it may use, and {names(held_up)} {wait(held_up)} for it",
         who=(one.who,),
         evidence=(
             Evidence(
@@ -98,14 +104,16 @@ def _job(
     ours: float = 0.4,
     quota: float = 0.0,
     allowed: float = 2,
+    cores: float = 2.0,
+    busy: float = 0.1,
 ) -> JobView:
     workers = tuple(
-        task("worker", i, load=Load(span=10.0, cpu=0.1, allowed=2, inside=0.95)) for i in range(2)
+        task("worker", i, load=Load(span=10.0, cpu=busy, allowed=2, inside=0.95)) for i in range(2)
     )
     server = task("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=allowed))
     pid, host = server.who.pid, server.who.host
     rates = (
-        ("run queue", pid, queued, 0.0), ("cores taken", pid, taken, 2.0),
+        ("run queue", pid, queued, 0.0), ("cores taken", pid, taken, cores),
         ("cores of the job", 0, ours, 0.0), ("throttled", pid, quota, 0.2),
     )  # fmt: skip
     uses = tuple(
@@ -125,11 +133,17 @@ RULE = Rule(
     fires_on={
         "somebody compiles beside it": (
             _job(),
-            "ps 0 waits for a core: other programs on a use at least 1.6 of the 2 cores that it may use, "
+            "ps 0 waits for a core: other programs on a use about 1.6 of the 2 cores that it may use, "
+            "and worker 0, worker 1 wait for it",
+        ),
+        "its one core is somebody else's, and the workers compute on the other": (
+            _job(ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.35),
+            "ps 0 waits for a core: other programs on a use about 0.4 of the 1 core that it may use, "
             "and worker 0, worker 1 wait for it",
         ),
     },
     silent_on={
+        "its workers fill its one core": _job(ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.8),
         "the job itself fills the host": _job(ours=1.9),
         "others compute, and it gets its core": _job(queued=0.1),
         "there is room": _job(taken=1.2),
