@@ -41,3 +41,12 @@ def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
     follow(gauges, 1.0)
     gauges.clear()
     assert gauges.uses == ()
+
+
+def test_another_limit_begins_another_line() -> None:
+    gauges = Gauges()
+    follow(gauges, *range(1000, 1100, 10))
+    for n, value in enumerate((10.0, 12.0, 14.0, 16.0)):
+        gauges.take(200.0 + n, "a", [Reading("open files", value, 500.0, 7)])
+    (use,) = gauges.uses
+    assert (use.rate, use.span, use.limit) == (pytest.approx(2.0), 3.0, 500.0)

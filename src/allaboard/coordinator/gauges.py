@@ -25,6 +25,9 @@ class Gauges:
         for one in readings:
             key = host, one.pid
             seen = self._seen.setdefault(key, {}).setdefault(one.name, deque())
+            before = self._uses.get(key, {}).get(one.name)
+            if before is not None and before.limit != one.limit:
+                seen.clear()  # cores that were taken away count no more: it is another line
             seen.append((at, one.value))
             while seen[0][0] < at - SPAN:
                 seen.popleft()
