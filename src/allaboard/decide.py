@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.evidence.failures import failures
+from allaboard.evidence.naming import names
 from allaboard.evidence.servers import left_over, trainers
 from allaboard.evidence.stall import transferring
 from allaboard.evidence.standing import standing, stood_since
@@ -133,7 +134,7 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
         first = here[0]
     else:
         return None
-    return Verdict(Outcome.FAILED, f"{first.who.job} {first.who.index} failed; ending the others")
+    return Verdict(Outcome.FAILED, f"{first.who.name} failed; ending the others")
 
 
 def _returns(view: JobView, member: Member, policy: Policy) -> bool:
@@ -157,7 +158,7 @@ def _stopped(view: JobView, policy: Policy) -> Verdict | None:
         since = view.now - member.os_state_since
         alone = _returns(view, member, policy)
         if member.os_state == "T" and since >= policy.stopped_after and not alone:
-            who = f"{member.who.job} {member.who.index}"
+            who = member.who.name
             return Verdict(
                 Outcome.HANG,
                 f"{who} has been stopped for {since:.0f} s (--stopped-after "
@@ -176,9 +177,10 @@ def _done(view: JobView, policy: Policy) -> Verdict | None:
     quiet = view.now - max(_ended_at(m) for m in done)
     if quiet < (LAST_EVALUATION if any(m.who.job == "evaluator" for m in rest) else 0.0):
         return None
-    names = ", ".join(f"{m.who.job} {m.who.index}" for m in done)
-    left = ", ".join(f"{m.who.job} {m.who.index}" for m in rest)
-    return Verdict(Outcome.COMPLETED, f"{names} ended with exit code 0; ending what serves: {left}")
+    left = names(rest)
+    return Verdict(
+        Outcome.COMPLETED, f"{names(done)} ended with exit code 0; ending what serves: {left}"
+    )
 
 
 LAST_EVALUATION = 60.0

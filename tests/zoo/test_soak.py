@@ -97,21 +97,18 @@ def accounted_by_round(run: Run, report: dict[str, Any]) -> None:
     assert all(r["repeated"] is not None and r["repeated"] <= BETWEEN for r in trained)
 
 
-# In the long run: now and then a task of TensorFlow 1 comes back once more than something was hurt.
-@pytest.mark.long
-@pytest.mark.zoo
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", JOBS)
-def test_a_schedule_of_kills_and_stops(tmp_path: Path, name: str) -> None:
-    soak(tmp_path, name, STEPS[name], SHORT, seed=1)
-
-
+# The short one too: now and then a task of TensorFlow 1 comes back once more than something was hurt.
 @pytest.mark.long
 @pytest.mark.zoo
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("steps", "seconds", "seed"), [(STEPS, SHORT, 1), (MORE, LONG, 2)], ids=["short", "long"]
+)
 @pytest.mark.parametrize("name", JOBS)
-def test_a_long_schedule_of_kills_and_stops(tmp_path: Path, name: str) -> None:
-    soak(tmp_path, name, MORE[name], LONG, seed=2)
+def test_a_schedule_of_kills_and_stops(
+    tmp_path: Path, name: str, steps: dict[str, tuple[str, ...]], seconds: float, seed: int
+) -> None:
+    soak(tmp_path, name, steps[name], seconds, seed)
 
 
 @pytest.mark.long

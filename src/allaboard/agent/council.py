@@ -11,7 +11,8 @@ from allaboard.agent.staying import Staying
 from allaboard.agent.watch import Watch
 from allaboard.coordinator.events import Answered, Command, Event, Seen
 from allaboard.coordinator.state import Job
-from allaboard.evidence.servers import awaited_by_servers, names, trainers
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import awaited_by_servers, trainers
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local import Launch

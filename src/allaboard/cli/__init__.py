@@ -7,6 +7,15 @@ import sys
 COMMANDS = ("run", "preflight", "check", "spec", "explain", "rules", "drill", "diagnose")
 """One module each in this folder, with a function ``command``."""
 
+HANDED_ON = {
+    "context_settings": {
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "help_option_names": [],
+    }
+}
+"""Typer's settings of a command whose arguments are read elsewhere."""
+
 
 def main() -> None:
     """Entry point of the ``allaboard`` script; exits with the command's exit code."""

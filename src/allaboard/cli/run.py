@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import typer
 
-SETTINGS = {
-    "context_settings": {
-        "ignore_unknown_options": True,
-        "allow_extra_args": True,
-        "help_option_names": [],
-    }
-}
+from allaboard.cli import HANDED_ON
+
+SETTINGS = HANDED_ON
 
 
 def command(context: typer.Context) -> None:

@@ -53,7 +53,7 @@ class Setbacks:
         return self.top if back else None
 
     def _made(self, at: float, high: int, low: int) -> Setback:
-        how = "; ".join(f"{who.job} {who.index} {how}" for who, how in self._ended.items())
+        how = "; ".join(f"{who.name} {how}" for who, how in self._ended.items())
         found = Setback(at=at, high=high, low=low, who=tuple(self._ended), how=how)
         self._ended.clear()
         self.known.append(found)

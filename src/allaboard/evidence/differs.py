@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
+from allaboard.evidence.naming import names
 from allaboard.evidence.order import Difference, Key, differences
-from allaboard.facts import Claim, Evidence, JobView, Member, Signature
+from allaboard.facts import Claim, Evidence, JobView, Signature
 from allaboard.facts.samples import called, job, signature, stalled
 
 NEW_GROUP = "new_group"
@@ -118,10 +119,6 @@ def sites(found: Difference) -> str:
     """Both places, for the line that says what to do."""
     places = [s.site for s in (found.other, found.expected) if s.site is not None]
     return " with ".join(dict.fromkeys(f"{p.file}:{p.line}" for p in places))
-
-
-def names(members: tuple[Member, ...]) -> str:
-    return ", ".join(f"{m.who.job} {m.who.index}" for m in members)
 
 
 def since(found: Difference) -> float | None:

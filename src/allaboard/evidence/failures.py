@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import AROUND
-from allaboard.facts import JobView, Member, Phase
+from allaboard.facts import Evidence, JobView, Member, Phase
 from allaboard.facts.once import once
 
 _OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
@@ -19,6 +19,11 @@ class Failures(msgspec.Struct, frozen=True):
 
     began: tuple[Member, ...]
     fell: tuple[Member, ...]
+
+    def of_it(self) -> tuple[Evidence, ...]:
+        """Who fell because of what began it; nothing where nobody did."""
+        fell = ", ".join(str(m.who.rank) for m in self.fell)
+        return (Evidence(f"rank {fell} fell because of it", "order of ends"),) if fell else ()
 
 
 def failed(member: Member) -> bool:

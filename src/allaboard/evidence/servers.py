@@ -93,11 +93,7 @@ def awaited_by_servers(view: JobView) -> bool:
 
 def name(member: Member) -> str:
     """As a person started it: ``ps 0``."""
-    return f"{member.who.job} {member.who.index}"
-
-
-def names(members: tuple[Member, ...] | list[Member]) -> str:
-    return ", ".join(name(m) for m in members)
+    return member.who.name
 
 
 def wait(members: tuple[Member, ...] | list[Member]) -> str:

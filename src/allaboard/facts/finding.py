@@ -54,11 +54,16 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     host: str = ""
     pid: int = 0
 
+    @property
+    def name(self) -> str:
+        """As it was started: ``worker 1``, ``ps 0``."""
+        return f"{self.job} {self.index}"
+
     def __str__(self) -> str:
         inside = [f"rank {self.rank}"] if self.rank >= 0 else []
         inside += [self.host] if self.host else []
         inside += [f"pid {self.pid}"] if self.pid else []
-        return f"{self.job} {self.index}" + (f" ({', '.join(inside)})" if inside else "")
+        return self.name + (f" ({', '.join(inside)})" if inside else "")
 
 
 class Evidence(msgspec.Struct, frozen=True):

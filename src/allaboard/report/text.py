@@ -68,7 +68,7 @@ def _awaited(view: JobView, roll: Roll) -> str:
 
 
 def _how_far(member: Member) -> str:
-    name = f"{member.who.job} {member.who.index}"
+    name = member.who.name
     if member.phase is Phase.IMPORTING:
         return f"{name}: importing {member.detail}"
     place = member.stack.user if member.stack is not None else None

@@ -16,7 +16,7 @@ def unseen(view: JobView) -> tuple[str, ...]:
         for key, trouble in member.notes.items():
             if key.startswith(HOOK):
                 module = key.removeprefix(HOOK)
-                who = f"{member.who.job} {member.who.index}"
+                who = member.who.name
                 found.setdefault((module, trouble), []).append(who)
     return tuple(
         f"what {module} does, in {_named(members)}: {trouble}"

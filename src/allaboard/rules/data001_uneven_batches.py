@@ -20,9 +20,9 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import names
 from allaboard.evidence.failures import failed
 from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.naming import names
 from allaboard.evidence.order import differences
 from allaboard.evidence.shards import PLACE, Uneven, reading, uneven
 from allaboard.evidence.stall import stall

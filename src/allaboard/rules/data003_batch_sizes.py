@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from statistics import mode
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import names
+from allaboard.evidence.naming import names
 from allaboard.evidence.shards import SEEN, Side, reading, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import job

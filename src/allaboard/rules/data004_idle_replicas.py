@@ -39,7 +39,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(one: Member, looked: int, rows: list[str], idle: list[str]) -> Claim:
-    name = f"{one.who.job} {one.who.index}"
+    name = one.who.name
     many = "s" if len(idle) > 1 else ""
     return Claim(
         summary=f"{name}: replica{many} {', '.join(idle[:8])} of {len(rows)} "

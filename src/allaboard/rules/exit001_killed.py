@@ -45,15 +45,13 @@ def _claim(one: Member, found: Failures) -> Claim:
     evidence = [Evidence(f"killed by {name} in phase {one.phase.name.lower()}", "wait status")]
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))
-    if found.fell:
-        fell = ", ".join(str(m.who.rank) for m in found.fell)
-        evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
+    evidence += found.of_it()
     if name in _CRASH:
         fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
     else:
         fix = "no out-of-memory event was counted: ask who sends it (scheduler, limits, a person)"
     return Claim(
-        summary=f"{one.who.job} {one.who.index} was killed by {name}",
+        summary=f"{one.who.name} was killed by {name}",
         who=(one.who,),
         evidence=tuple(evidence),
         fix=fix,

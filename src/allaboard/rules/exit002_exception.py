@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import Failures, failures, interrupted, too_early
 from allaboard.evidence.loader_worker import loader_worker
+from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
 
@@ -38,17 +39,14 @@ def _claim(members: list[Member], found: Failures) -> Claim:
     first = members[0]
     error = first.raised
     assert error is not None
-    names = ", ".join(f"{m.who.job} {m.who.index}" for m in members)
     where = f" at {error.where}" if error.where is not None else ""
     place = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
     evidence = [Evidence(f"{error.type}: {error.message[:300]}", place)]
     if first.step:
         evidence.append(Evidence(f"after step {first.step}", "black box"))
-    if found.fell:
-        fell = ", ".join(str(m.who.rank) for m in found.fell)
-        evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
+    evidence += found.of_it()
     return Claim(
-        summary=f"{names} raised {error.type}{where}",
+        summary=f"{names(members)} raised {error.type}{where}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         # A syntax error has no frame: its message names the place.

@@ -26,7 +26,7 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         if not too_early(view, one):
             yield Claim(
-                summary=f"{one.who.job} {one.who.index} ended with exit code {end.code}"
+                summary=f"{one.who.name} ended with exit code {end.code}"
                 + (f" after step {one.step}" if one.step else ""),
                 who=(one.who,),
                 evidence=(

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import ended_at
 from allaboard.evidence.left_early import left_early
+from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, member, stalled, waiting
 
@@ -27,11 +28,10 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(gone: list[Member], victims: list[Member]) -> Claim:
-    names = ", ".join(f"{m.who.job} {m.who.index}" for m in gone)
     steps = ", ".join(f"rank {m.who.rank}: {m.step}" for m in (*gone[:3], *victims[:3]))
     ranks = ", ".join(str(m.who.rank) for m in victims)
     return Claim(
-        summary=f"{names} ended with exit code 0 while rank {ranks} still trained",
+        summary=f"{names(gone)} ended with exit code 0 while rank {ranks} still trained",
         who=tuple(m.who for m in gone),
         evidence=(
             Evidence(f"steps done: {steps}", "black box"),

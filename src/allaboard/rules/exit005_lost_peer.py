@@ -36,7 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
     yield Claim(
         summary=f"{len(lost)} members lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
-        evidence=(Evidence(said[:300], f"{first.who.job} {first.who.index}, the first"),),
+        evidence=(Evidence(said[:300], f"{first.who.name}, the first"),),
         fix="look at the other hosts' logs, and at the network between them",
         certainty=Certainty.UNKNOWN,
         since=failed_at(first),

@@ -30,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
         assert one.exit is not None and one.exit.signal is not None
         name = signal.Signals(one.exit.signal).name
         yield Claim(
-            summary=f"{one.who.job} {one.who.index} crashed ({name}) while shutting down, "
+            summary=f"{one.who.name} crashed ({name}) while shutting down, "
             f"after it had trained {one.step} steps to its end",
             who=(one.who,),
             evidence=(

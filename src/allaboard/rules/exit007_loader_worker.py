@@ -38,7 +38,7 @@ def _claim(one: Member, became: str) -> Claim:
     if one.step:
         evidence.append(Evidence(f"after step {one.step}", "black box"))
     return Claim(
-        summary=f"{one.who.job} {one.who.index} lost a worker of its DataLoader{where}: {became}",
+        summary=f"{one.who.name} lost a worker of its DataLoader{where}: {became}",
         who=(one.who,),
         evidence=tuple(evidence),
         fix="fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); "

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import failures, interrupted, too_early
+from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, JobView, Stage
 from allaboard.facts.samples import ended, job, waiting
 
@@ -27,13 +28,10 @@ def check(view: JobView) -> Iterator[Claim]:
     first = members[0]
     error = first.raised
     assert error is not None
-    names = ", ".join(f"{m.who.job} {m.who.index}" for m in members)
     evidence = [Evidence(f"KeyboardInterrupt at {error.where or 'no line of its own'}", first.log)]
-    if found.fell:
-        fell = ", ".join(str(m.who.rank) for m in found.fell)
-        evidence.append(Evidence(f"rank {fell} fell because of it", "order of ends"))
+    evidence += found.of_it()
     yield Claim(
-        summary=f"{names} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
+        summary=f"{names(members)} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix="nothing in the code: see who sends SIGINT (a terminal, the batch system, a script)",

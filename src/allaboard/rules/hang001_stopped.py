@@ -43,7 +43,7 @@ def _claim(view: JobView, member: Member) -> Claim:
     if waiting:
         evidence.append(Evidence(_waiting(view, waiting), "black box"))
     return Claim(
-        summary=f"{member.who.job} {member.who.index} is "
+        summary=f"{member.who.name} is "
         + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead"),
         who=(member.who,),
         evidence=tuple(evidence),
@@ -56,7 +56,7 @@ def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
     """Who waits, by the names that a person started them with."""
     what = waiting[0][1].name
     if has_servers(view):
-        names = ", ".join(f"{m.who.job} {m.who.index}" for m, _ in waiting)
+        names = ", ".join(m.who.name for m, _ in waiting)
         return f"{names} wait in {what} for {view.now - min(o.since for _, o in waiting):.0f} s"
     return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} wait in {what}"
 

@@ -70,7 +70,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
     children = one.stack.children
     return Claim(
-        summary=f"{one.who.job} {one.who.index} {'stays' if working else 'is stuck'} at {place} "
+        summary=f"{one.who.name} {'stays' if working else 'is stuck'} at {place} "
         f"{'with its CPU busy ' if working else ''}{_for(one)}while the others wait for it",
         who=(one.who,),
         evidence=(

@@ -37,7 +37,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     at = f" at {place}" if place is not None else ""
     leaf = one.stack.frames[0]
     return Claim(
-        summary=f"{one.who.job} {one.who.index} waits for data{at}; the others wait for it",
+        summary=f"{one.who.name} waits for data{at}; the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"in {leaf} for {view.now - stood_since(view):.0f} s, no CPU", one.stack.by),

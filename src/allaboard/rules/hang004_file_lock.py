@@ -51,7 +51,7 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
     if place is not None:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
     return Claim(
-        summary=f"{one.who.job} {one.who.index} waits for the file lock {path}".rstrip()
+        summary=f"{one.who.name} waits for the file lock {path}".rstrip()
         + (f" at {place}" if place is not None else "")
         + "; the others wait for it",
         who=(one.who,),

@@ -42,8 +42,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
     place = one.stack.user or one.stack.frames[0]
     return Claim(
-        summary=f"{one.who.job} {one.who.index} is not in what the others wait in: "
-        f"{spot(one.stack)} at {place}",
+        summary=f"{one.who.name} is not in what the others wait in: {spot(one.stack)} at {place}",
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),

@@ -35,7 +35,7 @@ def _claim(view: JobView, one: Member) -> Claim:
     call = one.stack.blocked if one.stack is not None else ""
     proc = f"/proc/{one.who.pid}"
     return Claim(
-        summary=f"{one.who.job} {one.who.index} waits in the kernel, where no signal wakes it"
+        summary=f"{one.who.name} waits in the kernel, where no signal wakes it"
         + (f": {call}" if call else "")
         + (f", at {place}" if place is not None else ""),
         who=(one.who,),

@@ -40,7 +40,7 @@ def _rests(one: Member) -> bool:
 
 def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
     places = [(m, m.stack.user or m.stack.frames[0]) for m in standing if m.stack is not None]
-    names = ", ".join(f"{m.who.job} {m.who.index}" for m, _ in places)
+    names = ", ".join(m.who.name for m, _ in places)
     done = [m for m in view.members if m.exit is not None and not m.launcher]
     after = f", after {len(done)} others have ended" if done else ""
     return Claim(
@@ -48,7 +48,7 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         who=tuple(m.who for m in standing),
         evidence=tuple(
             Evidence(
-                f"{m.who.job} {m.who.index}: idle for {view.now - stood_since(view):.0f} s, "
+                f"{m.who.name}: idle for {view.now - stood_since(view):.0f} s, "
                 f"{spot(m.stack)}: {place.text or place}",
                 f"{place.file}:{place.line}",
             )

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import group_name, names
+from allaboard.evidence.differs import group_name
+from allaboard.evidence.naming import names
 from allaboard.evidence.standing import missed
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage
 from allaboard.facts.samples import called, job, signature

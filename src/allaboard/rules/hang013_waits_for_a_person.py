@@ -38,7 +38,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     place = one.stack.user or one.stack.frames[0]
     asks = "stands in a debugger" if spot(one.stack) is Spot.DEBUGGER else "waits for input"
     return Claim(
-        summary=f"{one.who.job} {one.who.index} {asks} at {place}, and the others wait for it",
+        summary=f"{one.who.name} {asks} at {place}, and the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),

@@ -38,7 +38,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Evidence) -> Claim:
-    name = f"{one.who.job} {one.who.index}"
+    name = one.who.name
     both = bool(other.wants) and other.wants in main.holds
     told = f"which another thread holds at {other.at}"
     if both:

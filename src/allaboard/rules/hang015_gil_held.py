@@ -52,7 +52,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> Claim:
     at = place(held)
-    name = f"{one.who.job} {one.who.index}"
+    name = one.who.name
     # A long call that computes ends by itself, one day.
     how = f"computing, {held.cpu * 100:.0f} % of a core" if held.busy else "asleep"
     who = "its main thread" if held.main else f"its thread {held.thread}"

@@ -29,8 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         if view.now - max(view.launched_at, one.started_at) >= PATIENCE:
             yield Claim(
-                summary=f"probe absent in {one.who.job} {one.who.index}: "
-                "evidence from outside only",
+                summary=f"probe absent in {one.who.name}: evidence from outside only",
                 who=(one.who,),
                 evidence=(Evidence(f"no black box after {PATIENCE:g} s", "agent"),),
                 fix="start it without -I, -S or -E, and let PYTHONPATH through",

@@ -40,7 +40,7 @@ def _claim(roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
     if member.candidate:
         evidence.append(Evidence("a child process that has not called init", "/proc"))
-    name = f"{member.who.job} {member.who.index}"
+    name = member.who.name
     if member.candidate:
         name = f"a child of worker {member.worker} (rank {', '.join(map(str, roll.missing))}?)"
     return Claim(

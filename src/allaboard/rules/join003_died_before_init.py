@@ -45,7 +45,7 @@ def _claim(roll: Roll, member: Member) -> Claim:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     evidence.append(Evidence(f"{len(roll.held)} of {roll.size} wait in init", "roll call"))
     at = f" at {error.where}" if error is not None and error.where is not None else ""
-    host, who = member.who.host, f"{member.who.job} {member.who.index}"
+    host, who = member.who.host, member.who.name
     return Claim(
         summary=f"{who} has gone before init: nothing is heard of {host} any more"
         if end.lost

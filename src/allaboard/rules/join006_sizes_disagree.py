@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -34,18 +35,15 @@ def _claim(roll: Roll) -> Claim:
     odd = tuple(m for size, ms in roll.sizes.items() if size != roll.size for m in ms)
     told = {m.declared.world_size for m in odd if m.declared is not None}
     others = ", ".join(str(s) for s in sorted(told))
-    names = ", ".join(f"{m.who.job} {m.who.index}" for m in odd)
     return Claim(
-        summary=f"{names} expects a world of {others}, the others of {roll.size}",
+        summary=f"{names(odd)} expects a world of {others}, the others of {roll.size}",
         who=tuple(m.who for m in odd),
         evidence=tuple(
-            Evidence(
-                f"{m.who.job} {m.who.index}: world size {m.declared.world_size}", m.declared.origin
-            )
+            Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
             for m in (*odd[:2], roll.sizes[roll.size][0])
             if m.declared is not None
         ),
-        fix=f"set the world size of {names} to {roll.size} (WORLD_SIZE, world_size=, or the "
+        fix=f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
         "cluster in TF_CONFIG)",
         since=max(m.phase_since for m in odd),
     )

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import group_name, names
+from allaboard.evidence.differs import group_name
+from allaboard.evidence.naming import names
 from allaboard.evidence.swapped import Swap, swaps
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature, Stage
 from allaboard.facts.samples import called, job, signature

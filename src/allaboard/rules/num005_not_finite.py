@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import names
+from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loss, Member, Severity, Stage
 from allaboard.facts.samples import job, member
 

@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import names
+from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import job, member
 

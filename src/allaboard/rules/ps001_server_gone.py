@@ -22,7 +22,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import TOGETHER, ended_at
-from allaboard.evidence.servers import SERVER_JOBS, find, how_ended, name, names, trainers
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import SERVER_JOBS, find, how_ended, name, trainers
 from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import ended, job, task, waiting
 

@@ -21,16 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import (
-    AWAITS_CHIEF,
-    CREATES,
-    chief,
-    doing,
-    find,
-    has_servers,
-    names,
-    wait,
-)
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import AWAITS_CHIEF, CREATES, chief, doing, find, has_servers, wait
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
 from allaboard.facts.samples import job, task

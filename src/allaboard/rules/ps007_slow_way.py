@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import name, names, wait
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import name, wait
 from allaboard.evidence.ways import Way, full
 from allaboard.facts import (
     Certainty,

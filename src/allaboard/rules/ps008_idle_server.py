@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import names
 from allaboard.evidence.placement import placement
-from allaboard.evidence.servers import SERVER_JOBS, names, trainers
+from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 from allaboard.facts.samples import job, task
 

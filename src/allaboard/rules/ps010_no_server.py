@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import names
+from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import declared, job, member, task
 

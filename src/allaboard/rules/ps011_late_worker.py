@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import has_servers, name, names, trainers
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import has_servers, name, trainers
 from allaboard.evidence.waiting import Split, split
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage
 from allaboard.facts.samples import job, task

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import has_servers, name, names, trainers, wait_for_peers
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import has_servers, name, trainers, wait_for_peers
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import name, names
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import name
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
 from allaboard.facts.samples import job, task
 

@@ -22,7 +22,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import throttled
-from allaboard.evidence.servers import SERVER_JOBS, name, names, wait
+from allaboard.evidence.naming import names
+from allaboard.evidence.servers import SERVER_JOBS, name, wait
 from allaboard.evidence.waiting import split
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import job, task

@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if one.step:
             evidence.append(Evidence(f"after step {one.step}", "black box"))
         yield Claim(
-            summary=f"{one.who.job} {one.who.index} ran out of memory"
+            summary=f"{one.who.name} ran out of memory"
             + (" and was killed by the kernel" if killed else ""),
             who=(one.who,),
             evidence=tuple(evidence),

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import names
+from allaboard.evidence.naming import names
 from allaboard.evidence.running_out import claim, rising, running_out
 from allaboard.facts import Claim, JobView, Stage
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import names
 from allaboard.evidence.lag import Lag, Part, lag
+from allaboard.evidence.naming import names
 from allaboard.facts import (
     Certainty,
     Claim,
