@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints-ci.txt
 FRAMEWORKS := $(VENV)/.frameworks
+# How many jobs of real frameworks are tried at a time: 2 is quicker where nothing else runs.
+SIDE_BY_SIDE ?= 0
+export SIDE_BY_SIDE
 
 .PHONY: help demo test test-long check docs clean
 help:
@@ -24,7 +27,8 @@ demo: $(FRAMEWORKS)
 	@$(BIN)/python scripts/demo.py
 
 test: $(FRAMEWORKS)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/zoo
+	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist worksteal tests/zoo
 
 test-long: $(FRAMEWORKS)
 	$(PIP) -e '.[templates]'

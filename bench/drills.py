@@ -161,6 +161,7 @@ def main() -> None:
                 print(
                     f"{name} #{seed}",
                     *(f"{k}={last[k]}" for k in ("passed", "seconds", "unexpected")),
+                    flush=True,
                 )
     publish(given, facts, mine)
     mine["circumstances"] = facts

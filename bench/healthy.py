@@ -8,6 +8,7 @@ a measurement that was interrupted goes on where it stopped, and --redo begins a
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import tempfile
 import time
@@ -36,13 +37,21 @@ LIMIT = 600.0
 """Seconds after which a start counts as failed."""
 
 
-def start(script: Path, environment: dict[str, str]) -> dict[str, Any]:
-    """One run of one script to its end."""
+def start(
+    script: Path,
+    environment: dict[str, str],
+    keep: Path,
+    options: list[str] | None = None,
+    arguments: list[str] | None = None,
+) -> dict[str, Any]:
+    """One run of one script to its end; what went wrong is left in ``keep``, to look into. Options of the
+    run and arguments of the script are those of the tables where none are given."""
     with tempfile.TemporaryDirectory(prefix="allaboard-bench-") as name:
         folder = Path(name)
-        given = ARGUMENTS.get(script.name, SHORT)
+        given = ARGUMENTS.get(script.name, SHORT) if arguments is None else arguments
+        chosen = RUN.get(script.name, ["-n", "4"]) if options is None else options
         words = [script.absolute(), *(word.format(folder=folder) for word in given)]
-        run = ["run", *RUN.get(script.name, ["-n", "4"]), "--run-dir", folder / "run"]
+        run = ["run", *chosen, "--run-dir", folder / "run"]
         begin = time.monotonic()
         with (folder / "output").open("wb") as output:
             process = subprocess.Popen(
@@ -57,10 +66,13 @@ def start(script: Path, environment: dict[str, str]) -> dict[str, Any]:
         report = folder / "run" / "report.json"
         found = json.loads(report.read_text())["findings"] if report.exists() else []
         bad = code != 0 or bool(found) or not report.exists()
+        if bad:
+            shutil.copytree(folder, keep / f"{script.stem}-{folder.name}", symlinks=True)
         return {
             "exit code": code,
             "report": report.exists(),
             "findings": [f"{f['rule']} {f['summary']}" for f in found],
+            "errors": [f["rule"] for f in found if f["severity"] == "error"],
             "seconds": round(time.monotonic() - begin, 2),
             "output": (folder / "output").read_text(errors="replace")[-4000:] if bad else "",
         }
@@ -103,6 +115,9 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=20, help="starts of each example")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these scripts")
     parser.add_argument("--examples", type=Path, default=sheet.ROOT / "examples")
+    parser.add_argument(
+        "--keep", type=Path, default=Path(tempfile.gettempdir()), help="for folders of bad starts"
+    )
     parser.add_argument("--redo", action="store_true", help="forget this commit's earlier results")
     given = parser.parse_args()
     facts = sheet.circumstances(given.python)
@@ -117,7 +132,7 @@ def main() -> None:
             starts = mine["examples"].setdefault(script.name, [])
             if len(starts) > k:
                 continue
-            starts.append(start(script, environment))
+            starts.append(start(script, environment, given.keep))
             sheet.save(file, kept)
             last = starts[-1]
             print(

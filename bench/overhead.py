@@ -5,10 +5,11 @@ turns: without allaboard, under `allaboard run`, and without it once more as a c
 the machine's own noise. Two figures come out:
 
 - The decisive one is a sum of what can be counted: probe events a step x the cost of one event
-  (a step, a collective, the value of a loss, a batch), measured in the ranks themselves in the same
-  run (between real steps, or in a tight loop, whichever is dearer), plus the CPU time of agent and
-  reaper while the loop trains, for each rank. Between real steps the caches are cold, and the same
-  code is dearer; what the sum would be in a tight loop is the last row.
+  (a step, a collective, the value of a loss, a batch: what the watched call takes longer than the same
+  call without us), measured in the ranks themselves in the same run (between real steps, or in a tight
+  loop, whichever is dearer), plus the CPU time of agent and reaper while the loop trains, for each rank.
+  Between real steps the caches are cold, and the same code is dearer; what the sum would be in a tight
+  loop is the last row.
 - Beside it the wall clock: the ratio of step times, turn by turn, with a bootstrap interval of
   their median (95 %). On a shared machine it is wide; the control shows how wide.
 """

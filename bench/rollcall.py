@@ -5,8 +5,9 @@ other hosts are simulated over real loopback sockets, thousands in each of a few
 the whole protocol (proof of the secret, declaration, fingerprint, links as they were asked for,
 verdict). Beside it, in the same run, the same roll call through PyTorch's TCPStore (libuv): each tells
 the same facts under a key of its own, counts itself, and waits for the verdict; there is no proof, and
-nothing is compared. Seconds are from the moment at which the last host began to connect; they include
-the simulated hosts' own work, which takes its share of the same cores. The CPU seconds are those of
+nothing is compared. What a simulated host is going to tell is written before it comes, in both ways, but
+for its clock and its proof. Seconds are from the moment at which the last host began to connect; they
+include the simulated hosts' own work, which takes its share of the same cores. The CPU seconds are those of
 the host where all meet (of the store) alone, and depend less on who else uses the machine; beside them
 those of all simulated hosts together.
 

@@ -103,8 +103,6 @@ def train(args: argparse.Namespace, server: tf.train.Server, config: dict) -> No
     hooks = [tf.train.StopAtStepHook(last_step=args.steps)]
     if args.sync:
         hooks.append(optimizer.make_session_run_hook(is_chief))
-    if is_chief:
-        hooks.append(Score([accuracy, loss], {images: test_x, labels: test_y}))
     # Without the filter a worker would wait at its start for the other workers, too.
     config_proto = tf.ConfigProto(device_filters=["/job:ps", device])
     if not is_chief:
@@ -118,6 +116,7 @@ def train(args: argparse.Namespace, server: tf.train.Server, config: dict) -> No
         save_summaries_steps=0,
         log_step_count_steps=None,
         hooks=hooks,
+        chief_only_hooks=[Score([accuracy, loss], {images: test_x, labels: test_y})],
         stop_grace_period_secs=2,
         config=config_proto,
     ) as session:

@@ -2,6 +2,8 @@
 
     python scripts/versions.py "tensorflow-cpu==2.20.0" "jax==0.7.2"
     python scripts/versions.py --python python3.12 "jax==0.6.2" --drills ""
+    apt-get install python3-torch
+    python scripts/versions.py --python /usr/bin/python3 --system "numpy<2" "scikit-learn<1.6"
 
 Makes an environment of its own with these packages (and what the examples need), runs each example whose
 framework is there under ``allaboard run``, then the drills of those frameworks, and prints a line each.
@@ -19,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {
-    "torch": ["torch_digits.py", "torch_spawn.py"],
+    "torch": ["torch_digits.py", "torch_spawn.py", "torch_checkpoint.py"],
     "tensorflow": ["tf_digits.py", "tf_mirrored.py", "tf1_ps_digits.py", "tf_ps_digits.py"],
     "jax": ["jax_digits.py"],
 }
@@ -29,6 +31,11 @@ OPTIONS = {
     "tf1_ps_digits.py": ["--ps", "1", "-n", "2"],
     "tf_ps_digits.py": ["--ps", "1", "-n", "2", "--chief"],
 }
+SHORT = {
+    "tf1_ps_digits.py": ["--steps", "200"],
+    "torch_checkpoint.py": ["--steps", "100", "--checkpoint", "{folder}/checkpoint.pt"],
+}
+"""Arguments of an example, where they are not ``--epochs 2``."""
 DRILLS = {
     "torch": "killed asleep other-dtype stuck-in-data-loader wrong-rank never-comes",
     "tensorflow": "tf-killed tf-asleep tf-wrong-port tf-two-tasks ps-missing tf2-ps-killed",
@@ -40,14 +47,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("packages", nargs="+", metavar="PACKAGE==VERSION")
     parser.add_argument("--python", default=sys.executable, help="of the workers")
+    parser.add_argument("--system", action="store_true", help="use what is in that Python already")
     parser.add_argument("--drills", help="their names; those of the frameworks where left out")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="allaboard-versions-") as name:
         folder = Path(name)
-        subprocess.run([given.python, "-m", "venv", folder], check=True)
+        too = ["--system-site-packages"] if given.system else []
+        subprocess.run([given.python, "-m", "venv", *too, folder], check=True)
         python = folder / "bin" / "python"
         pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, "scikit-learn", *given.packages], check=True)
+        subprocess.run([*pip, "--no-cache-dir", "scikit-learn", *given.packages], check=True)
         return tried(folder, python, given.drills)
 
 
@@ -66,7 +75,7 @@ def tried(folder: Path, python: Path, drills: str | None) -> int:
         print(f"{framework} {version.stdout.split()[-1]}", flush=True)
         for example in examples:
             run = ["run", *OPTIONS.get(example, ["-n", "2"]), "--run-dir", folder / example]
-            short = ["--steps", "200"] if example == "tf1_ps_digits.py" else ["--epochs", "2"]
+            short = [word.format(folder=folder) for word in SHORT.get(example, ["--epochs", "2"])]
             script = [ROOT / "examples" / example, *short]
             failed += told(example, [*run, *script], environment)
         names = drills if drills is not None else DRILLS[framework]

@@ -21,12 +21,15 @@ def authority(folder: Path, name: str) -> tuple[Path, Path]:
     return key, cert
 
 
-def signed(folder: Path, name: str, by: tuple[Path, Path]) -> Tls:
-    """A host's files, signed by this authority."""
+def signed(folder: Path, name: str, by: tuple[Path, Path], extension: str = "") -> Tls:
+    """A host's files, signed by this authority; ``extension`` as openssl writes it."""
     key, asked, cert = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
     words = ["-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"]
     _openssl("req", *words, "-keyout", str(key), "-out", str(asked))
     signer = ["-CA", str(by[1]), "-CAkey", str(by[0]), "-CAcreateserial"]
+    if extension:
+        (folder / f"{name}.ext").write_text(extension)
+        signer += ["-extfile", str(folder / f"{name}.ext")]
     _openssl("x509", "-req", "-in", str(asked), *signer, "-days", "2", "-out", str(cert))
     return Tls(cert, key, by[1])
 

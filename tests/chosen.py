@@ -15,8 +15,11 @@ from allaboard.catalogue import catalogue
 from allaboard.contracts import Drill, HostDrill
 
 
-def chosen(drills: Mapping[str, Drill] | Mapping[str, HostDrill]) -> list[Any]:
-    """The names of all, those for the long run marked so."""
+def chosen(
+    drills: Mapping[str, Drill] | Mapping[str, HostDrill], alone: tuple[str, ...] = ()
+) -> list[Any]:
+    """The names of all, those for the long run marked so; the drills of rules that begin with one of
+    ``alone`` have the machine for themselves."""
     first = {e.rule.drill[0] for e in catalogue().entries if e.rule.drill}
     scripts: dict[object, str] = {}
     for name, drill in drills.items():
@@ -27,4 +30,13 @@ def chosen(drills: Mapping[str, Drill] | Mapping[str, HostDrill]) -> list[Any]:
         for name, drill in drills.items()
         if not drill.long and (name in first or not drill.expects or name in scripts.values())
     }
-    return [n if n in everyday else pytest.param(n, marks=pytest.mark.long) for n in drills]
+    return [
+        pytest.param(
+            name,
+            marks=[
+                *([] if name in everyday else [pytest.mark.long]),
+                *([pytest.mark.alone] if alone and drill.expects.startswith(alone) else []),
+            ],
+        )
+        for name, drill in drills.items()
+    ]

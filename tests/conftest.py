@@ -1,13 +1,23 @@
-"""Options of the test suite: `--long`; and with CI=true a skip for a missing part is a failure."""
+"""Options of the test suite: `--long`; with CI=true a skip for a missing part is a failure; and a test
+that wants the machine for itself gets it, however many run side by side."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 HERE_ONLY = "not on this machine"
 """Begins the reason of a skip that another machine would not have; the only kind that CI accepts."""
+
+
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +30,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [i for i in items if i.get_closest_marker("long") is None]
     config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
     items[:] = chosen
+
+
+ROOM = Path(__file__)
+"""Locked by whoever runs a test: shared, or by one alone. A file that is there anyway."""
+DOOR = ROOM.parent
+"""Locked by whoever waits for the room, so that the next ones do not slip in before."""
+
+
+@contextmanager
+def _locked(path: Path, how: int) -> Iterator[None]:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, how)
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)  # also for what a test forked and left behind
+        os.close(handle)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test marked ``alone`` runs when no other does. Waiting for that is no part of its timeout."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    alone = item.get_closest_marker("alone") is not None
+    with ExitStack() as stack:
+        with _locked(DOOR, fcntl.LOCK_EX):
+            stack.enter_context(_locked(ROOM, fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+        return (yield)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -56,15 +56,24 @@ class Run:
 
     def hurt(self, worker: int, number: signal.Signals = signal.SIGKILL) -> None:
         """Sends the signal to the newest process of this worker."""
+        os.kill(self.newest(worker), number)
+
+    def newest(self, worker: int) -> int:
+        """The pid of the process that is this worker now, or was the last to be it."""
         journal = (self.folder / "run/journal.jsonl").read_text()
         entries = [json.loads(line) for line in journal.splitlines() if '"kind":"worker"' in line]
-        os.kill([e["pid"] for e in entries if e["worker"] == worker][-1], number)
+        found: int = [e["pid"] for e in entries if e["worker"] == worker][-1]
+        return found
 
     def wait_for(self, what: str, count: int = 1) -> None:
         deadline = time.monotonic() + LIMIT
         while len(re.findall(what, self.text)) < count and self.process.poll() is None:
             assert time.monotonic() < deadline, f"no {what} in {self.text[-3000:]}"
             time.sleep(0.05)
+
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
 
     @property
     def text(self) -> str:
@@ -83,7 +92,9 @@ class Run:
         assert not list(Path("/dev/shm").glob(f"*{report['job']}*"))
         # TensorFlow's own, of a process that was killed, and PyTorch's cache of compiled code.
         own = ("__autograph_generated_file", "torchinductor_")
-        files = [p.name for p in self.temporary.iterdir() if not p.name.startswith(own)]
+        cache = self.temporary / "__pycache__"
+        there = [p for p in self.temporary.iterdir() if p != cache]
+        files = [p.name for p in (*there, *cache.glob("*")) if not p.name.startswith(own)]
         assert files == [], files
         ports = [port for port in self.ports if answers(port)]
         assert ports == [], ports
@@ -114,17 +125,47 @@ def answers(port: int) -> bool:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
-def schedule(run: Run, chance: random.Random, seconds: float, workers: tuple[int, ...]) -> int:
-    """Kills or stops one of them now and then, after the job has come back from the time before; how
-    often."""
+class Hurtable(Protocol):
+    """A job whose tasks can be hurt by their numbers."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def ended(self) -> bool: ...
+
+    def wait_for(self, what: str, count: int = 1) -> None: ...
+
+    def hurt(self, worker: int, number: signal.Signals) -> None: ...
+
+    def newest(self, worker: int) -> int: ...
+
+
+class Fault(NamedTuple):
+    """What was done to whom."""
+
+    worker: int
+    number: signal.Signals
+
+
+def schedule(
+    run: Hurtable, chance: random.Random, seconds: float, workers: tuple[int, ...]
+) -> list[Fault]:
+    """Kills or stops one of them now and then, after another process has taken the place of the one before:
+    for so long, and twice at least; what was done."""
     run.wait_for("aboard after")
-    end, done = time.monotonic() + seconds, 0
-    while time.monotonic() < end and run.process.poll() is None:
+    end, done = time.monotonic() + seconds, list[Fault]()
+    while (time.monotonic() < end or len(done) < 2) and not run.ended:
         seen = len(re.findall(r"step +\d+  loss", run.text))
         run.wait_for(r"step +\d+  loss", seen + 2)
         time.sleep(chance.uniform(0, 3))
+        one = Fault(chance.choice(workers), chance.choice([signal.SIGKILL, signal.SIGSTOP]))
         with contextlib.suppress(ProcessLookupError):  # it may just have ended
-            run.hurt(chance.choice(workers), chance.choice([signal.SIGKILL, signal.SIGSTOP]))
-            done += 1
-            run.wait_for(r"round \d+ starts|starts again", done)
+            pid = run.newest(one.worker)
+            run.hurt(*one)
+            done.append(one)
+            deadline = time.monotonic() + LIMIT
+            while run.newest(one.worker) == pid and not run.ended:
+                assert time.monotonic() < deadline, f"nobody in place of {pid}: {run.text[-3000:]}"
+                time.sleep(0.05)
     return done

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import Entry, catalogue
+from allaboard.catalogue import Entry, catalogue, of_jobs
 from allaboard.diagnose import diagnose
+from allaboard.facts import JobView
 
 ENTRIES = catalogue().entries
 FIRES = [
@@ -23,6 +24,11 @@ SILENT = [
 def test_every_file_of_the_room_loads() -> None:
     assert catalogue().broken == ()
     assert ENTRIES
+
+
+def test_a_running_job_is_judged_by_every_rule_that_reads_one() -> None:
+    reads = {e.code for e in ENTRIES if issubclass(JobView, e.rule.reads)}
+    assert reads <= {e.code for e in of_jobs().entries} < {e.code for e in ENTRIES}
 
 
 def test_codes_and_names_are_unique() -> None:
@@ -44,6 +50,22 @@ def test_a_rule_fires(entry: Entry, facts: object, said: str) -> None:
     assert [c.summary for c in claims[:1]] == [said]
     assert claims[0].evidence, "a finding without evidence convinces nobody"
     assert claims[0].fix, "a finding without a next step helps nobody"
+
+
+NEEDING = [e for e in ENTRIES if e.rule.needs]
+VIEWS = [
+    view
+    for e in ENTRIES
+    for view in (*(facts for facts, _ in e.rule.fires_on.values()), *e.rule.silent_on.values())
+    if isinstance(view, JobView)
+]
+
+
+@pytest.mark.parametrize("entry", NEEDING, ids=lambda e: e.code)
+def test_a_rule_is_silent_without_what_it_needs(entry: Entry) -> None:
+    without = [v for v in VIEWS if not any(map(v.told, entry.rule.needs))]
+    assert without
+    assert [list(entry.rule.check(v)) for v in without] == [[] for _ in without]
 
 
 @pytest.mark.parametrize(("entry", "facts"), SILENT)

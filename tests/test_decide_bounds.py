@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.decide import KNOWN, Policy, verdict
-from allaboard.facts import Claim, Outcome, Phase, Stage
+from allaboard.facts import Certainty, Claim, Op, Outcome, Phase, Silence, Stage
 from allaboard.facts.samples import NOW, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
 
@@ -38,6 +38,32 @@ def test_an_init_that_does_not_come_back() -> None:
     assert after(9.0, 10.0) is None
     assert after(11.0, 10.0) is Outcome.ROLL_CALL_FAILED
     assert after(1000.0, None) is None
+
+
+def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() -> None:
+    likely = Claim(summary="a cannot connect to b", certainty=Certainty.LIKELY)
+
+    def after(seconds: float, policy: Policy, *claims: Claim, **changes: object) -> Outcome | None:
+        at = NOW - seconds
+        first = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
+        view = job(member(0, **first), member(1, step=0), rolled_at=at)
+        staged = [(Stage.NETWORK, claim) for claim in claims]
+        found = verdict(view, roll_calls(view), staged, policy)
+        return found.outcome if found is not None else None
+
+    policy = Policy(bound=10.0)
+    assert after(9.0, policy, likely) is None
+    assert after(11.0, policy, likely) is Outcome.ROLL_CALL_FAILED
+    assert after(11.0, Policy(), likely) is None
+    assert after(11.0, policy) is None  # a start that takes long, and nothing is known to be wrong
+    assert after(11.0, policy, likely, cpu=0.9) is None
+    assert after(11.0, policy, likely, phase=Phase.TRAINING, step=1) is None
+    in_its_own_code = {"phase": Phase.JOINED}
+    assert after(11.0, policy, likely, **in_its_own_code) is None
+    hears_nothing = in_its_own_code | {"unanswered": (Silence("connect", "10.0.0.2:38211"),)}
+    assert after(11.0, policy, likely, **hears_nothing) is Outcome.ROLL_CALL_FAILED
+    reduces = {"phase": Phase.JOINED, "op": Op("tf.function train_step", 1, NOW - 8.0)}
+    assert after(11.0, policy, likely, **reduces) is Outcome.ROLL_CALL_FAILED
 
 
 def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:

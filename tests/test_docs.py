@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,21 +38,21 @@ def test_commands_exist_with_their_options(typed: str) -> None:
     if words[0].startswith("-"):
         return
     assert words[0] in COMMANDS
-    command = [sys.executable, "-m", "allaboard", words[0], "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=_wide())
+    said = _help(words[0])
     options = words[1 : words.index("--")] if "--" in words else words[1:]
     script = next((i for i, w in enumerate(options) if w.endswith(".py")), len(options))
     for option in (w for w in options[:script] if w.startswith("-")):
-        assert option in done.stdout, f"{typed}: no option {option}"
+        assert option in said, f"{typed}: no option {option}"
     for word in options:
         if word.endswith(".py") and "/" in word:
             assert (ROOT / word).exists(), f"{typed}: no {word}"
 
 
-def _wide() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "COLUMNS": "200"}
+@cache
+def _help(command: str) -> str:
+    words = [sys.executable, "-m", "allaboard", command, "--help"]
+    wide = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(words, capture_output=True, text=True, check=True, env=wide).stdout
 
 
 def test_rules_and_drills_that_are_named_exist() -> None:

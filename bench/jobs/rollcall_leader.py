@@ -27,12 +27,12 @@ from allaboard.coordinator.events import (
     RoleTaken,
     Seen,
     TryLinks,
-    Worked,
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
 from allaboard.facts import Declared, Phase
 from allaboard.meeting.listener import more_files
+from allaboard.meeting.member import FIGURES
 
 SECRET = b"the job's secret"
 TICK = 0.05
@@ -50,7 +50,7 @@ def say(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
-def seen(rank: int, size: int, pid: int) -> Seen:
+def seen(rank: int, size: int, pid: int, now: float) -> Seen:
     told = Declared(
         framework="torch",
         call="init_process_group",
@@ -61,7 +61,6 @@ def seen(rank: int, size: int, pid: int) -> Seen:
         origin="RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
         local=False,
     )
-    now = time.monotonic()
     box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
     return Seen(pid=pid, worker=0, at=now, state="S", cpu=1.0, box=box, rank=rank)
 
@@ -71,9 +70,9 @@ def facts(rank: int) -> dict[str, str]:
     return FACTS | {"data address": f"10.{rank >> 16}.{rank >> 8 & 255}.{rank & 255}"}
 
 
-def works(targets: int) -> tuple[Worked, ...]:
+def works(targets: int) -> bytes:
     """What a host met when it tried so many others."""
-    return tuple((i, 1.234e-4 + i * 1e-6, 9.876e8) for i in range(targets))
+    return b"".join(FIGURES.pack(1.234e-4 + i * 1e-6, 9.876e8) for i in range(targets))
 
 
 async def main() -> None:
@@ -93,7 +92,7 @@ async def main() -> None:
     here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
     leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
     leader.events += [Answered(pid=1, facts=facts(0))]
-    own = seen(0, size, 1)
+    own = seen(0, size, 1, now)
     full = 0.0
     ticks, spent = 0, 0.0
     wanted = size if timeout > 100 else size - 1

@@ -2,11 +2,13 @@
 
 ``rollcall_members.py WAY PORT SIZE FIRST LAST`` waits for a line on its input, lets hosts FIRST to LAST
 come all at once, and prints when the first and the last began to connect, and when the last had its
-verdict. WAY is "allaboard" (the whole protocol: proof, declaration, fingerprint, links, verdict) or
+verdict. What each will tell is written before, as it would be on a host of its own; its clocks are read when
+it comes. WAY is "allaboard" (the whole protocol: proof, declaration, fingerprint, links, verdict) or
 "store" (the same facts through PyTorch's TCPStore: a key each, a counter, and a wait for the verdict).
 """
 
 import errno
+import gc
 import json
 import os
 import resource
@@ -34,20 +36,32 @@ from allaboard.meeting.wire import (
 
 BIND_ADDRESS_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT of ip(7)."""
+THEN = 1234567.25
+"""Stands for the moment at which a host comes."""
 
 
 class Member:
     """One host's agent, as far as the roll call goes."""
 
-    def __init__(self, sock: socket.socket, rank: int, size: int) -> None:
-        self.sock = sock
+    sock: socket.socket
+
+    def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
         self.data = b""
         self.stage = 0
-        self.nonce = ""
+        self.begun = False
+        self.nonce = f"{rank:032x}"
+        self.told = self.prepared()
 
-    def begin(self) -> bytes:
+    def prepared(self) -> bytes:
+        """What it tells of its worker, but for the time."""
+        answer = Answered(pid=7, facts=facts(self.rank))
+        events = (seen(self.rank, self.size, 7, THEN), answer)
+        return msgspec.json.encode(Told(events=events, mono=THEN))
+
+    def begin(self, now: bytes) -> bytes:
+        self.told = self.told.replace(str(THEN).encode(), now)
         return wire.GREETING
 
     def heard(self, data: bytes) -> tuple[bytes, bool]:
@@ -69,9 +83,7 @@ class Member:
             elif isinstance(word, wire.Welcome):
                 shown = wire.proof(SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}")
                 assert wire.proven(word.proof, shown)
-                answer = Answered(pid=7, facts=facts(self.rank))
-                events = (seen(self.rank, self.size, 7), answer)
-                out += wire.frame(Told(events=events, mono=time.monotonic()))
+                out += wire.LENGTH.pack(len(self.told)) + self.told
             elif isinstance(word, TryThese):
                 out += wire.frame(Tried(worked=works(len(word.targets))))
             elif isinstance(word, Release):
@@ -80,7 +92,6 @@ class Member:
                 return out, True
 
     def _hello(self, challenge: Challenge) -> bytes:
-        self.nonce = f"{self.rank:032x}"
         self.challenge = challenge.nonce
         hello = Hello(
             version=wire.VERSION, nonce=self.nonce, proof="", job="job=1", host=f"h{self.rank}",
@@ -104,11 +115,14 @@ class StoreMember(Member):
     """The same through a TCPStore: torch/csrc/distributed/c10d/TCPStoreBackend.hpp. SET 1, ADD 4,
     WAIT 6; a client puts "/" before each key."""
 
-    def begin(self) -> bytes:
-        told = wire._ENCODER.encode((seen(self.rank, self.size, 7), facts(self.rank)))
+    def prepared(self) -> bytes:
+        return msgspec.json.encode((seen(self.rank, self.size, 7, THEN), facts(self.rank)))
+
+    def begin(self, now: bytes) -> bytes:
         return (
             wire.GREETING
-            + b"\x01" + sized(f"/member/{self.rank}".encode()) + sized(told)
+            + b"\x01" + sized(f"/member/{self.rank}".encode())
+            + sized(self.told.replace(str(THEN).encode(), now))
             + b"\x04" + sized(b"/count") + struct.pack("<q", 1)
             + b"\x06" + struct.pack("<Q", 1) + sized(b"/verdict")
         )  # fmt: skip
@@ -131,34 +145,33 @@ def connect(port: int, source: str) -> socket.socket:
     return sock
 
 
-def come(way: str, port: int, size: int, first: int, last: int) -> dict[str, float]:
+def come(way: str, port: int, crowd: list[Member]) -> dict[str, float]:
     poll = select.epoll()
     members: dict[int, Member] = {}
-    kind = Member if way == "allaboard" else StoreMember
     began, cpu = time.monotonic(), time.process_time()
-    for rank in range(first, last):
+    for one in crowd:
         # A TCPStore asks for the name of each address: only this one has one on every machine.
-        sock = connect(port, f"127.0.1.{1 + rank % 200}" if way == "allaboard" else "127.0.0.1")
-        members[sock.fileno()] = kind(sock, rank, size)
-        poll.register(sock.fileno(), select.EPOLLOUT)
+        source = f"127.0.1.{1 + one.rank % 200}" if way == "allaboard" else "127.0.0.1"
+        one.sock = connect(port, source)
+        members[one.sock.fileno()] = one
+        poll.register(one.sock.fileno(), select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
     arrived = time.monotonic()
     left = len(members)
     while left:
         for fd, what in poll.poll(60) or sys.exit(f"{left} members wait for ever"):
             one = members[fd]
-            if what & select.EPOLLOUT:
-                one.sock.send(one.begin())
-                poll.modify(fd, select.EPOLLIN)
+            if not one.begun:
+                one.begun = True
+                one.sock.send(one.begin(str(time.monotonic()).encode()))
+            if not what & ~select.EPOLLOUT:
                 continue
-            data = one.sock.recv(1 << 16)
+            data = one.sock.recv(1 << 16)  # more than ever comes at once
             if not data:
                 sys.exit(f"member {one.rank} was cut off in stage {one.stage}")
             out, done = one.heard(data)
             if out:
                 one.sock.send(out)
-            if done:
-                poll.unregister(fd)
-                left -= 1
+            left -= done
     verdict = time.monotonic()
     return {
         "began": began,
@@ -172,9 +185,12 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     way, port, size, first, last = sys.argv[1], *map(int, sys.argv[2:6])
+    kind = Member if way == "allaboard" else StoreMember
+    crowd = [kind(rank, size) for rank in range(first, last)]
+    gc.freeze()
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps(come(way, port, size, first, last)), flush=True)
+    print(json.dumps(come(way, port, crowd)), flush=True)
     sys.stdin.readline()
 
 

@@ -70,11 +70,13 @@ class Nothing(torch.optim.Optimizer):
         return None
 
 
-def per_call(call, times):
+def per_call(call, bare=None):
+    """Seconds a call in a row, less those of the ``bare`` one."""
     begin = time.perf_counter()
-    for _ in range(times):
+    for _ in range(HOT):
         call()
-    return (time.perf_counter() - begin) / times
+    taken = (time.perf_counter() - begin) / HOT
+    return taken if bare is None else taken - per_call(bare)
 
 
 def nothing():
@@ -82,60 +84,79 @@ def nothing():
 
 
 def costs(loop, steps):
-    """Seconds an event: a step by the optimizer's hook, a collective in and out; each in a tight
-    loop, and between real steps, where the caches are not ours."""
+    """Seconds that watching adds to an event; each in a tight loop, and between real steps, where the
+    caches are not ours. There one call is made after each step, watched or bare, each kind in its turn:
+    two in a row would warm each other."""
     probe = sys.modules.get("_allaboard_probe.member")
     if probe is None or probe.here.box is None:
         return None
     each = observers(probe, loop)
-    hot = {name: per_call(one, HOT) - per_call(nothing, HOT) for name, one in each.items()}
+    found = {f"{name}_hot": per_call(*pair) for name, pair in each.items() if name != "step"}
     optimizer = Nothing()
+    optimizer.step()
     # By this name, because torch.optim does not keep its submodule as an attribute.
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
-    with_hooks = per_call(optimizer.step, HOT)
+    with_hooks = per_call(optimizer.step)
     kept = dict(hooks)
     hooks.clear()
-    hot_step = with_hooks - per_call(optimizer.step, HOT)
+    found["step_hot"] = with_hooks - per_call(optimizer.step)
     hooks.update(kept)
-    each = {"step": probe.step, **each, "clock": nothing}
-    cold = {name: [] for name in each}
-    for _ in range(steps):
-        loop.step()
-        for name, one in each.items():
+    hook = list(kept.values())[-1]
+    each["step"] = (lambda: hook(optimizer, (), {})), nothing
+    between = {(name, way): [] for name in each for way in (0, 1)}
+    for turn in range(steps):
+        for (name, way), taken in between.items():
+            loop.step()
+            one = each[name][way]
             begin = time.perf_counter()
             one()
-            cold[name].append(time.perf_counter() - begin)
-    timer = middle(cold.pop("clock"))
-    return {
-        "step_hot": hot_step,
-        **{f"{name}_hot": cost for name, cost in hot.items()},
-        **{f"{name}_between": middle(values) - timer for name, values in cold.items()},
-    }
+            taken.append(time.perf_counter() - begin)
+        if turn == 0:  # the first of each is another's, to warm up
+            for taken in between.values():
+                taken.clear()
+    for name in each:
+        watched, bare = between[name, 0], between[name, 1]
+        found[f"{name}_between"] = middle(watched) - middle(bare)
+    return found
 
 
 def observers(probe, loop):
-    """One event of each observer: a collective that does nothing, the value that backward begins from, a
-    batch (of one in 64 some elements are hashed)."""
+    """One event of each observer, watched and bare: a collective that does nothing, a backward that does
+    nothing from a real loss, a batch of a loader that has it ready (one in 64 is hashed in part)."""
     torch_adapter = sys.modules["_allaboard_probe.adapters.torch"]
     record = sys.modules["_allaboard_probe.adapters._torch_record"]
     data = sys.modules["_allaboard_probe.adapters._torch_data"]
-    losses = sys.modules["_allaboard_probe.adapters._torch_loss"].Losses()
-    box, tensor = probe.here.box, torch.ones(64)
-    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", lambda tensor: None)
+    tensor = torch.ones(64)
+
+    def silent(tensor):
+        return None
+
+    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", silent)
     loss = nn.functional.cross_entropy(loop.model(loop.images), loop.labels)
-    batch, iterator, frame = [loop.images, loop.labels], type("Iterator", (), {})(), sys._getframe()
-
-    def came():
-        began = time.monotonic()
-        box.slot()
-        box.input += time.monotonic() - began
-        data._came(box, iterator, batch, frame)
-
+    gradients = sys.modules["_allaboard_probe.adapters._torch_backward"]
+    backward = gradients.backward(record.Recorder(None), silent)
+    roots, batch = (loss,), [loop.images, loop.labels]
+    bare, watched = loaded(batch), loaded(batch)
+    data.loader(type("dataloader", (), {"_BaseDataLoaderIter": watched}))
+    plain, loader = bare(), watched()
     return {
-        "operation": lambda: reduce(tensor),
-        "loss": lambda: losses.saw(box, (loss,)),
-        "batch": came,
+        "operation": ((lambda: reduce(tensor)), (lambda: silent(tensor))),
+        "loss": ((lambda: backward(roots)), (lambda: silent(roots))),
+        "batch": ((lambda: next(loader)), (lambda: next(plain))),
     }
+
+
+def loaded(batch):
+    """A class in the place of the iterator of a DataLoader."""
+
+    class Loaded:
+        def _reset(self):
+            return None
+
+        def __next__(self):
+            return batch
+
+    return Loaded
 
 
 def middle(values):
@@ -172,7 +193,7 @@ def main():
         "block": options.block,
         "before": before,
         "after": after,
-        "costs": costs(loop, options.block) if options.costs else None,
+        "costs": costs(loop, options.block // 2) if options.costs else None,
         "torch": torch.__version__,
     }
     dist.barrier()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -38,6 +39,16 @@ class Catalogue(msgspec.Struct, frozen=True):
         return next((e for e in self.entries if wanted in (e.code.lower(), e.name)), None)
 
 
+TEXTS = ("cfg", "code", "dump", "log")
+"""Families that read only what people and programs wrote: they never speak of a job that runs."""
+
+
+@cache
+def of_jobs() -> Catalogue:
+    """The rules of this installation that may speak of a running job, and whatever others bring."""
+    return _chosen(lambda name: not name.startswith(TEXTS))
+
+
 def catalogue() -> Catalogue:
     """The rules of this installation, loaded once."""
     return families(())
@@ -49,9 +60,13 @@ def families(prefixes: tuple[str, ...]) -> Catalogue:
 
     The files of other families are not even imported: a face that needs one family starts sooner.
     """
+    return _chosen(lambda name: not prefixes or name.startswith(prefixes))
+
+
+def _chosen(wanted: Callable[[str], bool]) -> Catalogue:
     entries: list[Entry] = []
     broken: list[Broken] = []
-    for plugin in plugins(rules, "RULE", Rule, prefixes):
+    for plugin in plugins(rules, "RULE", Rule, wanted):
         if isinstance(plugin, Broken):
             broken.append(plugin)
             continue

@@ -33,6 +33,8 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
         stage: when in a job's life it looks.
         reads: the type of facts that ``check`` takes; it runs only on those.
         check: facts to claims; pure: no clock, no file, no network.
+        needs: fields of Member: while no member of a job has one of them told (any will do), the rule
+            says nothing, and is not asked. It saves a look at thousands of members each.
         fires_on: named facts, each with the summary of the first claim they must give.
         silent_on: named facts that look alike and must give no claim (the near misses).
         since: the first version that has it.
@@ -50,6 +52,7 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     drill: tuple[str, ...] = ()
     unstaged: str = ""
     passes: bool = False
+    needs: tuple[str, ...] = ()
 
 
 class Drill(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,10 +128,12 @@ class HostDrill(msgspec.Struct, frozen=True, kw_only=True):
         late: host to the seconds by which it starts later.
         absent: hosts where nothing is started.
         plain: hosts that start the script without allaboard.
-        options: options of ``allaboard run``.
+        options: options of ``allaboard run``; ``other_options``: those of hosts that get others.
         exit_codes: those that ``allaboard run`` may end with, on any host.
         ends: whether the runs end by themselves; else they are ended once the fault is named.
         within: seconds from the last arrival of a worker to the finding, at the most.
+        bound: seconds from there to the end of the last run, at the most; 0 where none is asked for.
+        says: a pattern (re) that the output of every host that must be told has to match.
         allowed: further rules that may speak too.
         needs: what the machine must have; see ``testbed.missing``.
         long: why the tests stage it in their long run only; "" where they always do.
@@ -150,9 +155,12 @@ class HostDrill(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[int, ...] = ()
     plain: tuple[int, ...] = ()
     options: tuple[str, ...] = ("--timeout", "10")
+    other_options: Mapping[int, tuple[str, ...]] = {}
     exit_codes: tuple[int, ...] = (3,)
     ends: bool = True
     within: float = 5.0
+    bound: float = 0.0
+    says: str = ""
     allowed: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     long: str = ""

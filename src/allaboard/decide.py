@@ -29,7 +29,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
     is done; ``only_reports``: a roll call that fails is told, and the framework's own timeout decides;
     ``patience``: seconds that they who stand at the door wait for somebody who may still come;
-    ``init_within``: seconds that the framework's own init may take after that; ``stop_on_error``: a
+    ``init_within``: seconds that the framework's own init may take after that; ``bound``: seconds from
+    the roll call in which a job that a fault of the network holds up must have begun; ``stop_on_error``: a
     rehearsal, which ends once it is known what is wrong. ``restarts``: what failed may be started again, so
     that a
     failure that is certain ends the round at once, and a worker that is stopped for ``stopped_after`` s
@@ -44,6 +45,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     stop_on_error: bool = False
     patience: float = 0.0
     init_within: float | None = None
+    bound: float | None = None
     restarts: bool = False
     stopped_after: float = 30.0
 
@@ -68,6 +70,7 @@ def verdict(
     return (
         _roll_call(view, rolls, claims, policy)
         or _inside(view, policy)
+        or _held_up(view, claims, policy)
         or _known(view, claims, policy)
         or _failure(view, policy)
         or _done(view, policy)
@@ -103,6 +106,33 @@ def _inside(view: JobView, policy: Policy) -> Verdict | None:
             said = f"{call} did not come back within {policy.init_within:.0f} s of the roll call"
             return Verdict(Outcome.ROLL_CALL_FAILED, said)
     return None
+
+
+def _held_up(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+    """The roll call passed, over a link that may not be needed; now the framework stands still, nobody
+    has done a step, and the user set a bound. Which links it needs is seen by what it does."""
+    if policy.bound is None or view.rolled_at is None:
+        return None
+    if view.now - view.rolled_at < policy.bound or any(m.step for m in view.alive):
+        return None
+    wrong = [c for stage, c in claims if stage in BEFORE and c.severity is Severity.ERROR]
+    if not wrong or not any(_waits(view, m) for m in view.alive):
+        return None
+    return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")
+
+
+STILL, BUSY = 3.0, 0.5
+"""Seconds inside one call of the framework, and the cores in use, that tell waiting from work."""
+
+
+def _waits(view: JobView, member: Member) -> bool:
+    """Whether it is inside the framework's init or a collective, gets no answer on a connection, or has
+    failed and does not end; and is idle."""
+    inside = member.op.since if member.op is not None else view.now
+    failed = member.raised.at if member.raised is not None else view.now
+    joins = member.phase_since if member.phase is Phase.JOINING else view.now
+    still = view.now - min(inside, failed, joins) >= STILL
+    return (still or bool(member.unanswered)) and member.cpu < BUSY
 
 
 def _known(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from allaboard.catalogue import Entry
-from allaboard.facts import Certainty, Claim, Evidence, Finding, Severity
+from allaboard.facts import Certainty, Claim, Evidence, Finding, JobView, Severity
 
 
 def diagnose(facts: object, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Claim]]:
     """Every claim that the rules which read this type of facts make of them, in rule order."""
     for entry in entries:
-        if not isinstance(facts, entry.rule.reads):
+        if not isinstance(facts, entry.rule.reads) or _nothing_to_read(facts, entry.rule.needs):
             continue
         try:
             claims = list(entry.rule.check(facts))
@@ -19,6 +19,10 @@ def diagnose(facts: object, entries: Iterable[Entry]) -> Iterator[tuple[Entry, C
             claims = [_crash(error)]
         for claim in claims:
             yield entry, claim
+
+
+def _nothing_to_read(facts: object, needs: tuple[str, ...]) -> bool:
+    return bool(needs) and isinstance(facts, JobView) and not any(map(facts.told, needs))
 
 
 def stamp(

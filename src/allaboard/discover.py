@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import TypeVar
@@ -33,22 +33,22 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 def plugins(
-    room: ModuleType, attribute: str, kind: type, prefixes: tuple[str, ...] = ()
+    room: ModuleType, attribute: str, kind: type, wanted: Callable[[str], bool] = lambda name: True
 ) -> Iterator[Plugin | Broken]:
     """Every file of ``room`` (a package), then every entry point of the group named after it.
 
-    A file must end in ``attribute``, an instance of ``kind``. With ``prefixes``, only plug-ins
-    whose names begin with one of them.
+    A file must end in ``attribute``, an instance of ``kind``. Only plug-ins whose names are
+    ``wanted``.
     """
     for name in _files(room):
-        if not prefixes or name.startswith(prefixes):
+        if wanted(name):
             yield _load(f"{room.__name__}.{name}", name, attribute, kind)
     if not _others():
         return
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=room.__name__):
-        if prefixes and not entry.name.startswith(prefixes):
+        if not wanted(entry.name):
             continue
         yield _load(entry.module, entry.name, attribute, kind)
 

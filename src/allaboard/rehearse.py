@@ -25,7 +25,7 @@ from allaboard.testbed import cpu_limit
 JOBS = Path(drills.__file__).parent / "jobs"
 AT_STEP = 60
 LIMIT = 120.0
-"""Seconds that a drill may take in all."""
+"""Seconds that a drill may take; where the fault is put in from outside, its start, and what follows it."""
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +105,7 @@ class _Stage:
                 guilty = self._trained(process)
                 self.began = time.time()
                 self.drill.outside(guilty)
+                self.deadline = time.monotonic() + LIMIT  # a busy machine may start for as long
             elif group is not None:
                 _confine(group, self._trained(process, steps=1))
             self._found(process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -93,12 +94,15 @@ class _Host:
         self.run = run
         self.plain = plain
         self.arrived: float | None = None
+        self.ended: float | None = None
         self.found: dict[str, float] = {}
         self._bed = bed
         self._box: OpenBox | None = None
 
     def look(self, now: float) -> None:
-        """Notes when its worker came to init and when each rule spoke."""
+        """Notes when its worker came to init, when each rule spoke, and when it ended."""
+        if self.ended is None and self.process.poll() is not None:
+            self.ended = now
         if self.arrived is None and self._phase() >= Phase.ARRIVED:
             self.arrived = now
         for finding in self.findings():
@@ -215,7 +219,8 @@ class _Stage:
             words = [python(), *words]
         else:
             ours = [sys.executable, "-m", "allaboard", "run", "--run-dir", str(run)]
-            words = [*ours, "--grace", "2", *drill.options, *words]
+            options = drill.other_options.get(index, drill.options)
+            words = [*ours, "--grace", "2", *options, *words]
         process = self.bed.start(f"h{index}", words, environment)
         return _Host(self.bed, index, process, run, plain)
 
@@ -248,11 +253,11 @@ class _Stage:
         return Rehearsal(
             drill=self.name,
             rule=drill.expects or "no finding",
-            found=found and quick,
+            found=found and quick and self._said(),
             right_rank=not drill.expects or all(b == set(drill.blames) for b in blamed),
             seconds=seconds,
             exit_code=next((c if c is not None else -1 for c in wrong), drill.exit_codes[0]),
-            right_exit=not self.given_up and (not drill.ends or not wrong),
+            right_exit=not self.given_up and (not drill.ends or not wrong) and self._bounded(),
             others=tuple(others),
             findings=tuple(spoken.values()),
             output=self._output(codes, reports),
@@ -271,12 +276,26 @@ class _Stage:
         before = [h.arrived for h in self.hosts if h.arrived is not None and h.arrived <= last]
         return last - max(before, default=self.began)
 
+    def _said(self) -> bool:
+        """Whether all who must be told were told in the words that the drill asks for."""
+        return all(re.search(self.drill.says, h.process.text()) for h in self._listeners())
+
+    def _bounded(self) -> bool:
+        """Whether all ended as soon after the last arrival as the drill asks."""
+        if not self.drill.bound:
+            return True
+        arrived = max((h.arrived for h in self.hosts if h.arrived is not None), default=self.began)
+        ends = [h.ended for h in self.hosts if not h.plain]
+        return all(e is not None and e - arrived <= self.drill.bound for e in ends)
+
     def _output(self, codes: Mapping[int, int | None], reports: Mapping[int, list[Finding]]) -> str:
         parts = []
         for host in self.hosts:
             said = [f"{f.rule} {f.summary}" for f in reports.get(host.index, [])]
             came = "never" if host.arrived is None else f"{host.arrived - self.began:.1f} s"
-            parts.append(f"--- h{host.index}: exit {codes.get(host.index)}, came {came}, {said}")
+            gone = "never" if host.ended is None else f"{host.ended - self.began:.1f} s"
+            code = codes.get(host.index)
+            parts.append(f"--- h{host.index}: exit {code} at {gone}, came {came}, {said}")
             parts.append(host.process.text())
         return "\n".join(parts)
 

@@ -51,7 +51,7 @@ threading.Thread(target=poll, daemon=True).start()
 work()
 """
 LOOKS = 6
-PATIENT = 30
+PATIENT = 150
 """Looks until something is found: on a busy machine a thread that waits is not always seen to."""
 BETWEEN = 0.5
 
@@ -87,6 +87,7 @@ def looked(
     return process.pid, asyncio.run(looks(process.pid, times))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("code", "busy"), [(BUSY, True), (ASLEEP, False)])
 def test_the_main_thread_lets_no_other_run(
     started: list[subprocess.Popen[str]], code: str, busy: bool
@@ -98,6 +99,7 @@ def test_the_main_thread_lets_no_other_run(
     assert found.busy is busy
 
 
+@pytest.mark.alone
 def test_another_thread_lets_the_main_one_not_run(started: list[subprocess.Popen[str]]) -> None:
     code = ASIDE.replace("threading.Event().wait(600)", "while True:\n    time.sleep(0.01)")
     _, found = looked(started, code)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from random import Random
 
@@ -19,8 +21,8 @@ from allaboard.catalogue import catalogue
 from allaboard.coordinator.events import Seen
 from allaboard.coordinator.record import Record
 from allaboard.diagnose import diagnose
-from allaboard.facts import JobView
-from allaboard.probe import blackbox as layout
+from allaboard.facts import BOX, JobView
+from allaboard.probe import layout
 
 PID = 4242
 
@@ -64,7 +66,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
     fields = list(layout.HEADER.unpack_from(data, 0))
     fields[1] += 1
     layout.HEADER.pack_into(data, 0, *fields)
-    with pytest.raises(ValueError, match="version"):
+    with pytest.raises(ValueError, match=f"of version {layout.VERSION + 1}, not {layout.VERSION}"):
         OpenBox(box(tmp_path, bytes(data)))
 
 
@@ -77,6 +79,12 @@ def test_random_bytes_behind_a_good_head(
     folder = tmp_path_factory.mktemp("boxes")
     data = good()
     head = layout.HEADER.size
+    if (
+        spots % 3 == 1
+    ):  # all but what makes it a box: the clock, the main thread, the signal, the file
+        born = chance.choice([float("nan"), float("-inf"), 1e300, -7.0, chance.random() * 1e9])
+        rest = chance.getrandbits(64), chance.getrandbits(32), chance.getrandbits(31)
+        layout.HEADER.pack_into(data, 0, layout.MAGIC, layout.VERSION, PID, 1, born, *rest)
     if spots == 0:
         data[head:] = chance.randbytes(len(data) - head)
     values = (b"\xff" * 8, b"\0" * 8, struct.pack("<d", float("nan")), struct.pack("<d", float("inf")),
@@ -88,6 +96,44 @@ def test_random_bytes_behind_a_good_head(
     path = box(folder, bytes(data))
     looked_at(path)
     path.unlink()
+
+
+@pytest.mark.parametrize("name", ["identity", "declared", "raised"])
+def test_a_garbled_text_is_said(tmp_path: Path, name: str) -> None:
+    data = good()
+    layout.write_text(data, name, '{"rank": "torn in the mid')
+    opened = OpenBox(box(tmp_path, bytes(data)))
+    assert opened.read().notes == {BOX: f"its black box is garbled: {name}"}
+    layout.write_text(opened.map, name, "")
+    assert opened.read().notes == {}
+
+
+def test_a_text_torn_in_the_middle_of_its_writing_is_not_taken(tmp_path: Path) -> None:
+    """Its writer was killed there: what was whole before stays, and there is nothing to complain of."""
+    data = good()
+    layout.write_text(data, "identity", '{"worker": 3, "notes": {"torch": "2.13"}}')
+    opened = OpenBox(box(tmp_path, bytes(data)))
+    assert opened.read().notes == {"torch": "2.13"}
+    offset, _ = layout.TEXTS["identity"]
+    lock, length = layout.TEXT.unpack_from(opened.map, offset)
+    layout.TEXT.pack_into(opened.map, offset, lock + 1, length)
+    opened.map[offset + 8 : offset + 20] = b"half of what"
+    assert opened.read().notes == {"torch": "2.13"}
+    late = OpenBox(tmp_path / f"{PID}.box")
+    assert late.read().notes == {}
+
+
+def test_records_torn_in_the_middle_are_read_in_no_time(tmp_path: Path) -> None:
+    """No reader waits for a writer that will never come back."""
+    data = good()
+    for at, kind in ((layout.STATE_AT, layout.STATE), (layout.STEP_AT, layout.STEP)):
+        values = [1] * len(kind.unpack_from(data, at))
+        kind.pack_into(data, at, *[7, *values[1:-1], 6])
+    opened = OpenBox(box(tmp_path, bytes(data)))
+    began = time.perf_counter()
+    for _ in range(100):
+        opened.read()
+    assert time.perf_counter() - began < 5.0
 
 
 TEXTS = st.one_of(
@@ -166,4 +212,6 @@ def test_a_worker_that_spoils_its_own_box_trains_on(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("trained") == 2
     assert "Traceback" not in done.stderr and "itself failed" not in done.stderr
-    assert (tmp_path / "r" / "report.json").exists()
+    report = json.loads((tmp_path / "r" / "report.json").read_text())
+    assert any("of worker 1: its black box " in line for line in report["unseen"])
+    assert "4096 bytes" in done.stderr

@@ -153,11 +153,12 @@ def test_a_bundle_that_cannot_be_written(start: Start, tmp_path: Path) -> None:
     assert done.returncode == 2 and "--bundle" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_ranks_are_found_by_a_word_of_their_command_line(start: Start) -> None:
+def test_ranks_are_found_by_a_word_of_their_command_line(start: Start, tmp_path: Path) -> None:
     pids = start(2, 2)
-    assert ranks.find(["rank_of_test.py"]) == sorted(pids)
+    word = str(tmp_path)  # another test may run a script of the same name
+    assert ranks.find([word]) == sorted(pids)
     assert set(pids) <= set(ranks.find([]))
-    assert chosen(["rank_of_test.py"]) == sorted(pids)
+    assert chosen([word]) == sorted(pids)
     with pytest.raises(NoSuchProcess, match=r"with no_such_script\.py in its command line"):
         chosen(["no_such_script.py"])
 
@@ -304,3 +305,36 @@ def test_over_ssh(tmp_path: Path) -> None:
     assert "rank 0 of 2: no process of it was looked at" in alone
     assert "is connected to rank 1" in said and "is connected to rank 0" in said
     assert SECRET not in said
+
+
+def test_who_waits_while_another_still_moves_is_said_where_nothing_was_found() -> None:
+    waits, moves = person(0, "h0", IN, WORLD_SIZE="2"), person(1, "h0", (USER,), WORLD_SIZE="2")
+    stack = msgspec.structs.replace(moves.member.stack, moving=True)  # type: ignore[type-var]
+    member = msgspec.structs.replace(moves.member, stack=stack)
+    moves = msgspec.structs.replace(moves, member=member)
+    look = HostLook(host="h0", now=52.0, allaboard="0", present=(waits, moves))
+    assert live.diagnosis((look,), times=2).conclusion == (
+        "no finding: worker 0 waits for worker 1 (train.py:12 in train), where something still moves "
+        "(looked at 2 times): a long step, or a hang that has just begun; look again in 10 s"
+    )
+    alone = msgspec.structs.replace(look, present=(moves,))
+    assert "alone" in live.diagnosis((alone,)).conclusion or live.diagnosis((alone,)).missing
+
+
+def test_what_is_no_rank_and_started_none_is_refused() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        done = allaboard(str(process.pid))
+        process.kill()
+    assert done.returncode == 2
+    assert f"process {process.pid} (sleep 60) is no Python process" in done.stderr
+
+
+def test_the_ranks_of_two_jobs_are_not_taken_for_one() -> None:
+    rank = f"(RANK=0 {shlex.quote(sys.executable)} -c 'import time; print(1, flush=True); time.sleep(60)'; :)"
+    command = ["sh", "-c", f"{rank} & {rank} & wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as above:
+        assert above.stdout is not None
+        assert above.stdout.readline() == above.stdout.readline() == b"1\n"
+        done = allaboard(str(above.pid))
+        os.killpg(above.pid, signal.SIGKILL)
+    assert done.returncode == 2 and "run ranks of several jobs: " in done.stderr

@@ -58,6 +58,14 @@ def alive(box: OpenBox) -> bool:
     return seen is not None and seen.state not in "ZX"
 
 
+def test_stacks_that_it_writes_for_us_are_no_output_of_its_own(program: Program) -> None:
+    box = ready(program, WAITING)
+    first = look(box)
+    last = [look(box) for _ in range(5)][-1]
+    assert last.by == "faulthandler" and box.dumped > 1000
+    assert last.io == first.io
+
+
 def test_a_process_tells_its_own_stack(program: Program) -> None:
     box = ready(program, WAITING)
     box.read()
@@ -86,8 +94,10 @@ def test_a_process_that_holds_the_gil_answers(program: Program) -> None:
         program,
         'def wait():\n    print("ready", flush=True)\n    return sum(range(10**13))\nwait()\n',
     )
-    seen = look(box)
-    assert (seen.by, waits_here(seen.frames).line) == ("faulthandler", 3)
+    asked = asyncio.run(sampler._ask(box))
+    assert waits_here(asked[0]).line == 3
+    seen = look(box)  # it runs: faulthandler would walk frames that may change under it
+    assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 3)
 
 
 def test_a_program_that_closed_all_its_files_is_looked_at_from_outside(program: Program) -> None:
@@ -203,3 +213,23 @@ def test_source_is_added_to_the_users_frames_alone(tmp_path: Path) -> None:
     mine, gone = Frame(str(script), 2, "train"), Frame("<string>", 1, "f")
     theirs = Frame("/v/site-packages/torch/x.py", 1, "f")
     assert [f.text for f in sampler.with_source((mine, gone, theirs))] == ["loss = step()", "", ""]
+
+
+def test_the_threads_of_a_process_that_runs_are_told_too(program: Program) -> None:
+    box = ready(
+        program,
+        "import threading\n"
+        "lock = threading.Lock()\n"
+        "def other():\n    with lock:\n        threading.Event().wait()\n"
+        "def busy():\n    while True:\n        pass\n"
+        "for job in (other, busy):\n    threading.Thread(target=job, daemon=True).start()\n"
+        'def wait():\n    print("ready", flush=True)\n    lock.acquire()\n'
+        "wait()\n",
+    )
+    until = time.monotonic() + LIMIT
+    while not proc.runs(box.pid) and time.monotonic() < until:
+        pass
+    seen = look(box)
+    assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 13)
+    held = {(t.at.function, t.wants, t.holds) for t in seen.threads}
+    assert held == {("wait", "lock", ()), ("other", "", ("lock",))}

@@ -25,10 +25,40 @@ def test_intervals_are_those_of_the_last_steps(
     assert seen == wanted[-(blackbox.RING - 2) :]
 
 
+def test_a_look_at_the_first_step_does_not_stand_for_all_that_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job may stand still from then on, and its rhythm would never be known."""
+    times = iter(n / 100 for n in range(1000))
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
+    reader = OpenBox(tmp_path / f"{_own_pid()}.box")
+    box.step()
+    assert reader.read().intervals == ()
+    for _ in range(blackbox.RING + 4):
+        box.step()
+    assert len(reader.read().intervals) == blackbox.RING - 2
+
+
 def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
     watch = Watch(tmp_path / "gone")
     watch.launched(0, _own_pid())
     assert len(watch.look(1.0)) == 1
+
+
+def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.moved()
+    assert not watch.moved()
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    assert watch.moved()
+    watch.launched(0, _own_pid())
+    watch.ready = True
+    watch.look(1.0)
+    watch.moved()
+    assert not watch.moved()
+    box.phase(4, 1)
+    assert watch.moved() and not watch.moved()
 
 
 def _own_pid() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.agent.traffic import by_host, by_task, has_servers
+from allaboard.agent.traffic import by_host, by_task, has_servers, told_apart
 from allaboard.facts import Declared, Flow, Flows
 
 CLUSTER = {"worker:0": "10.0.0.1:9", "worker:1": "10.0.0.2:9", "ps:0": "10.0.0.3:9"}
@@ -55,3 +55,11 @@ def test_without_servers_it_is_told_by_host() -> None:
     own = Flow(local="10.0.0.1:40003", remote="10.0.0.1:29500")
     near = Flow(local="127.0.0.1:40004", remote="127.0.0.1:8080")
     assert by_host({7: (out, own, back, near)}) == {7: (Flows("10.0.0.3", (out, back)),)}
+
+
+def test_of_a_server_without_any_connection_that_is_told() -> None:
+    alone = {"worker:0": "10.0.0.1:9", "worker:1": "10.0.0.2:9"}
+    members = {7: told("ps", 0), 8: told("worker", 1), 9: told("worker", 0, alone)}
+    out = Flow(local="10.0.0.2:40001", remote="10.0.0.3:9")
+    listed = {7: LISTED, 8: LISTED, 9: {}}
+    assert told_apart({8: (out,)}, members, listed) == {7: (), 8: (Flows("ps:0", (out,)),)}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.notes import AFTER, LARGEST, Notes, Subject
+from allaboard.agent.notes import AFTER, LARGEST, STARTED, Notes, Subject
 
 UNDER_RANK = """\
 def main():
@@ -79,6 +79,7 @@ def test_nothing_is_read_before_the_workers_are_under_way(tmp_path: Path) -> Non
     script.write_text(UNDER_RANK)
     notes = Notes(Subject(script=str(script)), launched=100.0)
     assert notes.take(100.0 + AFTER - 0.01) == [] and threading.active_count() >= 1
+    assert notes.take(100.0 + STARTED - 0.01, starting=True) == []
     assert [f.rule for f in notes.last(30.0)] == ["CODE010"]
     assert notes.take(200.0) == [] == notes.last(30.0)
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from allaboard.hosts.ports import reserve
+
 RUN = [sys.executable, "-m", "allaboard", "run"]
-CLUSTER = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29871", "RANK": "0", "WORLD_SIZE": "2"}
+CLUSTER = {"MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "2"}
 
 
 def run(
@@ -25,6 +27,10 @@ def run(
     words = ["--", sys.executable, str(file)] if dashes else [str(file)]
     command = [*RUN, "--run-dir", str(tmp_path / "run"), *options, *words]
     environment = {**os.environ, **(CLUSTER if cluster else {})}
+    if cluster:
+        (held,) = reserve(1)
+        environment["MASTER_PORT"] = str(held.getsockname()[1])
+        held.close()
     done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
     return done.returncode, json.loads((tmp_path / "run/report.json").read_text())
 

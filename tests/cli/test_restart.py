@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from allaboard.report.assemble import schema
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 PS = ["--ps", "1", "--on-failure", "restart"]
+JOINED = ["--on-failure", "restart", "--env"]
+TWO = 'TF_CONFIG={"cluster":{"worker":["a:1","b:1"]},"task":{"type":"worker","index":0}}'
+SERVED = 'TF_CONFIG={"cluster":{"worker":["a:1"],"ps":["b:1"]},"task":{"type":"worker","index":0}}'
 HEAD = (
     "import os, sys, time, signal\n"
     "round_, rank = int(os.environ['ALLABOARD_ROUND']), os.environ['RANK']\n"
@@ -155,19 +159,30 @@ def test_ctrl_c_starts_nothing_again(tmp_path: Path, pause: str) -> None:
         ([*PS, "--ps-snapshot", "x"], "--ps-snapshot x: seconds between two snapshots"),
         ([*PS, "--ps-snapshot", "nan"], "--ps-snapshot nan: seconds between two snapshots"),
         (["--ps-standby", "on"], "--ps-standby on goes with --ps P"),
+        ([*JOINED, TWO, "--ps-snapshot", "5"], "parameter servers, and TF_CONFIG lists no ps; leave"),
+        ([*JOINED, TWO, "--ps-standby", "on"], "parameter servers, and TF_CONFIG lists no ps; leave"),
+        ([*JOINED, SERVED, "--ps-snapshot", "0"], "--ps-snapshot 0: seconds between two snapshots"),
         (["--ps", "1", "--ps-standby", "off"], "--ps-standby off goes with --on-failure restart"),
         ([*PS, "--ps-standby", "2"], "invalid choice: '2'"),
         (
             ["--on-failure", "restart", "--env", "MASTER_ADDR=node0", "--env", "MASTER_PORT=29500",
              "--env", "RANK=0", "--env", "WORLD_SIZE=2"],
-            "others start the members",
+            "make a secret, openssl rand -hex 32 > job.secret",
+        ),
+        (
+            ["--on-failure", "restart", "--env", "MASTER_ADDR=node0", "--env", "MASTER_PORT=29500",
+             "--env", "RANK=0", "--env", "WORLD_SIZE=2", "--env", "TORCHELASTIC_USE_AGENT_STORE=True"],
+            "try: torchrun --max-restarts 3",
         ),
     ],
 )  # fmt: skip
 def test_bad_input(words: list[str], says: str) -> None:
-    size = [] if "MASTER_ADDR=node0" in words else ["-n", "2"]
+    size = [] if "--env" in words else ["-n", "2"]
     command = [*RUN, *size, *words, __file__]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    secret = {**os.environ, "ALLABOARD_SECRET": "known"} if "TF_CONFIG" in str(words) else None
+    done = subprocess.run(
+        command, env=secret, capture_output=True, text=True, timeout=30, check=False
+    )
     assert done.returncode == 2
     assert says in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

@@ -190,8 +190,10 @@ def test_what_a_version_does_not_offer_is_told_and_is_no_alarm(
     optim = "this version has no register_optimizer_step_post_hook"
     assert f"not seen: what torch.optim does, in worker 0, worker 1: {optim}" in done.err
     assert "not seen: what torch.distributed.distributed_c10d does" in done.err
+    groups = "this version has no _world: whether calls of all ranks match is not known"
+    assert f"not seen: what torch.distributed does, in worker 0, worker 1: {groups}" in done.err
     unseen = done.report["unseen"]
-    assert isinstance(unseen, list) and len(unseen) == 2
+    assert isinstance(unseen, list) and len(unseen) == 3
 
 
 def test_bytes_that_are_no_text_and_control_characters(run: Callable[..., Done]) -> None:
@@ -318,6 +320,7 @@ def test_a_near_miss_of_a_name_is_offered(tmp_path: Path) -> None:
     assert "did you mean train.py?" in usage("-n", "2", "trian.py", cwd=tmp_path)
 
 
+@pytest.mark.alone
 def test_the_start_is_not_slow(run: Callable[..., Done]) -> None:
     """A generous bound; the figure itself is measured in bench/."""
     began = time.monotonic()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from allaboard.catalogue import Entry, catalogue
-from allaboard.coordinator.ledger import AGAIN, SETTLED, Ledger
-from allaboard.facts import Claim, JobView
+from allaboard.coordinator.ledger import AGAIN, BLIND, SETTLED, Ledger
+from allaboard.facts import Claim, JobView, Phase, Who
 from allaboard.facts.samples import ended, job, member, stalled
 from allaboard.report.text import finding_lines
 
@@ -44,6 +44,14 @@ def test_it_is_over_once_the_job_moves_for_a_while() -> None:
     assert line.startswith(
         "HANG005 not-in-the-collective is over: worker 1 sleeps (it was so until 00:00:10"
     )
+
+
+def test_it_is_not_over_while_its_window_begins_anew() -> None:
+    kept = ledger()
+    list(kept.new(10.0, [(entry("HANG005"), CLAIM)]))
+    kept.restart(12.0)
+    assert told(kept, 10.0 + SETTLED) == []
+    assert told(kept, 12.0 + BLIND) == [True]
 
 
 @pytest.mark.parametrize(
@@ -95,3 +103,21 @@ def test_where_all_have_ended_well_nobody_hung_for_good() -> None:
     kept = ledger()
     list(kept.new(10.0, [(entry("HANG005"), CLAIM)]))
     assert told(kept, 30.0, view=failed) == []
+
+
+def test_who_was_slow_to_the_end_has_not_recovered() -> None:
+    evaluated = job(*(member(r, phase=Phase.LEAVING) for r in range(3)))
+    well = job(*(ended(r, code=0) for r in range(3)), ended=True)
+    for view, over in ((WELL, [True]), (evaluated, []), (well, [])):
+        kept = ledger()
+        list(kept.new(10.0, [(entry("SLOW001"), CLAIM)]))
+        assert told(kept, 10.0 + 2 * SETTLED, view=view) == over
+
+
+def test_two_hosts_may_have_one_pid() -> None:
+    kept = ledger()
+    for host, said in (("h0", "worker 0 sleeps"), ("h2", "ps 0 sleeps")):
+        claim = Claim(summary=said, who=(Who(host=host, pid=4),))
+        (found,) = kept.new(10.0, [(entry("HANG005"), claim)])
+        assert found.summary == said
+    assert [f.summary for f in kept.findings] == ["worker 0 sleeps", "ps 0 sleeps"]

@@ -25,7 +25,7 @@ from allaboard.coordinator.events import (
 )
 from allaboard.coordinator.state import Job, Settings
 from allaboard.decide import Policy
-from allaboard.facts import Declared, Outcome, Phase, Reading
+from allaboard.facts import Declared, Frame, Outcome, Phase, Raised, Reading
 from allaboard.recover.policy import Restarts
 
 TASKS = (("worker", 0), ("worker", 1), ("ps", 0))
@@ -59,10 +59,11 @@ class World:
         self.notes: list[dict[str, str]] = [{}, {}, {}]
         self.stepped = [0.0, 0.0, 0.0]
         self.before = [0, 0, 0]
+        self.raised: dict[int, str] = {}
         for worker in range(3):
             self.tell(Launched(worker=worker, pid=100 + worker, at=self.clock.now))
         self.tell()
-        self.job.boarded(self.clock.now)
+        self.job.gate.boarded(self.clock.now)
 
     def declared(self, worker: int) -> Declared:
         job, index = self.tasks[worker] if self.tasks else ("worker", worker)
@@ -102,6 +103,15 @@ class World:
             notes=self.notes[worker],
             ops=self.steps[worker],
             declared=self.declared(worker),
+            raised=self.error(worker),
+        )
+
+    def error(self, worker: int) -> Raised | None:
+        if worker not in self.raised:
+            return None
+        where = Frame(file="train.py", line=79, function="train")
+        return Raised(
+            type="UnavailableError", message=self.raised[worker], at=self.clock.now, where=where
         )
 
     def kill(self, worker: int, signal: int = 9) -> list[Command]:
@@ -173,6 +183,25 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     assert said.startswith("ps 0 is back: there again after") and "110 steps lost" in said
 
 
+def test_a_snapshot_is_known_though_others_were_taken_until_it_is_told() -> None:
+    world = World()
+    world.steps = [100, 100, 0]
+    world.tell(seconds=1.0)
+    at = world.clock.now
+    world.tell(Kept(at=at, number=7, step=200, bytes=8, variables=1, seconds=0.1), seconds=0.1)
+    world.kill(2)
+    world.launch(2)
+    world.joined[2] = world.clock.now
+    for number in range(8, 18):
+        later = Kept(at=world.clock.now, number=number, step=0, bytes=8, variables=1, seconds=0.1)
+        world.steps[1] += 1
+        world.tell(later, seconds=0.1)
+    world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": 3.0})}  # its clock
+    world.tell(seconds=0.5)
+    (made,) = world.job.returns.made
+    assert made.snapshot is not None and made.lost is not None
+
+
 def test_values_from_elsewhere_are_not_called_those_of_a_snapshot() -> None:
     world = World()
     world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": 1.0})}  # long ago
@@ -187,6 +216,46 @@ def test_values_from_elsewhere_are_not_called_those_of_a_snapshot() -> None:
         world.tell(seconds=0.5)
     (made,) = world.job.returns.made
     assert (made.snapshot, made.lost) == (None, None) and made.out is not None
+
+
+def test_why_a_snapshot_was_not_restored_is_told() -> None:
+    world = World()
+    world.notes[0] = {"snapshot": "not restored: number 3: long ago"}
+    world.tell(Kept(at=world.clock.now, number=7, step=0, bytes=8, variables=1, seconds=0.1))
+    world.kill(2)
+    world.launch(2)
+    world.joined[2] = world.clock.now
+    world.notes[0] = {"snapshot": "not restored: number 7: words is larger than a message may be"}
+    said = []
+    for _ in range(20):
+        world.steps[0] += 1
+        said += [n.text for n in of(world.tell(seconds=0.5), Note)]
+    (line,) = [text for text in said if "is back" in text]
+    assert line.endswith(
+        "not those of the snapshot: number 7: words is larger than a message may be"
+    )
+
+
+def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
+    world = World(most=9)
+    for time in range(2):
+        world.kill(2)
+        world.raised[1] = (
+            "recvmsg:Connection reset by peer from remote target /job:ps/replica:0/task:0"
+        )
+        world.tell(seconds=0.2)
+        world.gone.add(world.pids[1])
+        answers = world.tell(Exited(pid=world.pids[1], at=world.clock.now, code=1), seconds=0.1)
+        (again,) = of(answers, Replace)
+        assert again.reason == (
+            "worker 1 fell with ps 0: raised UnavailableError at train.py:79; "
+            f"restart {2 * time + 2} of 9"
+        )
+        assert of(answers, End) == []
+        world.raised.clear()
+        world.launch(1)
+        world.launch(2)
+    assert [r.fell_with for r in world.job.returns.made] == ["", "ps-0"] * 2
 
 
 def test_the_last_restart_is_the_last() -> None:

@@ -25,6 +25,16 @@ def test_who_reads_less_than_before_tells_it_and_the_others_do_not_again() -> No
     ]
 
 
+def test_whose_first_run_after_it_was_an_earlier_one_corrects_it() -> None:
+    kept = Setbacks()
+    kept.take(1.0, 101, Numbered(1, 347))
+    kept.take(1.0, 102, Numbered(1, 340))
+    kept.ended(PS, "was killed by SIGKILL")
+    assert lost(kept.take(20.0, 101, Numbered(1, 330, 1, 347, 326))) == (347, 326)
+    assert lost(kept.take(20.0, 102, Numbered(1, 331, 1, 340, 302))) == (347, 302)
+    assert [(s.who, s.low) for s in kept.known] == [((PS,), 302)]
+
+
 def test_who_did_not_see_the_last_steps_itself_tells_the_others_too() -> None:
     kept = Setbacks()
     kept.take(1.0, 101, Numbered(1, 460))

@@ -42,3 +42,10 @@ def test_the_wait_for_the_chief_is_told_by_itself() -> None:
         waits = 4 <= second < 8
         shares.add(float(second), 0.0, float(second), 4.0, works=True, for_chief=waits)
     assert shares.run == Load(span=10.0, allowed=4.0, inside=1.0, chief=0.4)
+
+
+def test_the_time_in_which_it_was_stopped() -> None:
+    shares = Shares()
+    for second in range(11):
+        shares.add(float(second), 0.0, 0.0, 4.0, works=True, stopped=4 <= second < 7)
+    assert shares.run.stopped == pytest.approx(0.3)

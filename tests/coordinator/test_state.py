@@ -162,6 +162,20 @@ def test_a_spinning_rank_is_named_and_the_waiting_ones_are_not() -> None:
     assert finding.seconds_to_find is not None and finding.seconds_to_find <= 5
 
 
+def test_a_loop_that_asks_the_disk_is_one_place() -> None:
+    world = World()
+    world.train(0, 1, 2, step=10)
+    world.tell()
+    world.train(0, 2, step=10, ops=11, op=Op("all_reduce", 11, world.clock.now))
+    world.state[1] = "R"
+    asks = Frame("<frozen genericpath>", 19, "exists")
+    for n in range(80):
+        world.cpu[1] += 0.25 * 0.27  # what is left of a core on a full machine
+        world.wait(0.25, stacks={1: (SPIN, USER) if n % 2 else (asks, SPIN, USER)})
+    (finding,) = world.job.ledger.findings
+    assert finding.rule == "HANG002" and "stays at train.py:33" in finding.summary
+
+
 def test_moving_stacks_are_no_finding() -> None:
     world = World()
     world.train(0, 1, 2, step=10)
@@ -186,7 +200,7 @@ def test_a_likely_hang_ends_the_job_only_after_hang_after() -> None:
 
 def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world = World()
-    world.job.rolled_at = world.clock.now
+    world.job.gate.boarded(world.clock.now)
     world.train(0, 1, 2, step=10)
     world.tell()
     world.gone.add(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
 from allaboard.coordinator.events import (
@@ -22,6 +24,7 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.state import Job, Settings
 from allaboard.coordinator.turns import MANY, PACE, Turns
 from allaboard.facts import Declared, Phase
+from allaboard.meeting.member import FIGURES
 
 STREAM = 5_000
 """Hosts that come in a second, one by one."""
@@ -88,7 +91,7 @@ def test_the_last_one_is_not_kept_waiting() -> None:
     asked = [c for c in said if isinstance(c, TryLinks)]
     assert {c.agent for c in asked} == set(range(FEW)), "asked at once"
     for one in asked:
-        works = tuple((i, 1e-4, 1e9) for i in range(len(one.targets)))
+        works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
         said = coming.take(LinksTried(agent=one.agent, worked=works))
     assert sum(isinstance(c, LetThrough) for c in said) == FEW, "with the last answer"
     links = coming.job.view(coming.clock.now).links
@@ -108,6 +111,40 @@ def test_the_timeout_does_not_wait_for_the_next_look() -> None:
     (found,) = [c.finding for c in said if isinstance(c, Announce)]
     assert found.rule == "JOIN001"
     assert f"rank {FEW - 1}" in found.summary
+
+
+def _calls_by_host(size: int) -> float:
+    """Calls of functions for each host, from the first one to the word that lets all through."""
+    coming = Coming(size)
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        said = coming.come(*range(1, size))
+        for one in [c for c in said if isinstance(c, TryLinks)]:
+            works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
+            said += coming.take(LinksTried(agent=one.agent, worked=works))
+    finally:
+        sys.setprofile(None)
+    assert sum(isinstance(c, LetThrough) for c in said) == size
+    return calls / size
+
+
+def test_a_roll_call_costs_each_host_the_same() -> None:
+    few, many = _calls_by_host(FEW), _calls_by_host(4 * TIMES * FEW)
+    assert many < 1.1 * few, f"{few:.0f} calls for each of {FEW} hosts, {many:.0f} of many"
+
+
+def test_what_a_look_brought_about_needs_no_other() -> None:
+    coming = Coming(FEW)
+    coming.come(*range(1, FEW))
+    before = coming.looks
+    coming.take(*coming.host(0)[1:2])
+    assert coming.looks == before, "it asked for the trials, and waits for what comes of them"
 
 
 def test_few_are_looked_at_every_time() -> None:

@@ -27,6 +27,7 @@ CLOSED = ("RuntimeError", "[gloo/pair.cc:534] Connection closed by peer [127.0.0
         (ended(0, raised=("ValueError", "x"), ours=True), True),
         (ended(0, raised=("KeyboardInterrupt", ""), code=0), False),
         (ended(0, raised=("KeyboardInterrupt", ""), code=130), True),
+        (ended(0, raised=("KeyboardInterrupt", ""), signal=2, ours=True), False),
     ],
 )
 def test_what_a_failure_is(one: Member, bad: bool) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.evidence.differs import Kind, kind, told
 from allaboard.evidence.order import difference, differences, split, wanted
-from allaboard.facts import JobView, Member
+from allaboard.facts import Exit, JobView, Member
 from allaboard.facts.samples import called, job, signature, stalled
 
 SUM, CAST, OTHER = signature(), signature("broadcast", root=0, line=50), signature(dtype="int32")
@@ -64,3 +64,21 @@ def test_a_rank_that_moves_on_alone_is_asked_when_it_gets_there() -> None:
     late = untraced(called(2, SUM, CAST))
     view = views(called(0, SUM, CAST), called(1, SUM, SUM), late)
     assert wanted(view) == [(("0", 1), (102,))]
+
+
+def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
+    dead = msgspec.structs.replace(called(1, SUM, CAST), exit=Exit(at=95.0, signal=6))
+    far = (SUM, SUM, *[SUM] * 20)  # past what they show of call 2 by themselves
+    others = (unordered(called(0, *far), 3), unordered(called(2, *far), 3))
+    shown = [
+        msgspec.structs.replace(
+            m, groups=tuple(msgspec.structs.replace(s, marks=s.marks[:4]) for s in m.groups)
+        )
+        for m in others
+    ]
+    view = views(shown[0], dead, shown[1])
+    assert split(view) == {}
+    assert wanted(views(*map(untraced, (shown[0], dead, shown[1])))) == [
+        (("0", 1), (100, 101, 102))
+    ]
+    assert wanted(view) == [] and [d.number for d in differences(view)] == [2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.evidence.servers import awaited_by_servers, left_over, lost, wait_for_peers
-from allaboard.facts import Exit, JobView
+from allaboard.evidence.servers import awaited_by_servers, in_use, left_over, lost, wait_for_peers
+from allaboard.facts import Exit, JobView, Pair
 from allaboard.facts.samples import SERVING, job, member, task
 
 DONE = Exit(at=90.0, code=0)
@@ -55,3 +55,13 @@ def test_workers_wait_for_each_other_only_in_a_synchronous_job() -> None:
     assert wait_for_peers(job(member(0), member(1)))
     assert not wait_for_peers(job(task("worker", 0), task("worker", 1), task("ps", 0)))
     assert wait_for_peers(job(task("worker", 0, **SYNC), task("worker", 1), task("ps", 0)))
+
+
+def test_a_server_is_in_use_while_bytes_pass() -> None:
+    still = Pair(task="worker:1", connections=2, received_all=900, sent_all=900)
+    moves = Pair(task="worker:1", connections=2, received=10.0)
+    assert in_use(job(task("ps", 0, pairs=(still, moves))))
+    assert not in_use(job(task("ps", 0, pairs=(still,))))
+    assert not in_use(job(task("ps", 0)))
+    assert not in_use(job(task("ps", 0, pairs=(moves,), exit=DEAD)))
+    assert not in_use(job(task("ps", 0), task("worker", 1, pairs=(moves,))))

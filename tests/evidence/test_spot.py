@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.evidence.spot import Spot, same_place, spot, waits_for_peers
+from allaboard.evidence.spot import Spot, asking_line, same_place, spot, waits_for_peers
 from allaboard.facts import Frame
 from allaboard.facts.samples import REDUCE, USER, stack
 
@@ -28,8 +28,17 @@ TABLE = [
     ((lib("torch/distributed/distributed_c10d.py", "new_group"), USER), Spot.INIT),
     ((lib("torch/distributed/distributed_c10d.py", "destroy_process_group"), USER), Spot.LEAVING),
     ((REDUCE, USER), Spot.COLLECTIVE),
+    (
+        (
+            lib("torch/_ops.py", "__call__"),
+            user("torch.ops._c10d_functional.wait_tensor.default(buf3)"),
+        ),
+        Spot.COLLECTIVE,
+    ),
+    ((lib("torch/_ops.py", "__call__"), user("torch.ops.mine.solve(rows)")), Spot.USER),
     ((lib("torch/distributed/utils.py", "_verify_param_shape_across_processes"),), Spot.COLLECTIVE),
     ((lib("torch/autograd/graph.py", "_engine_run_backward"), USER), Spot.STEP),
+    ((lib("torch/autograd/__init__.py", "backward"), USER), Spot.STEP),
     ((lib("torch/utils/data/dataloader.py", "__next__"), USER), Spot.DATA),
     (
         (
@@ -124,3 +133,26 @@ def test_one_place_may_differ_in_its_innermost_line_alone() -> None:
     assert not same_place(here, (Frame("b.py", 5, "loop"), here[1]))
     assert not same_place(here, here[:1])
     assert same_place((), ())
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        (Frame("<frozen genericpath>", 19, "exists"),),
+        (lib("genericpath.py", "isfile", STD),),
+        (lib("pathlib.py", "stat", STD), lib("pathlib.py", "exists", STD)),
+        (lib("threading.py", "is_set", FEDORA),),
+        (lib("queue.py", "_qsize", STD), lib("queue.py", "empty", STD)),
+        (lib("subprocess.py", "_internal_poll", STD), lib("subprocess.py", "poll", STD)),
+    ],
+)
+def test_who_only_asks_is_at_the_line_that_asks(inner: tuple[Frame, ...]) -> None:
+    here = (user("while not os.path.exists(p): pass"), USER)
+    assert asking_line(inner + here) == here
+
+
+def test_who_works_or_waits_is_where_it_is() -> None:
+    json = (lib("json/decoder.py", "raw_decode", STD), USER)
+    wait = (lib("threading.py", "wait", STD), USER)
+    within = (lib("genericpath.py", "exists", STD), lib("torch/x.py", "load"), USER)
+    assert [asking_line(f) for f in (json, wait, within, ())] == [json, wait, within, ()]

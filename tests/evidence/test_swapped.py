@@ -80,6 +80,19 @@ def test_the_same_places_ask_for_nothing() -> None:
     assert wanted_paths(read_to(0, view((A, B), (A, B)))) == []
 
 
+def test_of_many_ranks_the_odd_ones_are_read_with_some_others() -> None:
+    kept = (A, B) * 9
+    many = [kept] * 200
+    many[150] = (*kept[:-2], B, A)
+    of = view(*many)
+    ((_, pids),) = wanted_paths(read_to(0, of))
+    assert 100 + 150 in pids and len(pids) == 64
+    (swap,) = swaps(of)
+    assert [m.who.rank for m in swap.odd] == [150] and swap.proven
+    in_turn = view(*[kept, (B, A) * 9] * 100)
+    assert wanted_paths(in_turn) == [] and swaps(in_turn) == ()
+
+
 def test_what_was_asked_is_remembered_and_no_more() -> None:
     asked: list[object] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.evidence.waiting import split, under_way, used
-from allaboard.facts import JobView, Load, Member, Pair
+from allaboard.facts import Exit, JobView, Load, Member, Pair
 from allaboard.facts.samples import SERVING, job, task
 
 SYNC = {"notes": {"synchronous": "2 of 2"}}
@@ -43,6 +43,20 @@ def test_the_wait_for_the_chief_is_none_for_a_server() -> None:
     found = split(job(one, task("ps", 0)), one)
     assert found is not None
     assert (found.chief, round(found.servers, 2), found.computing) == (0.5, 0.2, 0.2)
+
+
+def test_the_server_that_is_stopped_or_gone_is_the_one_that_is_waited_for() -> None:
+    busy = task("ps", 0, load=load(0, 0.3, allowed=1))
+    halted = task("ps", 1, load=Load(span=10.0, allowed=1, stopped=0.9))
+    gone = task("ps", 1, exit=Exit(at=93.0, signal=9))
+    ours = task("ps", 1, exit=Exit(at=93.0, signal=15, ours=True))
+    again = task("ps", 1, number=9)
+    for others, most in (
+        ((halted,), "ps:1"), ((gone,), "ps:1"), ((ours,), "ps:0"), ((gone, again), "ps:0"),
+    ):  # fmt: skip
+        one = task("worker", 0, load=load(0.9, 0.2))
+        found = split(job(one, busy, *others), one)
+        assert found is not None and found.most == most
 
 
 def test_many_cores_do_not_compute_more_than_all_the_time() -> None:

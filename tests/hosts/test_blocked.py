@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from allaboard.hosts.blocked import blocked
@@ -19,30 +24,85 @@ SPAWNS = (
 )
 
 
+WARDEN = "import os, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), 9)"
+"""Ends the group once whoever holds its standard input has gone, whatever became of that one."""
+PATIENCE = 10.0
+"""Seconds until a process has come to its wait, on a busy machine too."""
+
+
 def told(code: str, *words: str, wanted: str) -> str:
-    """What is told of a process once it has come to its wait; at most 10 s."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    """What is told of a process once it has come to its wait.
+
+    It is ended as a group: between spawn and exec a child outlives its parent's end, waits for a pipe that
+    nobody opens, and holds the parent's output. A test that is killed itself leaves that to the warden.
+    """
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        ) as process,
+        ending(process.pid),
+    ):
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], PATIENCE)[0], "it did not start"
+        until = time.monotonic() + PATIENCE
+        while wanted not in (said := blocked(process.pid)) and time.monotonic() < until:
+            os.sched_yield()
+        return said
+
+
+@contextmanager
+def ending(group: int) -> Iterator[None]:
+    """The group does not outlive this context, nor this process."""
+    warden = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", WARDEN, str(group)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
-        assert process.stdout is not None
-        process.stdout.readline()
-        for _ in range(10_000):
-            if wanted in (said := blocked(process.pid)):
-                break
-        return said
+        yield
     finally:
-        _end(process, words)
+        os.killpg(group, signal.SIGKILL)
+        warden.kill()
+        warden.communicate()
 
 
-def _end(process: subprocess.Popen[bytes], words: tuple[str, ...]) -> None:
-    for pipe in words:  # a child between spawn and exec outlives its parent's end
-        fd = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
-        process.kill()
-        process.wait()
-        os.close(fd)
-    process.kill()
-    process.communicate()
+def test_nothing_is_left_where_the_test_itself_is_killed(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_blocked as t;"
+        "t.blocked = lambda pid: print(pid, flush=True) or '';"
+        "t.told(t.SPAWNS, sys.argv[2], wanted='starting')"
+    )
+    here = str(Path(__file__).parent)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, here, str(pipe)], stdout=subprocess.PIPE, text=True
+    ) as test:
+        assert test.stdout is not None
+        group = int(test.stdout.readline())
+        test.kill()
+        test.communicate(timeout=PATIENCE)
+    until = time.monotonic() + PATIENCE
+    while left(group) and time.monotonic() < until:
+        os.sched_yield()
+    assert not left(group)
+
+
+def left(group: int) -> bool:
+    """Whether a process of this group goes on."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            return True
+    return False
 
 
 def test_the_file_and_its_mount_are_named(tmp_path: Path) -> None:

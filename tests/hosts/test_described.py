@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from allaboard.hosts.described import described
+from allaboard.hosts.described import described, master
 
 CLUSTER = {"ps": ["d:1", "e:1"], "worker": ["b:1", "c:1"], "chief": ["a:1"]}
 
@@ -20,3 +20,12 @@ def test_tasks_are_numbered_chief_first_and_servers_last(job: str, index: int, r
     told = described({"TF_CONFIG": text})
     assert told is not None
     assert (told.address, told.rank) == ("a:1", rank)
+
+
+def test_the_launchers_own_store_is_no_place_of_others() -> None:
+    torchrun = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "h0", "MASTER_PORT": "29400"}
+    told = described({**torchrun, "TORCHELASTIC_USE_AGENT_STORE": "True"})
+    assert told is not None and told.kept and told.address == ""
+    assert master(torchrun) == "h0:29400"
+    assert master({"MASTER_ADDR": "fe80::1", "MASTER_PORT": "1"}) == "[fe80::1]:1"
+    assert master({"MASTER_ADDR": "h0"}) == ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import http.server
 import shutil
+import signal
 import socket
-import subprocess
 import threading
 import time
-import urllib.request
 from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from etcd3gw.exceptions import ConnectionFailedError
 from allaboard.meeting.etcd import EtcdSeats, told
 from allaboard.meeting.etcd_url import Etcd
 from allaboard.meeting.seats import LEASE, Seat, Unusable
+from real_etcd import free, started
 
 T = TypeVar("T")
 pytestmark = pytest.mark.skipif(
@@ -31,42 +32,6 @@ pytestmark = pytest.mark.skipif(
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with started(tmp_path_factory.mktemp("etcd")) as found:
         yield found
-
-
-class started:
-    """An etcd of our own on two free ports of 127.0.0.1."""
-
-    def __init__(self, folder: Path) -> None:
-        self._port, peers = free(), free()
-        url, other = f"http://127.0.0.1:{self._port}", f"http://127.0.0.1:{peers}"
-        words = ["etcd", "--data-dir", str(folder), "--name", "one", "--unsafe-no-fsync"]
-        words += ["--listen-client-urls", url, "--advertise-client-urls", url]
-        words += ["--listen-peer-urls", other, "--initial-advertise-peer-urls", other]
-        words += ["--initial-cluster", f"one={other}"]
-        self._log = (folder / "log").open("wb")
-        self._process = subprocess.Popen(words, stdout=self._log, stderr=self._log)
-
-    def __enter__(self) -> int:
-        end = time.monotonic() + 20
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        while True:
-            try:
-                opener.open(f"http://127.0.0.1:{self._port}/health", timeout=1).close()
-                return self._port
-            except OSError:
-                assert time.monotonic() < end, "etcd does not come up"
-                time.sleep(0.05)
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
-
-
-def free() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])
 
 
 def seats(
@@ -181,6 +146,71 @@ def test_the_next_endpoint_is_asked_where_one_is_down(port: int) -> None:
     one = EtcdSeats(place, "job=1", {})
     assert run(one.who()) is None
     assert one._clients[0].port == port
+
+
+def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Path) -> None:
+    etcd = started(tmp_path)
+    with etcd as port:
+        one = seats(port, "stops")
+        assert run(one.take(seat("a")))
+        etcd.process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        found, said = kind(one.keep())
+        assert found == "unreachable" and "no answer in 2 s" in said
+        assert time.monotonic() - began < 6
+        etcd.process.send_signal(signal.SIGCONT)
+        assert run(one.who()) == seat("a")
+
+        async def dies() -> None:
+            etcd.process.send_signal(signal.SIGSTOP)
+            asked = asyncio.ensure_future(one.who())
+            await asyncio.sleep(0.3)
+            etcd.process.kill()
+            await asked
+
+        assert kind(dies())[0] == "unreachable"
+        found, said = kind(one.keep())
+        assert (found, said.partition(": ")[2]) == ("unreachable", "connection refused")
+
+
+def test_the_next_endpoint_is_asked_where_one_has_stopped(port: int, tmp_path: Path) -> None:
+    etcd = started(tmp_path)
+    with etcd as first:
+        place = Etcd((("127.0.0.1", first), ("127.0.0.1", port)), "stopped", False)
+        one = EtcdSeats(place, "job=1", {})
+        assert run(one.who()) is None and one._clients[0].port == first
+        etcd.process.send_signal(signal.SIGSTOP)
+        assert run(one.who()) is None and one._clients[0].port == port
+        began = time.monotonic()
+        assert run(one.who()) is None
+        assert time.monotonic() - began < 1.5, "the one that answers is asked first from then on"
+
+
+def test_endpoints_that_say_nothing_do_not_cost_the_lease(port: int) -> None:
+    with ExitStack() as held:
+        mute = [held.enter_context(socket.socket()) for _ in range(3)]
+        for each in mute:
+            each.bind(("127.0.0.1", 0))
+            each.listen()
+        places = [("127.0.0.1", free()), *(m.getsockname() for m in mute), ("127.0.0.1", port)]
+        one = EtcdSeats(Etcd(tuple(places), "mute", False), "job=1", {})
+        order = list(one._clients)
+
+        async def held_for_long() -> float:
+            assert await one.who() is None and one._clients[0].port == port
+            assert await one.take(seat("a"))
+            slowest, until = 0.0, time.monotonic() + LEASE + 2
+            while time.monotonic() < until:
+                one._clients = list(order)  # as if the one that answered had just stopped
+                began = time.monotonic()
+                assert await one.keep()
+                slowest = max(slowest, time.monotonic() - began)
+                await asyncio.sleep(1.0)
+            assert await seats(port, "mute").who() == seat("a")
+            one.leave()
+            return slowest
+
+        assert run(held_for_long()) < LEASE - 1.0
 
 
 def test_users(tmp_path: Path) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from allaboard.catalogue import catalogue
+from allaboard.facts import Outcome
+from allaboard.facts.samples import job, member
 from allaboard.postmortem.paths import of_paths
+from allaboard.report.assemble import assemble
 
 LOG = """[rank1]: Traceback (most recent call last):
 [rank1]:   File "/home/u/train.py", line 5, in <module>
@@ -21,3 +26,16 @@ def test_an_interrupted_rank_has_no_line_to_mend(tmp_path: Path) -> None:
     assert found.rule == "EXIT008"
     assert "interrupted from outside" in found.summary
     assert found.fix is not None and "mend" not in found.fix
+
+
+def test_who_interrupts_a_run_is_accused_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "worker-1.log").write_text(LOG)
+    report = assemble(
+        job="j", command=("train.py",), outcome=Outcome.INTERRUPTED, reason="interrupted", code=130,
+        started="", seconds=9, run_dir=str(tmp_path), view=job(member(0), member(1)), findings=(),
+        notes=(),
+    )  # fmt: skip
+    (tmp_path / "report.json").write_bytes(msgspec.json.encode(report))
+    found = of_paths([tmp_path], catalogue())
+    assert not found.findings and "somebody interrupted the run" in found.conclusion

@@ -23,6 +23,11 @@ def test_torch() -> None:
     assert (one.framework, one.rank, one.size, one.place) == ("torch", 1, 4, "h0:29600")
 
 
+def test_where_it_was_read_in_the_names_of_the_variables() -> None:
+    assert task(TORCH).origin == "RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT"
+    assert task(tf("worker", 0)).origin == "TF_CONFIG"
+
+
 def test_slurm_alone_meets_on_its_first_node() -> None:
     one = task(SLURM)
     assert (one.rank, one.size, one.place) == (2, 4, "h0:29500")

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.facts import Numbered, Op, Saves
-from allaboard.probe import blackbox as layout
-from allaboard.probe import texts
-from allaboard.probe.blackbox import Box
+from allaboard.probe import layout, texts
+from allaboard.probe.blackbox import Box, start_ticks
 from probed import Program
 
 DECLARED = {"framework": "torch", "call": "init_process_group", "rank": 1, "world_size": 2}
@@ -50,7 +49,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     assert reader.identity.worker == 3
     assert reader.identity.python == sys.version.split()[0]
     assert (reader.pid, reader.signum, reader.stack_fd) == (os.getpid(), 40, 200)
-    assert reader.started == layout.start_ticks(os.getpid())
+    assert reader.started == start_ticks(os.getpid())
     assert reader.main_thread == threading.main_thread().ident
     slot.leave(b"all_reduce")
     assert reader.read().op is None
@@ -79,7 +78,7 @@ def test_the_ring_holds_the_last_intervals(tmp_path: Path) -> None:
         writer.step()
     for age in range(layout.RING):  # times that are easy to check, in the places of the real ones
         n = writer.steps - age
-        at = layout.RING_AT + (n % layout.RING) * 8
+        at = layout.RING_AT + (n % layout.RING) * layout.PACE.size
         struct.pack_into("<d", reader.map, at, 1000.0 - age * (age + 1) / 2)
     seen = reader.read()
     assert seen.step == 3 * layout.RING + 5
@@ -168,7 +167,9 @@ def test_texts_never_touch_each_other() -> None:
     assert all(a + n <= b for (a, n), (b, _) in pairwise(spans))
     assert spans[-1][0] + spans[-1][1] <= layout.SIZE
     assert layout.OP.size <= layout.SLOT_BYTES
-    assert layout.RING_AT + layout.RING * 8 <= layout.SLOTS_AT
+    assert layout.RING_AT + layout.RING * layout.PACE.size <= layout.LOOPS_AT
+    assert layout.LOSS_AT + layout.LOSS.size <= layout.SLOTS_AT
+    assert layout.STEP_AT + layout.STEP.size <= layout.LOSS_AT
 
 
 def test_half_written_records_are_not_believed(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_two_threads_write_one_text(tmp_path: Path) -> None:
 def test_another_kind_of_file_is_refused(tmp_path: Path, at: int, what: bytes) -> None:
     _, reader = pair(tmp_path)
     reader.map[at : at + len(what)] = what
-    with pytest.raises(ValueError, match="not a black box of version"):
+    with pytest.raises(ValueError, match="its black box is "):
         OpenBox(tmp_path / f"{os.getpid()}.box")
 
 
@@ -221,7 +222,7 @@ def test_a_box_under_a_foreign_name_is_refused(tmp_path: Path) -> None:
     writer, _ = pair(tmp_path)
     other = tmp_path / "1.box"
     Path(writer.path).rename(other)
-    with pytest.raises(ValueError, match="not a black box"):
+    with pytest.raises(ValueError, match="is that of process"):
         OpenBox(other)
 
 
@@ -239,7 +240,7 @@ def test_deep_json_says_nothing(tmp_path: Path, opening: str) -> None:
     for name in layout.TEXTS:
         writer.text(name, opening * 100_000)
     seen = reader.read()
-    assert (seen.declared, seen.raised, seen.notes) == (None, None, {})
+    assert (seen.declared, seen.raised, set(seen.notes)) == (None, None, {"black box"})
 
 
 @settings(max_examples=200, deadline=None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.calls import SAFE, ranks
 from allaboard.facts import Signature
-from allaboard.probe import blackbox as layout
+from allaboard.probe import layout
 from allaboard.probe.blackbox import Box
 from allaboard.probe.calls import Calls, Group, spans
 

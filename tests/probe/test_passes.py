@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.passes import PassReader
-from allaboard.probe import blackbox as layout
+from allaboard.probe import layout
 from allaboard.probe.blackbox import Box
 from allaboard.probe.passes import Loops
 

@@ -59,14 +59,14 @@ def test_losses_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     losses = Losses()
     told = []
     for value in (1.0, float("nan"), float("inf"), 2.0, float("-inf")):
-        losses.saw(box, (Tensor(value),))
+        losses.look(box, Tensor(value))
         box.step()
         told.append(reader.read().loss)
     assert told == [
         None, Loss(1, 2, "nan"), Loss(2, 2, "nan"), Loss(0, 2, "nan"), Loss(1, 5, "-inf"),
     ]  # fmt: skip
     for other in (Shard(float("nan")), Tensor(float("nan"), 1.0)):
-        losses.saw(box, (other,))
+        losses.look(box, other)
     assert reader.read().loss == Loss(1, 5, "-inf")
 
 

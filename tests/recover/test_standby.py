@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from allaboard.facts.samples import job, task
+from allaboard.facts import Phase
+from allaboard.facts.samples import NOW, job, task
 from allaboard.recover.policy import Restarts
-from allaboard.recover.standby import FAILED, is_due
+from allaboard.recover.standby import FAILED, SETTLED, is_due
 
 POLICY = Restarts(allowed=True, most=3)
 TRAINS = job(task("worker", 0, step=5, step_at=50.0), task("ps", 0))
@@ -26,3 +27,13 @@ def test_none_waits_where_nothing_would_be_started_again() -> None:
     assert not is_due(TRAINS, Restarts(), used=0, since=0.0, failed=0)
     assert not is_due(TRAINS, POLICY, used=3, since=0.0, failed=0)
     assert not is_due(TRAINS, POLICY, used=0, since=0.0, failed=FAILED)
+
+
+def test_the_host_of_a_server_hears_of_nobody_who_trains() -> None:
+    serves = task("ps", 0, phase=Phase.JOINED, phase_since=NOW - SETTLED)
+    assert is_due(job(serves, joined=True), POLICY, used=0, since=0.0, failed=0)
+    assert not is_due(job(serves), POLICY, used=0, since=0.0, failed=0)
+    fresh = task("ps", 0, phase=Phase.JOINED, phase_since=NOW - 1)
+    assert not is_due(job(fresh, joined=True), POLICY, used=0, since=0.0, failed=0)
+    comes = task("ps", 0, phase=Phase.IMPORTING, phase_since=NOW - 60)
+    assert not is_due(job(comes, joined=True), POLICY, used=0, since=0.0, failed=0)

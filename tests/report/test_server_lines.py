@@ -34,6 +34,11 @@ def test_who_waited_for_whom() -> None:
     ]
 
 
+def test_a_limit_that_came_late() -> None:
+    late = task("ps", 0, run=Load(span=20, cpu=0.07, allowed=0.05))
+    assert lines(WORKER, late)[1].startswith("ps 0: 0.07 cores, at the end 0.05 at most;")
+
+
 def test_a_job_without_servers_has_none() -> None:
     assert lines(member(0, run=Load(span=12, cpu=1, inside=0.5, allowed=2)), member(1)) == []
 

@@ -146,6 +146,7 @@ def test_nothing_is_left_whatever_ends_it(end: str) -> None:
         assert traces(owner.pid) == []
 
 
+@pytest.mark.alone
 def test_four_hosts_are_there_at_once() -> None:
     need()
     took = []

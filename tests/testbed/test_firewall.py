@@ -7,6 +7,8 @@ import pytest
 from allaboard.testbed import Block
 from bedded import PORTS, Lab
 
+pytestmark = pytest.mark.alone  # what is measured are seconds
+
 FIRST, SECOND = PORTS
 LARGE = 20_000
 

@@ -8,6 +8,8 @@ import pytest
 
 from bedded import Lab, need
 
+pytestmark = pytest.mark.alone  # what is measured are seconds
+
 
 def seconds(answer: str) -> float:
     assert answer.startswith("answered"), answer

@@ -27,6 +27,14 @@ def _environment() -> dict[str, str]:
     return clean | {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
+OTHERS = pytest.mark.parametrize(
+    "script",
+    ["train_anywhere.py", *(pytest.param(f"train_anywhere_{f}.py", marks=pytest.mark.long)
+                            for f in ("jax", "tf"))],
+)  # fmt: skip
+"""The same job of PyTorch, JAX and TensorFlow."""
+
+
 def _command(bed: Bed, script: str) -> list[str]:
     """The command that the launcher starts on each host; its run folder is named by the host."""
     words = f"{RUN} --run-dir {bed.folder}/run-$(hostname) {JOBS / script}"
@@ -48,7 +56,11 @@ def _judge(bed: Bed, *processes: Process) -> None:
 
 
 @pytest.mark.zoo
-@pytest.mark.parametrize("script", ["train_anywhere.py", "train_slurm_tf.py"])
+@pytest.mark.parametrize(
+    "script",
+    ["train_anywhere.py", "train_slurm_tf.py",
+     pytest.param("train_anywhere_jax.py", marks=pytest.mark.long)],
+)  # fmt: skip
 def test_srun(script: str) -> None:
     need(*slurm.NEEDS)
     with Bed(4) as bed:
@@ -59,13 +71,14 @@ def test_srun(script: str) -> None:
 
 
 @pytest.mark.zoo
-def test_mpirun() -> None:
+@OTHERS
+def test_mpirun(script: str) -> None:
     need(*open_mpi.NEEDS)
     with Bed(4) as bed:
         service = open_mpi.OpenMpi(bed)
         passed = {**WHERE, "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
         options = [w for k, v in passed.items() for w in ("-x", f"{k}={v}")]
-        words = [*service.command, *options, "-n", "4", *_command(bed, "train_anywhere.py")]
+        words = [*service.command, *options, "-n", "4", *_command(bed, script)]
         _judge(bed, bed.start("h0", words, _environment()))
 
 
@@ -79,12 +92,24 @@ def test_mpirun() -> None:
     ids=["static", "c10d"],
 )
 def test_torchrun(options: tuple[str, ...]) -> None:
+    _torchrun("train_anywhere.py", options)
+
+
+@pytest.mark.zoo
+@pytest.mark.long
+@pytest.mark.parametrize("script", ["train_anywhere_jax.py", "train_anywhere_tf.py"])
+def test_torchrun_of_what_does_not_meet_in_its_store(script: str) -> None:
+    where = ("--master-addr", "h0", "--master-port", "29400")
+    _torchrun(script, ("--node-rank", "{rank}", *where))
+
+
+def _torchrun(script: str, options: tuple[str, ...]) -> None:
     need()
     with Bed(4) as bed:
         started = []
         for rank, host in enumerate(bed.hosts):
             words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "4"]
             words += [o.format(rank=rank) for o in options]
-            words += ["--nproc-per-node", "1", "--no-python", *_command(bed, "train_anywhere.py")]
+            words += ["--nproc-per-node", "1", "--no-python", *_command(bed, script)]
             started.append(bed.start(host, words, _environment()))
         _judge(bed, *started)

@@ -15,16 +15,33 @@ JOB = Path(__file__).parent / "jobs" / "phases.py"
 BIN = Path(sys.executable).parent
 
 
-def trained(folder: Path, way: str, **variables: str) -> dict[str, Any]:
+def reported(folder: Path, *command: str, **variables: str) -> dict[str, Any]:
     path = os.pathsep.join((str(BIN), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(BIN.parent), **variables}
-    command = [sys.executable, "-m", "allaboard", "run", "--run-dir", str(folder), str(JOB), way]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    run = [sys.executable, "-m", "allaboard", "run", "--run-dir", str(folder), *command]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    report = json.loads((folder / "report.json").read_text())
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text())
     assert (report["findings"], report["unseen"]) == ([], [])
-    worker: dict[str, Any] = report["workers"][0]
+    return report
+
+
+def trained(folder: Path, way: str, **variables: str) -> dict[str, Any]:
+    worker: dict[str, Any] = reported(folder, str(JOB), way, **variables)["workers"][0]
     return worker
+
+
+@pytest.mark.zoo
+def test_rank_0_of_plain_pytorch_evaluates_and_saves_alone(tmp_path: Path) -> None:
+    job = str(JOB.with_name("torch_phases.py"))
+    report = reported(tmp_path, "-n", "2", job, "8")
+    assert any("waiting: rank 0 writes a checkpoint (" in note for note in report["notes"])
+    first, second = (worker["spent"] for worker in report["workers"])
+    assert [worker["step"] for worker in report["workers"]] == [40, 40]
+    # The last evaluation is everybody's. That of a teacher in each step is none.
+    assert (first["saved"], first["evaluated"]) == (2, 3)
+    assert (second["saved"], second["evaluated"]) == (0, 1)
+    assert first["checkpoints"] > 8 and 0.8 <= first["evaluations"] < 8
 
 
 @pytest.mark.zoo
@@ -48,3 +65,22 @@ def test_fit_of_keras(tmp_path: Path, way: str, variables: dict[str, str]) -> No
     # Two epochs of eight steps; the evaluations that fit makes are no steps.
     assert (worker["step"], spent["evaluated"], spent["saved"]) == (16, 2, 1)
     assert spent["evaluations"] > 0
+
+
+@pytest.mark.zoo
+def test_a_plain_loop_of_jax(tmp_path: Path) -> None:
+    report = reported(tmp_path, str(JOB.with_name("jax_phases.py")), JAX_PLATFORMS="cpu")
+    # The first that is seen of it is its compilation; the second shows that it is the step.
+    assert 197 <= report["workers"][0]["step"] <= 201
+
+
+@pytest.mark.zoo
+def test_distributed_checkpoints_in_which_all_wait_for_one(tmp_path: Path) -> None:
+    """Written by all together and aside of the training, and read back; the storage of rank 1 is slow."""
+    report = reported(tmp_path, "-n", "2", str(JOB.with_name("torch_dcp.py")), "9")
+    # The other pause, when it is read, is no longer, and not told again.
+    assert any("waiting: rank 1 writes a checkpoint (" in note for note in report["notes"])
+    assert [worker["step"] for worker in report["workers"]] == [60, 60]
+    for worker in report["workers"]:
+        assert worker["spent"]["saved"] == 2
+        assert 18 < worker["spent"]["checkpoints"] < worker["trained"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from allaboard.contracts import MEETING_PORT
 from allaboard.rehearse_hosts import CLUSTER, described
 from allaboard.testbed import Bed, Process, open_mpi, slurm, ssh
 from allaboard.testbed.firewall import Block
+from allaboard.testbed.needs import other_python
 from bedded import need
 from certificates import authority, signed
 
@@ -30,13 +30,16 @@ def start(
     framework: str = "torch",
     without: tuple[int, tuple[str, ...]] = (-1, ()),
     python: tuple[int, str] = (-1, ""),
+    other: tuple[int, dict[str, str]] = (-1, {}),
 ) -> list[Process]:
     """A preflight on every host; each in a folder of its own, where found.json will be. ``without``: a
-    host, and options that all others get. ``python``: a host, and the folder whose Python it trains with."""
+    host, and options that all others get. ``python``: a host, and the folder whose Python it trains with.
+    ``other``: a host, and variables that it is told otherwise."""
     running = []
     for index, host in enumerate(bed.hosts):
         variables = {k: v for k, v in os.environ.items() if not k.startswith(CLUSTER)}
         variables |= described(framework, index, len(bed.hosts)) | {"OMP_NUM_THREADS": "1"}
+        variables |= other[1] if index == other[0] else {}
         if index == python[0]:
             variables |= {"PATH": f"{python[1]}{os.pathsep}{variables['PATH']}"}
             variables["VIRTUAL_ENV"] = python[1]
@@ -115,17 +118,17 @@ def test_a_host_that_never_comes_is_missing_in_the_table() -> None:
         assert "2 of 3 here" in said and "missing" in said and "JOIN001" in said, said
 
 
-def other_python() -> Path | None:
-    """Another Python of this machine that the stand-in runs on, 3.9 or newer."""
-    found = [shutil.which(f"python3.{minor}") for minor in range(9, 16)]
-    found += map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3.*[0-9]"))
-    ask = "import sys; print(sys.version_info[1], sys.executable)"
-    for each in filter(None, found):
-        done = subprocess.run([each, "-I", "-S", "-c", ask], capture_output=True, text=True)
-        minor, _, path = done.stdout.strip().partition(" ")
-        if done.returncode == 0 and int(minor) >= 9 and int(minor) != sys.version_info.minor:
-            return Path(path)
-    return None
+@pytest.mark.long
+def test_an_address_that_leads_to_another_host_is_told_to_all() -> None:
+    need()
+    with Bed(3) as bed:
+        running = start(bed, "--quick", "--timeout", "20", other=(2, {"MASTER_ADDR": "h1"}))
+        assert ended(running) == [3, 3, 3], "\n".join(p.text() for p in running)
+        said = [p.text() for p in running]
+        assert all("NET017" in s and "h1, which holds rank 1, not rank 0" in s for s in said), said
+        assert "MASTER_ADDR=h1 leads h2 to the wrong host" in said[2], said[2]
+        assert "on h2: give h0:29500 in place of h1:29500" in said[2], said[2]
+        assert all(s.count("the roll call failed") == 1 for s in said), said
 
 
 def test_another_python_on_one_host(tmp_path: Path) -> None:

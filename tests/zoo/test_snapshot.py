@@ -3,6 +3,7 @@ with those of the checkpoint on disk, and no worker is started again."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -38,9 +39,9 @@ def test_values_come_back_from_memory(tmp_path: Path) -> None:
     assert 0 <= back["snapshot"] < 30
     seen = [[int(v) for v in values] for values in re.findall(VALUES, run.text)]
     steps = [values[0] for values in seen]
-    fell = max(range(1, len(steps)), key=lambda at: steps[at - 1] - steps[at])
-    lost = steps[fell - 1] - steps[fell]
-    assert steps[fell] > 100  # on disk there are those of step 0 alone
+    # None may be lost: what is read takes a moment, in which the steps go on.
+    lost = max(0, *(old - new for old, new in itertools.pairwise(steps)))
+    assert min(steps[before:]) > 100  # on disk there are those of step 0 alone
     assert abs(lost - back["lost"]) < 20 + 0.2 * back["lost"]
     for (
         step,

@@ -11,21 +11,30 @@ from __future__ import annotations
 
 import random
 import re
+import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hurt import Run, schedule
+from hurt import Fault, Run, schedule
 
-SHORT, LONG = 80.0, 600.0
-"""Seconds of kills and stops of each job: together with starts and ends 3 and 20 minutes."""
+SECONDS = 60.0
+"""Of kills and stops of each job: one of each kind takes 3 minutes with start and end, and the seven
+schedules of the long run 20. Each job makes as many updates, so that one loss is expected of all."""
+END = 400.0
+"""Seconds for what is left to do after them, on a machine with other work."""
 JOBS = {
     "tf1": ("--ps", "2", "-n", "2", "examples/tf1_ps_digits.py", "--lr", "2e-4", "--pause", "0.02"),
     "tf2": ("--ps", "1", "-n", "2", "--chief", "examples/tf_ps_digits.py", "--pause", "0.3"),
 }
+TASKS = {
+    "tf1": ("worker 0", "worker 1", "ps 0", "ps 1"),
+    "tf2": ("chief 0", "worker 0", "worker 1", "ps 0"),
+}
+"""In the order of their numbers."""
 STEPS = {"tf1": ("--steps", "2000"), "tf2": ("--epochs", "60")}
-MORE = {"tf1": ("--steps", "16000"), "tf2": ("--epochs", "500")}
 LOSS = {"tf1": (0.266, 0.306), "tf2": (0.107, 0.118)}
 """Of nine unfailed runs each, on two busy cores."""
 BETWEEN = 50
@@ -50,24 +59,52 @@ def start(folder: Path, name: str, steps: tuple[str, ...], *more: str) -> Run:
     return Run(folder / "run", *restart, *more, *JOBS[name], *steps, *kept)
 
 
-def soak(folder: Path, name: str, steps: tuple[str, ...], seconds: float, seed: int) -> None:
-    run = start(folder, name, steps)
-    tasks = 5 if name == "tf1" else 4
-    done = schedule(run, random.Random(seed), seconds, workers=tuple(range(tasks - 1)))
-    report = run.end(3 * seconds + 120)
-    again = len(report["returns"]) + report["restarts"]
-    assert done >= 2 and done - 1 <= again <= done  # the last may come when all is over
+def soak(folder: Path, name: str, seed: int) -> dict[str, Any]:
+    """One job with the schedule of this seed; its report, with everything accounted for."""
+    run = start(folder, name, STEPS[name])
+    done = schedule(run, random.Random(seed), SECONDS, workers=tuple(range(len(TASKS[name]))))
+    report = run.end(END)
+    assert len(done) >= 2
+    explained(report, [said(TASKS[name], fault) for fault in done])
     low, high = LOSS[name]
     assert low - (high - low) <= loss(run) <= high + (high - low)
-    (accounted if name == "tf1" else accounted_by_round)(run, report)
+    if name == "tf1":
+        accounted(run.text, report, BETWEEN + FLIGHT)
+    else:
+        accounted_by_round(report)
+    return report
 
 
-def accounted(run: Run, report: dict[str, Any]) -> None:
+def said(tasks: tuple[str, ...], fault: Fault) -> tuple[str, str]:
+    """Who was hurt, and the word for it in the report."""
+    word = "killed" if fault.number == signal.SIGKILL else "stopped"
+    return tasks[fault.worker], word
+
+
+def explained(report: dict[str, Any], done: list[tuple[str, str]]) -> None:
+    """Each fault made its task come back, or a round begin; who came back unhurt fell with one that was
+    hurt, and that is told."""
+    alone = [r for r in report["returns"] if not r["fell_with"]]
+    rounds = [r for r in report["rounds"] if r["again"]]
+    told = [r["cause"] for r in alone]
+    told += [f"{c['who']} {c['what']}" if (c := r["cause"]) else r["reason"] for r in rounds]
+    found = Counter(
+        (m[1], m[2]) for t in told if (m := re.match(r"(\w+ \d+) .*\b(killed|stopped)\b", t))
+    )
+    assert found.total() == len(told) and not found - Counter(done), (told, done)
+    missing = list((Counter(done) - found).elements())
+    assert missing in ([], done[-1:]), (told, done)  # the last may come when all is over
+    hurt = {who for who, _ in done}
+    fell = [r["fell_with"].replace("-", " ") for r in report["returns"] if r["fell_with"]]
+    assert set(fell) <= hurt, (report["returns"], done)
+
+
+def accounted(text: str, report: dict[str, Any], most: int | None) -> None:
     """Wherever the chief says that it goes on, a finding says what that has cost, as the workers' own lines
-    tell it too. More than lies between two checkpoints is lost with the chief alone: nobody else saves."""
+    tell it too. More than ``most`` is lost with the chief alone: nobody else saves."""
     told = [f for f in report["findings"] if f["rule"] == "PS014"]
     backs = [tuple(map(int, f["evidence"][0]["observed"].split(", then "))) for f in told]
-    said = witnessed(run.text)
+    said = witnessed(text)
     # A chief that goes on where all are has lost nothing, and there is nothing to tell.
     printed = [one for one in said if any(-AHEAD <= low - one[1] <= FLIGHT for _, low in backs)]
     silent = [one for one in said if one not in printed]
@@ -75,8 +112,9 @@ def accounted(run: Run, report: dict[str, Any]) -> None:
     for finding, (high, low), (line, on) in zip(told, backs, printed, strict=True):
         assert -AHEAD <= low - on <= FLIGHT and line - FLIGHT <= high <= line + 2 * EVERY + FLIGHT
         with_chief = any((w["job"], w["index"]) == ("worker", 0) for w in finding["who"])
-        assert high - low <= BETWEEN + FLIGHT or with_chief, finding["summary"]
-    assert sum(r["lost"] or 0 for r in report["returns"]) == sum(h - low for h, low in backs)
+        assert most is None or high - low <= most or with_chief, finding["summary"]
+    lost = [(r["task"], r["lost"]) for r in report["returns"]]
+    assert sum(n or 0 for _, n in lost) == sum(h - low for h, low in backs), (lost, told)
 
 
 def witnessed(text: str) -> list[tuple[int, int]]:
@@ -91,24 +129,20 @@ def witnessed(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def accounted_by_round(run: Run, report: dict[str, Any]) -> None:
+def accounted_by_round(report: dict[str, Any]) -> None:
     """A round repeats at most what had been begun since the last checkpoint."""
     trained = [r for r in report["rounds"][1:] if r["steps"]]
     assert all(r["repeated"] is not None and r["repeated"] <= BETWEEN for r in trained)
 
 
-# The short one too: now and then a task of TensorFlow 1 comes back once more than something was hurt.
-@pytest.mark.long
 @pytest.mark.zoo
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    ("steps", "seconds", "seed"), [(STEPS, SHORT, 1), (MORE, LONG, 2)], ids=["short", "long"]
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))]
 )
 @pytest.mark.parametrize("name", JOBS)
-def test_a_schedule_of_kills_and_stops(
-    tmp_path: Path, name: str, steps: dict[str, tuple[str, ...]], seconds: float, seed: int
-) -> None:
-    soak(tmp_path, name, steps[name], seconds, seed)
+def test_a_schedule_of_kills_and_stops(tmp_path: Path, name: str, seed: int) -> None:
+    soak(tmp_path, name, seed)
 
 
 @pytest.mark.long

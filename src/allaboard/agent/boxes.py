@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +12,12 @@ from typing import TypeVar
 
 import msgspec
 
+from allaboard.agent.box_clock import ahead, timed
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
 from allaboard.coordinator.events import BoxReading
 from allaboard.facts import (
+    BOX,
     Check,
     Declared,
     Frame,
@@ -28,7 +29,7 @@ from allaboard.facts import (
     Saves,
     Spent,
 )
-from allaboard.probe import blackbox as layout
+from allaboard.probe import layout
 
 T = TypeVar("T")
 ASIDES = ("checkpoint", "evaluation")
@@ -37,7 +38,7 @@ PACED = 1.0
 """Seconds between two medians of a member's steps."""
 WARM = 2
 """Steps in which compilers run and caches fill; their times mean nothing."""
-_RING = struct.Struct(f"<{layout.RING}d")
+_RING = layout.RING * layout.PACE.size
 
 
 class _Identity(msgspec.Struct):
@@ -62,8 +63,8 @@ class OpenBox:
         """Raises OSError or ValueError where the file is not a whole box of this version."""
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            if os.fstat(fd).st_size != layout.SIZE:
-                raise ValueError(f"{path}: not {layout.SIZE} bytes")
+            if (size := os.fstat(fd).st_size) != layout.SIZE:
+                raise ValueError(f"its black box has {size} bytes, not {layout.SIZE}: {path}")
             self.map = mmap.mmap(fd, layout.SIZE)
         finally:
             os.close(fd)
@@ -71,10 +72,19 @@ class OpenBox:
         self.started: int
         magic, version, self.pid, self.started = layout.HEADER.unpack_from(self.map, 0)[:4]
         self._writer()
-        if magic != layout.MAGIC or version != layout.VERSION or path.stem != str(self.pid):
-            raise ValueError(f"{path}: not a black box of version {layout.VERSION}")
+        if magic != layout.MAGIC:
+            raise ValueError(f"its black box is none: {path}")
+        if version != layout.VERSION:
+            raise ValueError(f"its black box is of version {version}, not {layout.VERSION}: {path}")
+        if path.stem != str(self.pid):
+            raise ValueError(f"its black box is that of process {self.pid}: {path}")
         self.stacks = path.with_suffix(".stacks")
+        self.dumped = 0
+        """Bytes of stacks that it has written for us: they are no I/O of its own."""
+        self.ahead = ahead(self.born, self.pid)
+        """How far its clock is ahead of ours (s); all that is read of it is by ours."""
         self._texts: dict[str, tuple[int, str]] = {}
+        self._garbled: set[str] = set()
         self._declared: Declared | None = None
         self._raised: Raised | None = None
         self.identity = _Identity()
@@ -94,23 +104,31 @@ class OpenBox:
         map of a file that was cut would end this process (SIGBUS)."""
         return self.map.size() == layout.SIZE
 
+    @property
+    def state(self) -> bytes:
+        """What differs as soon as its owner is in another phase; of one that was cut nothing."""
+        if not self.whole:
+            return b""
+        return self.map[layout.STATE_AT : layout.STATE_AT + layout.STATE.size]
+
     def read(self) -> BoxReading:
         """One look. Raises ValueError where the file was cut meanwhile."""
         if not self.whole:
-            raise ValueError("the black box was cut")
+            raise ValueError(f"its black box was cut to {self.map.size()} bytes")
         self._writer()
         if self._changed("identity"):
-            self.identity = _decode(self._texts["identity"][1], _Identity) or self.identity
+            self.identity = self._told("identity", _Identity) or self.identity
         if self._changed("declared"):
-            self._declared = _decode(self._texts["declared"][1], Declared)
+            self._declared = self._told("declared", Declared)
         if self._changed("raised"):
             self._raised = self._exception()
         self._changed("detail")
         phase, since, round_ = self._state()
         step, step_at = self._step()
         op, ops = self._operation()
-        inside = self._inside(time.monotonic())
-        return BoxReading(
+        now = time.monotonic() + self.ahead
+        inside = self._inside(now)
+        found = BoxReading(
             phase=phase,
             phase_since=since,
             round=round_,
@@ -124,15 +142,18 @@ class OpenBox:
             groups=self.calls.states(),
             declared=self._declared,
             raised=self._raised,
-            notes=self.identity.notes,
+            notes={**self.identity.notes, BOX: self._unread()}
+            if self._garbled
+            else self.identity.notes,
             pace=self._pace(step, step_at),
-            spent=self._spent(time.monotonic()),
+            spent=self._spent(now),
             loops=self.passes.loops(),
             loss=self._loss(),
             numbered=self._numbered(),
             kept=self._kept(),
             checks=self._checks(),
         )
+        return timed(found, -self.ahead) if self.ahead else found
 
     @property
     def job(self) -> str:
@@ -142,7 +163,8 @@ class OpenBox:
     def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
         if self.whole:
-            layout.AGENT.pack_into(self.map, layout.AGENT_AT, now, let_through, verdict)
+            heard = now + self.ahead
+            layout.AGENT.pack_into(self.map, layout.AGENT_AT, heard, let_through, verdict)
 
     def say(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
@@ -168,21 +190,21 @@ class OpenBox:
 
     def _step(self) -> tuple[int, float]:
         for _ in range(4):
-            begin, step, at, end = layout.STEP.unpack_from(self.map, layout.STEP_AT)
+            begin, step, at, _, _, end = layout.STEP.unpack_from(self.map, layout.STEP_AT)
             if begin == end:
                 break
         return step, at
 
     def _intervals(self, step: int, at: float) -> tuple[float, ...]:
-        """The times between the last steps (s), from the ring; a full ring is read once a second."""
+        """The times between the last steps (s), from the ring; once it was full, it is read once a second."""
         told, when = self._timed
-        if step == self._steps or (step > layout.RING and 0.0 <= at - when < PACED):
+        if step == self._steps or (self._steps > layout.RING and 0.0 <= at - when < PACED):
             return told
         self._steps = step
         known = min(step, layout.RING - 1)
-        ring = _RING.unpack_from(self.map, layout.RING_AT)
+        ring = self._ring()
         first = (step - known + 1) % layout.RING
-        times = (ring[first:] + ring[:first])[:known]
+        times = [done for done, _, _ in (ring[first:] + ring[:first])[:known]]
         self._timed = tuple(b - a for a, b in pairwise(times) if b >= a), at
         return self._timed[0]
 
@@ -192,26 +214,25 @@ class OpenBox:
         if at - when < PACED or step <= WARM:
             return known if known.steps else None
         steps = min(step - WARM, layout.RING - 1)
-        ring = _RING.unpack_from(self.map, layout.RING_AT)
-        waits = [
-            layout.PACE.unpack_from(self.map, layout.PACE_AT + n % layout.RING * layout.PACE.size)
-            for n in range(step - steps + 1, step + 1)
-        ]
-        times = [
-            ring[n % layout.RING] - ring[(n - 1) % layout.RING]
-            for n in range(step - steps + 1, step + 1)
-        ]
+        ring = self._ring()
+        last = range(step - steps + 1, step + 1)
+        times = [ring[n % layout.RING][0] - ring[(n - 1) % layout.RING][0] for n in last]
         found = Pace(
             steps=steps,
             step=median(times),
-            input=median(w[0] for w in waits),
-            sync=median(w[1] for w in waits),
+            input=median(ring[n % layout.RING][1] for n in last),
+            sync=median(ring[n % layout.RING][2] for n in last),
         )
         self._paced = found, at
         return found
 
+    def _ring(self) -> list[tuple[float, float, float]]:
+        """Of the last steps, by step number: time, seconds of waiting for data, and in collectives."""
+        raw = self.map[layout.RING_AT : layout.RING_AT + _RING]
+        return list(layout.PACE.iter_unpack(raw))
+
     def _spent(self, now: float) -> Spent:
-        input_, sync = layout.SPENT_TOTALS.unpack_from(self.map, layout.SPENT_TOTALS_AT)
+        input_, sync = layout.STEP.unpack_from(self.map, layout.STEP_AT)[3:5]
         counts, spent, inside = [], [], ""
         for kind, name in enumerate(ASIDES):
             at = layout.ASIDES_AT + kind * layout.ASIDE.size
@@ -249,7 +270,8 @@ class OpenBox:
         entered = 0
         for slot in range(layout.SLOTS):
             at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-            begin, since, active, group, number, name, end = layout.OP.unpack_from(self.map, at)
+            fields = layout.OP.unpack_from(self.map, at)
+            begin, since, _, active, group, number, name, end = fields
             if begin == 0:
                 continue
             entered += begin
@@ -269,19 +291,30 @@ class OpenBox:
         longest = 0.0
         for slot in range(layout.SLOTS):
             at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-            begin, since, active = layout.OP.unpack_from(self.map, at)[:3]
+            begin, since, spent, active = layout.OP.unpack_from(self.map, at)[:4]
             if begin:
-                (spent,) = layout.TIME.unpack_from(self.map, at + layout.SPENT_AT)
                 longest = max(longest, spent + (max(0.0, now - since) if active else 0.0))
         return longest
 
     def _exception(self) -> Raised | None:
-        told = _decode(self._texts["raised"][1], _Raised)
+        told = self._told("raised", _Raised)
         if told is None:
             return None
         frames = tuple(Frame(*f) for f in told.frames)
         own = next((f for f in frames if f.is_user), None)
         return Raised(type=told.type, message=told.message, at=told.at, where=own, frames=frames)
+
+    def _told(self, name: str, kind: type[T]) -> T | None:
+        """What a text says; None where it says nothing, or nothing that can be read."""
+        text = self._texts[name][1]
+        found = _decode(text, kind)
+        self._garbled.discard(name)
+        if text and found is None:
+            self._garbled.add(name)
+        return found
+
+    def _unread(self) -> str:
+        return f"its black box is garbled: {', '.join(sorted(self._garbled))}"
 
     def _changed(self, name: str) -> bool:
         offset, _ = layout.TEXTS[name]

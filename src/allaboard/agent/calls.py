@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 
 from allaboard.facts import Frame, GroupState, Signature, Traced
-from allaboard.probe import blackbox as layout
+from allaboard.probe import layout
 
 NEAR = tuple(range(4))
 """Of the last calls these are always told, ..."""

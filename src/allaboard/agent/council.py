@@ -5,17 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from allaboard.agent.bond import Bond
 from allaboard.agent.options import Options
 from allaboard.agent.party import Party
+from allaboard.agent.rendezvous import Rendezvous
 from allaboard.agent.staying import Staying
 from allaboard.agent.watch import Watch
-from allaboard.coordinator.events import Answered, Command, Event, Seen
+from allaboard.coordinator.events import (
+    Announce,
+    Answered,
+    Command,
+    Event,
+    Put,
+    Replace,
+    RoundOver,
+    Seen,
+)
 from allaboard.coordinator.state import Job
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import awaited_by_servers, trainers
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local import Launch
+from allaboard.recover.tasks import RESTARTS
+
+AGREED = (Put, Replace, RoundOver)
+"""What another host may ask for only where this one's user has allowed restarts."""
 
 
 class Council:
@@ -28,40 +43,69 @@ class Council:
         job: Job,
         watch: Watch,
         wake: Callable[[], None],
+        over: Callable[[], bool],
     ) -> None:
         self._job = job
         self._watch = watch
         self._answered: set[int] = set()
         self._party: Party | None = None
         self._staying: Staying | None = None
+        self._allowed = options.restarts.text
+        self.bond: Bond | None = None
+        self._rendezvous = Rendezvous(launch.at, wake)
+        self._observes = options.observe
         if options.joined is not None and not options.observe:
             variables = {**os.environ, **launch.plan.extra}
             self._party = Party(
-                options.joined, variables, options.secret, options.coordinator, wake, options.tls
+                options.joined,
+                variables,
+                options.secret,
+                options.coordinator,
+                wake,
+                options.tls,
+                launch.plan.round,
             )
             self._staying = Staying(self._party, job, options.timeout)
+            if options.restarts.allowed:
+                self.bond = Bond(self._party, job, options.grace, options.timeout, over)
 
     def start(self) -> None:
         if self._party is not None:
             self._party.start()
 
     def close(self) -> None:
+        self._rendezvous.close()
         if self._party is not None:
             self._party.close()
 
     def stays(self, now: float) -> bool:
         """Whether others may yet have to be told what became of our worker, which has ended."""
+        if self.bond is not None:
+            return self.bond.stays(now)
         return self._staying is not None and self._staying.stays(now)
 
     def decided(self, now: float, events: list[Event]) -> list[Command]:
         """What is to be done on this host now."""
         party = self._party
         if party is None:
-            return self._job.handle(now, *events)
+            seen = events if self._observes else self._rendezvous.look(events)
+            return self._job.handle(now, *seen)
         events += self._answers(events)
         elsewhere = party.observe(now, events)
         self._job.quiet = party.linked
-        return party.route(now, self._job.handle(now, *events, *elsewhere))
+        commands = self._job.handle(now, *events, *elsewhere)
+        if self.bond is None:
+            return [c for c in party.route(now, commands) if not isinstance(c, AGREED)]
+        return self.bond.heard(party.route(now, commands + self.bond.look(now)))
+
+    def last_words(self, now: float, commands: list[Command]) -> list[Command]:
+        """What is found once all have ended is told to all."""
+        leader = self._party.leader if self._party is not None else None
+        if leader is not None and self.bond is not None:
+            for command in commands:
+                if isinstance(command, Announce):
+                    leader.tell(command)
+        return commands
 
     def awaited(self, now: float) -> str:
         """Who still trains on other hosts, by name, where servers wait for the word that all is done, which
@@ -86,6 +130,7 @@ class Council:
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self._answered.add(event.pid)
                 facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
-                facts |= self._party.facts if self._party is not None else {}
+                if self._party is not None:
+                    facts |= self._party.facts | {RESTARTS: self._allowed}
                 found.append(Answered(pid=event.pid, facts=facts))
         return found

@@ -28,13 +28,18 @@ class Course:
         return len(self._rounds) + len(self.returns)
 
     def ended(
-        self, ended: RoundEnd, findings: tuple[Finding, ...], signal: int = 0
+        self,
+        ended: RoundEnd,
+        findings: tuple[Finding, ...],
+        signal: int = 0,
+        hindrance: str = "",
     ) -> Again | Stop:
-        """Takes in how a round went; says what is done now."""
+        """Takes in how a round went; says what is done now. ``hindrance``: why another host cannot
+        take part in a further round."""
         self._rounds.append(ended)
         self.findings += findings
         self.outcome, self.reason, self.signal = ended.outcome, ended.reason, signal
-        answer = after_round(self._rounds, self._policy, len(self.returns))
+        answer = after_round(self._rounds, self._policy, len(self.returns), hindrance)
         self.reports.append(
             RoundReport(
                 **msgspec.structs.asdict(ended),
@@ -45,6 +50,15 @@ class Course:
             )
         )
         return answer
+
+    def told(self, report: RoundReport, findings: tuple[Finding, ...]) -> Again | Stop:
+        """Takes in how a round went as the host that decides for all has told it. Should this host decide
+        after the next one, it knows all rounds."""
+        self._rounds.append(report)
+        self.findings += findings
+        self.outcome, self.reason, self.signal = report.outcome, report.reason, 0
+        self.reports.append(report)
+        return Again(report.decision, report.delay) if report.again else Stop(report.decision)
 
     def cut_short(self, outcome: Outcome, reason: str, signal: int = 0) -> None:
         """The next round was decided, and did not come to be."""

@@ -79,6 +79,8 @@ class Deeds:
         self._looking: asyncio.Task[None] | None = None
         self._grips = Grips(sampler.spy_threads)
         self.events: list[Event] = []
+        self.waited = ""
+        """Whom all wait for, as it was last told."""
 
     def beat(self, now: float) -> None:
         """Tells every member that it is watched, and what was decided of it."""
@@ -88,11 +90,17 @@ class Deeds:
     def do(self, now: float, command: Command) -> None:
         match command:
             case LetThrough():
-                self._job.boarded(now)
+                self._job.gate.boarded(now)
                 self._let_through[command.pid] = command.round
                 box = self._watch.boxes.get(command.pid)
                 if box is not None:
                     box.beat(now, command.round)
+            case Note() if command.waits:
+                self.waited = command.text
+                # Where there is a line for it, that is enough.
+                self._voice.say(
+                    command.text, aloud=not self._aside and not self._voice.terminal.live
+                )
             case Note():
                 self._launch.release_ports()
                 self._voice.say(command.text, aloud=not self._aside)
@@ -129,7 +137,9 @@ class Deeds:
     def _replace(self, command: Replace) -> None:
         worker = command.worker
         wait = f" in {command.delay:g} s" if command.delay else ""
-        self._voice.say(f"{self._launch.name(worker)} starts again{wait}: {command.reason}")
+        # On several hosts its number here says nothing; the reason names it.
+        who = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
+        self._voice.say(f"{who}starts again{wait}: {command.reason}")
         self._workers.expect(worker)
         loop = asyncio.get_running_loop()
         self._coming[worker] = loop.call_later(command.delay, self._respawn, loop, worker)

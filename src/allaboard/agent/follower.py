@@ -13,13 +13,15 @@ from allaboard.coordinator.events import (
     Event,
     Exchanged,
     Exited,
+    Kept,
+    Knocked,
     LetThrough,
     Looked,
     Measured,
     Seen,
     Trace,
 )
-from allaboard.facts import Answer, Call
+from allaboard.facts import Answer, Call, Phase
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial, joined
 from allaboard.meeting.lively import lively as set_lively
@@ -27,8 +29,11 @@ from allaboard.meeting.member import Identity, Turned, enter, try_links
 from allaboard.meeting.seats import Unusable
 from allaboard.meeting.wire import Orders, Release, Released, Told, TryThese, Word
 
-AGAIN = 0.2
-"""Seconds between two attempts to a door that is not open yet."""
+SOON, AGAIN = 0.05, 4
+"""Seconds between two attempts to a door that is not open yet, while somebody stands at ours; so many times
+that otherwise."""
+EAGER = 100
+"""Attempts with the same answer after which there is no hurry any more."""
 BEAT = 1.0
 """Seconds after which a member of which nothing is new is told of again."""
 
@@ -54,6 +59,7 @@ class Follower:
         self._answers: dict[int, Answered] = {}
         self._lives: dict[int, Seen] = {}
         self._ends: dict[int, Exited] = {}
+        self._strays: dict[str, Knocked] = {}
         self._untold: list[Event] = []
         self._links: asyncio.Task[None] | None = None
         self.events: list[Event] = []
@@ -86,7 +92,14 @@ class Follower:
                 self._tell(error.place, Answer.FAILED, f"{error.kind}: {error}")
             except (OSError, TimeoutError) as error:
                 self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
-            await asyncio.sleep(AGAIN)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        for _ in range(AGAIN):
+            await asyncio.sleep(SOON)
+            eager = self._call is None or self._call.tries < EAGER
+            if eager and any(e.box and e.box.phase == Phase.ARRIVED for e in self._lives.values()):
+                return
 
     async def _attempt(self, address: str, met: Met) -> None:
         if met.answer is not Answer.ABOARD or met.reader is None or met.writer is None:
@@ -108,6 +121,7 @@ class Follower:
         self._last.clear()
         # What happened before there was anybody to hear it.
         self._untold = [*self._lives.values(), *self._answers.values(), *self._ends.values()]
+        self._untold += self._strays.values()
         self._tell(address, Answer.ABOARD, "", met.address, shook=True)
         try:
             while True:
@@ -140,13 +154,15 @@ class Follower:
             shook=shook or (before is not None and before.shook),
         )
         self.events.append(Called(call=self._call))
-        self._wake()
+        if not same:
+            self._wake()
 
     def tell(self, now: float, events: list[Event]) -> None:
         """Passes on what is new on this host."""
         self._answers |= {e.pid: e for e in events if isinstance(e, Answered)}
         self._lives |= {e.pid: e for e in events if isinstance(e, Seen)}
         self._ends |= {e.pid: e for e in events if isinstance(e, Exited)}
+        self._strays |= {e.knock.peer: e for e in events if isinstance(e, Knocked) and _strays(e)}
         writer = self._writer
         if writer is None or writer.is_closing():
             return
@@ -168,8 +184,10 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured():
+            case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured() | Kept():
                 return True
+            case Knocked():
+                return _strays(event)
         return False
 
     def _obey(self, word: Word) -> None:
@@ -206,6 +224,11 @@ class Follower:
         self.done = True
         if self._writer is not None:
             self._writer.close()
+
+
+def _strays(event: Event) -> bool:
+    """Whether it tells of a member that was led here instead of to the meeting."""
+    return isinstance(event, Knocked) and event.knock.kind == "elsewhere"
 
 
 def _minor(before: object, now: object) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from allaboard.agent.box_clock import timed
 from allaboard.coordinator.events import (
     AgentGone,
     AgentHere,
@@ -19,6 +20,7 @@ from allaboard.coordinator.events import (
     Event,
     Exchanged,
     Exited,
+    Kept,
     Knocked,
     LetThrough,
     LinksTried,
@@ -26,6 +28,8 @@ from allaboard.coordinator.events import (
     Looked,
     Measured,
     Note,
+    Put,
+    Replace,
     Seen,
     Trace,
     TryLinks,
@@ -42,6 +46,8 @@ CLOSING = 1.0
 """Seconds that members get to close their ports before the first is let through."""
 MANY, GATHER = 128, 0.02
 """With so many members here what they tell is gathered for so long (s), and judged at once."""
+WORKERS = 12
+"""Bits for the workers of one agent in the number by which they are called here."""
 CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
@@ -62,17 +68,18 @@ class Leader:
         framework: str,
         wake: Callable[[], None],
         tls: Tls | None = None,
+        round_: int = 0,
     ) -> None:
-        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked, tls)
+        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked, tls, round_)
         self.framework = framework
         self.events: list[Event] = []
         self._wake = wake
         self._waking: asyncio.TimerHandle | None = None
         self._members: dict[int, Connection] = {}
-        self._known: set[int] = set()
         self._held: list[LetThrough] = []
         self._releasing: dict[int, Connection] | None = None
         self._released_by = 0.0
+        self._names: dict[int, tuple[int, str]] = {}
         self.met = 0
         """How many other agents have been here."""
         self._last_words: list[Command] = []
@@ -85,6 +92,20 @@ class Leader:
     def here(self) -> int:
         """How many other agents are here now."""
         return len(self._members)
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The hosts whose agents were here, and are not any more; nobody has come in their place."""
+        here = {self._names[n] for n in self._members}
+        lost = (who for n, who in self._names.items() if n not in self._members)
+        return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in here))
+
+    def tell(self, command: Command) -> None:
+        """Tells all other hosts at once."""
+        frame = self._word + wire.frame(Orders(commands=(command,)))
+        self._word = b""
+        for member in list(self._members.values()):
+            member.pass_on(frame)
 
     def route(self, command: Command) -> list[Command]:
         """Sends on what is meant for other hosts; returns what is to be done here."""
@@ -100,6 +121,13 @@ class Leader:
                     return [command]
                 self._send(command.agent, TryThese(targets=command.targets))
                 return []
+            case Put() if split_key(command.pid)[0]:
+                agent, pid = split_key(command.pid)
+                order = msgspec.structs.replace(command, pid=pid)
+                self._send(agent, Orders(commands=(order,)))
+                return [Note(text=f"{command.text}; it is ended, to be replaced")]
+            case Replace() if command.worker >> WORKERS:
+                return self._replace(command)
             case Announce() | Note() | End():
                 self._ended = self._ended or isinstance(command, End)
                 if not isinstance(command, Note):
@@ -116,21 +144,15 @@ class Leader:
         opens: dict[int, bytes] = {}
         if self._releasing is not None and not (self._releasing and now < self._released_by):
             self._releasing = {}
-            for command in self._held:
-                agent, pid = split_key(command.pid)
-                if agent == 0:
-                    here.append(command)
-                else:
-                    if agent in self._members:
-                        self._members[agent].stream.patient()
-                    order = msgspec.structs.replace(command, pid=pid)
-                    frame = wire.frame(Orders(commands=(order,)))
-                    opens[agent] = opens.get(agent, b"") + frame
-            self._held.clear()
+            here, opens = _opened(self._held)
+            self._held = []
         for number, member in list(self._members.items()) if word or opens else ():
-            frames = word + opens.get(number, b"")
+            frames = word + opens.get(number, b"") if opens else word
             if frames:
                 member.pass_on(frames)
+        for number in opens:  # once all have the word, which is waited for
+            if number in self._members:
+                self._members[number].stream.patient()
         return here
 
     def close(self) -> None:
@@ -149,6 +171,14 @@ class Leader:
             for number in self._releasing:
                 self._send(number, Release())
         return []
+
+    def _replace(self, command: Replace) -> list[Command]:
+        """The agent that had started it starts it again."""
+        number = command.worker >> WORKERS
+        worker = command.worker - (number << WORKERS)
+        self._send(number, Orders(commands=(msgspec.structs.replace(command, worker=worker),)))
+        host = self._names[number][1]
+        return [Note(text=f"{command.reason}: {host} starts it again")]
 
     def _look(self, command: Look) -> list[Command]:
         wanted = _by_agent(command.pids)
@@ -174,6 +204,7 @@ class Leader:
 
     def _aboard(self, member: Connection) -> None:
         self._members[member.number] = member
+        self._names[member.number] = member.hello.rank, member.hello.host
         self.met = max(self.met, member.number)
         if self._ended:  # it is late; the verdict is for all
             member.send(Orders(commands=tuple(self._last_words)))
@@ -228,6 +259,25 @@ class Leader:
         self._wake()
 
 
+def _opened(held: list[LetThrough]) -> tuple[list[Command], dict[int, bytes]]:
+    """What is let through on this host, and what each other agent is sent."""
+    here: list[Command] = []
+    opens: dict[int, bytes] = {}
+    said: dict[tuple[int, int], bytes] = {}
+    """Pids of many hosts are the same, above all in containers."""
+    for command in held:
+        agent, pid = split_key(command.pid)
+        if agent == 0:
+            here.append(command)
+            continue
+        frame = said.get((pid, command.round))
+        if frame is None:
+            order = LetThrough(pid=pid, round=command.round)
+            frame = said[pid, command.round] = wire.frame(Orders(commands=(order,)))
+        opens[agent] = opens[agent] + frame if agent in opens else frame
+    return here, opens
+
+
 def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     """The pids of each agent."""
     wanted: dict[int, tuple[int, ...]] = {}
@@ -239,33 +289,29 @@ def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
 def _ours(event: Event, member: Connection) -> Event | None:
     """An event of another host, with our clock and our name for the process; None for what is no
     business of ours."""
-    late = member.offset
+    late, number = member.offset, member.number
     match event:
         case Seen():
-            box = event.box
-            if box is not None:
-                op, raised = box.op, box.raised
-                box = msgspec.structs.replace(
-                    box,
-                    phase_since=box.phase_since + late,
-                    step_at=box.step_at + late,
-                    op=msgspec.structs.replace(op, since=op.since + late) if op else None,
-                    raised=msgspec.structs.replace(raised, at=raised.at + late) if raised else None,
-                    groups=tuple(
-                        msgspec.structs.replace(g, since=g.since + late) for g in box.groups
-                    ),
-                )
-            changes: dict[str, object] = {"box": box, "host": member.hello.host}
+            return msgspec.structs.replace(
+                event,
+                pid=key(number, event.pid),
+                worker=(number << WORKERS) + event.worker,
+                at=event.at + late,
+                box=timed(event.box, late) if event.box is not None else None,
+                host=member.hello.host,
+            )
         case Exited() | Looked() | Exchanged():
-            changes = {}
+            called = key(number, event.pid)
+            return msgspec.structs.replace(event, pid=called, at=event.at + late)
         case Measured():
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
-        case Answered() | Trace():
-            return msgspec.structs.replace(event, pid=key(member.number, event.pid))
-        case _:
-            return None
-    called = key(member.number, event.pid)
-    changed = msgspec.structs.replace(event, pid=called, at=event.at + late, **changes)
-    if isinstance(changed, Seen):
-        return msgspec.structs.replace(changed, worker=(member.number << 12) + event.worker)  # type: ignore[union-attr]
-    return changed
+        case Kept():
+            return msgspec.structs.replace(event, at=event.at + late)
+        case Answered():
+            return Answered(pid=key(number, event.pid), facts=event.facts)
+        case Trace():
+            return msgspec.structs.replace(event, pid=key(number, event.pid))
+        case Knocked() if event.knock.kind == "elsewhere":
+            knock = msgspec.structs.replace(event.knock, at=event.knock.at + late)
+            return Knocked(knock=knock)
+    return None

@@ -16,7 +16,8 @@ from allaboard.config.judge import judge
 from allaboard.config.variables import environment
 from allaboard.coordinator.events import key as key_of
 from allaboard.diagnose import diagnose, stamp
-from allaboard.evidence.spot import spot
+from allaboard.evidence.naming import names
+from allaboard.evidence.spot import spot, waits_for_peers
 from allaboard.facts import (
     Certainty,
     ConfigFacts,
@@ -43,9 +44,9 @@ SHOWN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_C
          "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")  # fmt: skip
 
 
-def diagnosis(looks: Sequence[HostLook]) -> Diagnosis:
+def diagnosis(looks: Sequence[HostLook], times: int = 1) -> Diagnosis:
     """The findings of all rules on the job that these processes are, and of those that read what they
-    were told; who is missing."""
+    were told; who is missing. ``times``: how often was looked, the last of which these looks are."""
     people = list(_people(looks))
     now = looks[0].now if looks else 0.0
     view = _view(looks, assumed(people, now - LOOKS * BETWEEN))
@@ -62,7 +63,7 @@ def diagnosis(looks: Sequence[HostLook]) -> Diagnosis:
         findings=tuple(found),
         missing=(*missing, *_absent(people)),
         notes=tuple(f"pid {p.member.who.pid}: no stack: {p.why}" for p in people if p.why),
-        conclusion="" if found else "no finding: " + _why_none(people, missing),
+        conclusion="" if found else "no finding: " + _why_none(people, missing, times),
     )
 
 
@@ -200,9 +201,25 @@ def _absent(people: Sequence[Present]) -> list[str]:
     ]
 
 
-def _why_none(people: Sequence[Present], missing: Sequence[str]) -> str:
+def _why_none(people: Sequence[Present], missing: Sequence[str], times: int) -> str:
     if missing or any(p.why for p in people):
         return "unknown, because not every process could be looked at"
+    if len(people) == 1:
+        return "it was alone looked at, and moves; name the pids of the other ranks too"
+    members = [p.member for p in people]
+    waiting = [m for m in members if m.stack and not m.stack.moving and waits_for_peers(m.stack)]
+    moving = [m for m in members if m not in waiting]
+    looked = f" (looked at {times} times)" if times > 1 else ""
+    if not waiting or not moving:
+        return f"nobody stands still while another waits for it{looked}; look again while it hangs"
+    place = moving[0].stack.user if moving[0].stack is not None else None
+    where = f" ({place})" if place is not None else ""
     return (
-        "nobody stands still while another waits for it; look again, or with more of the job's pids"
+        f"{_some(waiting)} {'wait' if len(waiting) > 1 else 'waits'} for {_some(moving)}{where}, where "
+        f"something still moves{looked}: a long step, or a hang that has just begun; look again in 10 s"
     )
+
+
+def _some(members: Sequence[Member]) -> str:
+    more = f" and {len(members) - 4} more" if len(members) > 4 else ""
+    return names(members[:4]) + more

@@ -7,6 +7,7 @@ import gc
 
 from allaboard.agent.course import Course
 from allaboard.agent.journal import Journal
+from allaboard.agent.left_values import leave
 from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
 from allaboard.agent.output import Terminal
@@ -60,8 +61,14 @@ class Agent:
         """Starts the next round where there is to be one."""
         course, say = self.course, self.voice.say
         ended = round_.result()
-        course.returns += tuple(round_.job.returns.made)
-        answer = course.ended(ended, round_.job.ledger.findings, round_.interrupted)
+        found = round_.job.ledger.findings
+        told = round_.told
+        course.returns += told.returns if told is not None else tuple(round_.job.returns.made)
+        if told is not None:
+            answer = course.told(told.report, found)
+        else:
+            answer = course.ended(ended, found, round_.interrupted, round_.hindrance)
+        round_.part(course.reports[-1])
         self.voice.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
         if isinstance(answer, Stop):
             return False
@@ -85,6 +92,10 @@ class Agent:
         journal, terminal = self.voice.journal, self.voice.terminal
         if self.reading.trouble:
             journal.event(self.clock.utc(now), self.reading.trouble)
+        if self.launch.plan.snapshot and (
+            round_.orphaned or self.course.outcome is not Outcome.COMPLETED
+        ):
+            self._leave_values()
         report = self._report(now, round_)
         journal.report(report, self.options.report)
         for line in summary_lines(report) if not self.options.attached else ():
@@ -95,6 +106,19 @@ class Agent:
         journal.close()
         self.launch.clean()
         return report.exit_code
+
+    def _leave_values(self) -> None:
+        """Of a job that did not come to its end here."""
+        try:
+            left = leave(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
+        except OSError as error:
+            self.voice.say(f"the newest snapshot could not be left on disk: {error}")
+            return
+        if left is not None:
+            self.voice.say(
+                f"the servers' values after step {left.step} are left in {left.folder}; to go on from "
+                "them give it to MonitoredTrainingSession as checkpoint_dir="
+            )
 
     def _report(self, now: float, round_: Round) -> Report:
         plan, course = self.launch.plan, self.course
@@ -133,11 +157,13 @@ def run(launch: Launch, options: Options) -> int:
 
     collect_rarely()
 
-    async def main() -> tuple[int, int | None]:
+    async def main() -> tuple[int, Agent]:
         agent = Agent(launch, options)
-        return await agent.run(), agent.died_of
+        return await agent.run(), agent
 
-    code, signal = asyncio.run(main())
+    code, agent = asyncio.run(main())
+    agent.launch.leave()
+    signal = agent.died_of
     if signal is not None:
         die_of(signal)
     return code

@@ -16,8 +16,9 @@ import msgspec
 from allaboard.config.notes import environment_errors, script_notes
 from allaboard.facts import Certainty, Finding, Severity
 
-AFTER = 1.0
-"""Seconds after the launch before anything is read: the first line of the script goes first."""
+AFTER, STARTED = 1.0, 10.0
+"""Seconds after the launch before anything is read: the first line of the script goes first; and the start of
+all workers, unless it takes so long that a note may help."""
 LARGEST = 512 * 1024
 """Bytes of a script that is still read beside a running job."""
 SHOWN = 5
@@ -38,15 +39,16 @@ class Notes:
 
     def __init__(self, subject: Subject, launched: float) -> None:
         self._subject = subject
-        self._due = launched + AFTER
+        self._launched = launched
         self._found: list[Finding] = []
         self._thread: threading.Thread | None = None
         self._taken = False
         self.trouble = ""
 
-    def take(self, now: float) -> list[Finding]:
-        """The notes as soon as they are read, with nothing before and after."""
-        if self._taken or now < self._due:
+    def take(self, now: float, starting: bool = False) -> list[Finding]:
+        """The notes as soon as they are read, with nothing before and after; later while the job is
+        ``starting``."""
+        if self._taken or now < self._launched + (STARTED if starting else AFTER):
             return []
         if self._thread is None:
             self._begin()

@@ -49,10 +49,35 @@ def expand(pids: list[int]) -> list[int]:
     for pid in pids:
         if proc.stat(pid) is None:
             raise NoSuchProcess(f"no process {pid}; see: ps -fp {pid}")
-        own = ranks.identity(pid)
-        below = [p for p in proc.descendants(pid) if ranks.identity(p) not in (None, own)]
-        found += [p for p in (below if below and own is None else [pid]) if p not in found]
+        below = _below(pid) if ranks.identity(pid) is None else []
+        if not below and not ranks.python(pid, proc.command_line(pid)):
+            raise NoSuchProcess(
+                f"{_named(pid)} is no Python process, and no rank of a job runs below it; give the pids of "
+                "ranks, or that of the launcher that started them"
+            )
+        found += [p for p in below or [pid] if p not in found]
     return found
+
+
+def _below(pid: int) -> list[int]:
+    """The ranks that it started. Raises NoSuchProcess where they are of several jobs."""
+    under = proc.descendants(pid)
+    below = [p for p in ranks.find(()) if p in under]
+    jobs: dict[int, list[int]] = {}
+    for one in below:
+        jobs.setdefault(under[one].ppid, []).append(one)
+    told = [[ranks.rank(ranks.environment(p)) for p in job] for job in jobs.values()]
+    if sum(map(len, map(set, told))) > len(set().union(*told)):
+        names = "; ".join(f"{' '.join(map(str, job))} below {up}" for up, job in jobs.items())
+        raise NoSuchProcess(
+            f"below {_named(pid)} run ranks of several jobs: {names}; give the pids of one job"
+        )
+    return below or [p for p in under if ranks.identity(p) is not None]
+
+
+def _named(pid: int) -> str:
+    line = _command(pid)
+    return f"process {pid} ({' '.join(line)[:60]})" if line else f"process {pid}"
 
 
 def here(pids: list[int]) -> HostLook:

@@ -1,9 +1,8 @@
-"""This host's part in a meeting of several: which role it has, and the sockets that go with it."""
+"""This host's part in a meeting of several: which role it has, and what goes with it."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import secrets
 import socket
@@ -13,7 +12,9 @@ from typing import Any
 
 from allaboard.agent.election import Election
 from allaboard.agent.follower import Follower
-from allaboard.agent.leader import Leader, knocked
+from allaboard.agent.leader import Leader
+from allaboard.agent.ports import Ports, alone_here, apart
+from allaboard.agent.rendezvous import SURVEY, surveyed
 from allaboard.coordinator.events import (
     AgentHere,
     Answered,
@@ -22,38 +23,32 @@ from allaboard.coordinator.events import (
     End,
     Event,
     Exited,
+    Knocked,
     LetThrough,
     LinksTried,
     Note,
-    PortHeld,
     RoleTaken,
     Seen,
     TryLinks,
 )
-from allaboard.facts import Answer, Call, Declared, Holder, Phase
-from allaboard.hosts.data_address import data_address, holder_of
-from allaboard.hosts.described import Described
-from allaboard.hosts.rendezvous_file import file_facts
-from allaboard.meeting.dial import dial, split
+from allaboard.facts import Answer, Call, Declared, Phase
+from allaboard.hosts.data_address import data_address
+from allaboard.hosts.described import Described, master
+from allaboard.meeting.dial import split
 from allaboard.meeting.doors import Door, FileDoor, StoreDoor
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
-from allaboard.meeting.listener import Connection, Listener, more_files
+from allaboard.meeting.listener import more_files
 from allaboard.meeting.member import Identity, try_links
 from allaboard.meeting.tls import Tls
-from allaboard.meeting.wire import Word
-
-AGAIN = 0.5
-"""Seconds between two attempts to bind a port that is taken."""
-SURVEY = 2.0
-"""Seconds that a disk gets to answer."""
 
 
 class Party:
     """Chooses the role when the first member of this host stands at the door of its init.
 
     ``environment`` is the worker's; ``coordinator`` an address that the user gave for the meeting; where that
-    is etcd any host may lead, from the start on, and the role may change while the roll is called.
+    is etcd any host may lead, from the start on, and the role may change while the roll is called. All are
+    in the ``round_`` of the job that begins with this meeting.
     """
 
     def __init__(
@@ -64,8 +59,10 @@ class Party:
         coordinator: str,
         wake: Callable[[], None],
         tls: Tls | None = None,
+        round_: int = 0,
     ) -> None:
         self.tls = tls
+        self.round = round_
         self.told = told
         self.environment = environment
         self.secret = secret
@@ -83,22 +80,33 @@ class Party:
         self._session = secrets.token_hex(8)
         self.facts: dict[str, str] = {}
         self._past: dict[tuple[type, int], Event] = {}
-        self._freed = False
         self._surveyed = False
         self._prepared = asyncio.Event()
         self._mute = not self.address
         self.arrived_at: float | None = None
         """When the first member of this host came to its init."""
-        self._echo: Listener | None = None
-        self._own: Listener | None = None
+        self._ports = Ports(self.identity, self._tell, self._release)
         self._door: Door | None = None
         self.worker = 0
         """The pid of the first member of this host; 0 where none was seen."""
+        self._early = self._store_of_launcher()
+        """A way to the meeting that is known before anybody stands at a door."""
+        if self._early is not None:
+            self._door = self._early
+            self.address = self._early.address
+            self._mute = False
         self._election: Election | None = None
         if is_etcd(coordinator):
             place = parse(coordinator)
-            seats = EtcdSeats(place, told.job, environment)
+            seats = EtcdSeats(place, told.job, environment, tls)
             self._election = Election(self, seats, self._session, place.endpoints[0])
+
+    def _store_of_launcher(self) -> StoreDoor | None:
+        """Under torchrun, unless its environment says that the job meets elsewhere."""
+        told, place = self.told, master(self.environment)
+        if not told.kept or not place or told.rank < 0 or told.address or self.coordinator:
+            return None
+        return None if "JAX_COORDINATOR_ADDRESS" in self.environment else StoreDoor(place, told.job)
 
     def start(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
@@ -125,7 +133,8 @@ class Party:
             said = (e for e in events if isinstance(e, Seen | Answered | Exited))
             self._past |= {(type(e), e.pid): e for e in said}
         else:
-            self.follower.tell(now, events)
+            strays = [e for e in self._events if isinstance(e, Knocked)]
+            self.follower.tell(now, [*events, *strays])
             self._events += self.follower.events
             self.follower.events.clear()
         if self.leader is not None:
@@ -144,6 +153,23 @@ class Party:
         return self.follower is not None and self.follower.linked
 
     @property
+    def expected(self) -> int:
+        """How many agents the job has, as the launcher says it; 0 where it does not."""
+        return self.told.size
+
+    @property
+    def reachable(self) -> bool:
+        """Whether another host may yet be met."""
+        return bool(self.address) and not self._mute
+
+    @property
+    def leads_at(self) -> str:
+        """Who leads, as far as its address tells."""
+        if self._election is not None and self._election.ballot.seat is not None:
+            return self._election.ballot.seat.host
+        return self.address
+
+    @property
     def untold(self) -> bool:
         """Whether others of the job may not know yet what happened here."""
         if self.leader is not None:
@@ -158,7 +184,7 @@ class Party:
     def speak_for_the_dead(self) -> None:
         """The worker ended before it came to its init: where it was to lead, this agent still tells
         those who come to the place."""
-        if self._election is not None:
+        if self._election is not None or self.leader is not None:
             return  # it has a role already
         if self.declared is None and self.told.rank == 0 and self.address:
             self._do(self._lead_without())
@@ -188,7 +214,7 @@ class Party:
         return mine
 
     def close(self) -> None:
-        for part in (self.leader, self.follower, self._own, self._echo):
+        for part in (self.leader, self.follower, self._ports):
             if part is not None:
                 part.close()
         for task in self._tasks:
@@ -199,8 +225,19 @@ class Party:
     def identity(self) -> Identity:
         rank = self.declared.rank if self.declared is not None else self.told.rank
         return Identity(
-            self.told.job, self.secret, self.host, rank, self._data, self._session, self.tls
+            self.told.job,
+            self.secret,
+            self.host,
+            rank,
+            self._data,
+            self._session,
+            self.tls,
+            self.round,
         )
+
+    def _tell(self, event: Event) -> None:
+        self._events.append(event)
+        self._wake()
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -212,9 +249,7 @@ class Party:
         address, origin = await loop.run_in_executor(None, data_address, self.environment)
         names = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = {"data address": address, "data interface": origin, "interfaces": names}
-        self._echo = Listener(self.told.job, self.secret, _close, _ignore, _nobody, self.tls)
-        await self._echo.open(0)
-        self._data = f"{address or '0.0.0.0'}:{self._echo.port}"
+        self._data = f"{address or '0.0.0.0'}:{await self._ports.open_echo()}"
         if self._election is not None:
             self._prepared.set()
             await self._election.run()
@@ -222,20 +257,27 @@ class Party:
         elsewhere = self.told.rank > 0 or (self.told.rank < 0 and not await _is_local(self.address))
         if elsewhere and self.address and self.leader is None and self.follower is None:
             self._follow()
+        elif self._early is not None and self.told.rank == 0:
+            # No port of the framework's is needed for it: the others can be here before it is imported.
+            size = self.told.size or 1
+            self._do(self._lead(Declared(framework="", call="", rank=0, world_size=size)))
         self._prepared.set()
+        self._wake()
 
     async def _take_role(self, declared: Declared) -> None:
         await self._prepared.wait()
         await self._survey(declared.place)
         if self._election is not None:
             if declared.cluster and declared.hold:
-                await self._listen_as_task(declared)
+                await self._ports.listen_as_task(declared, self.address)
             return
         self.address = self.coordinator or _meeting_address(declared) or self.address
         self._door = self._door_of(declared)
+        if self._early is not None and self._meets_there(declared):
+            return
         leads = declared.rank == 0 and (self._door is not None or await _is_local(self.address))
-        if declared.cluster and declared.hold and self._apart(declared, leads):
-            await self._listen_as_task(declared)
+        if declared.cluster and declared.hold and (not leads or apart(declared, self.address)):
+            await self._ports.listen_as_task(declared, self.address)
         if leads and not (self.follower is not None and self.follower.linked):
             if self.follower is not None:
                 self.follower.close()
@@ -244,19 +286,30 @@ class Party:
             return
         if self.follower is None:
             self._follow()
+        alone = alone_here(declared.rank, self.environment) and not declared.cluster
+        if alone and self._door is None and self.address and not await _is_local(self.address):
+            await self._ports.point_elsewhere(self.address)
 
-    def _apart(self, declared: Declared, leads: bool) -> bool:
-        """Whether this task's own address is another than the one where it opens the meeting."""
-        mine = declared.cluster.get(f"{declared.job}:{declared.index}", "")
-        return not leads or mine.rpartition(":")[2] != self.address.rpartition(":")[2]
+    def _meets_there(self, declared: Declared) -> bool:
+        """Whether this host has its role already, since the job meets where it was thought to. Else it leaves
+        that place, for its own worker's."""
+        if isinstance(self._door, StoreDoor) and (self.leader or declared.rank > 0):
+            if self.leader is not None:
+                self.leader.framework = declared.framework
+            return True
+        self._early = None
+        if self.leader is not None:
+            self.leader.close()
+            self.leader = None
+            self._events.append(RoleTaken(leads=False))
+        if self.follower is not None:
+            self.follower.leave()
+        return False
 
     async def _survey(self, place: str) -> None:
-        """A disk that does not answer holds up a thread, not us."""
         if place.startswith("file://"):
-            loop = asyncio.get_running_loop()
             try:
-                async with asyncio.timeout(SURVEY):
-                    self.facts |= await loop.run_in_executor(None, file_facts, place)
+                self.facts |= await surveyed(place)
             except TimeoutError:
                 said = f"its disk has not answered for {SURVEY:g} s"
                 self.facts |= {"rendezvous trouble": said}
@@ -269,21 +322,24 @@ class Party:
         if declared.place.startswith("file://"):
             path = declared.place.removeprefix("file://")
             return FileDoor(path, self.told.job, self._began - 3600)
-        if self.told.kept and declared.place.startswith("tcp://"):
+        if self.told.kept and _same(declared.place, f"tcp://{master(self.environment)}"):
             return StoreDoor(declared.place.removeprefix("tcp://"), self.told.job)
         return None
 
     async def _lead(self, declared: Declared) -> None:
         more_files()
-        self.leader = Leader(self.told.job, self.secret, declared.framework, self._wake, self.tls)
+        leader = self.leader = self._leader(declared.framework)
         self.leader.ports_elsewhere = bool(declared.cluster)
         self._events.append(RoleTaken(leads=True))
         self._events.append(AgentHere(agent=0, host=self.host, data=self._data, rank=declared.rank))
         self._wake()
         port = 0 if self._door is not None else split(self.address)[1]
-        await self._bind(self.leader.listener, port)
-        if self._door is not None:
-            await self._post(self._door, self.leader.listener.port)
+        door = self._door
+        await self._ports.bind(leader.listener, port)
+        if self.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
+            leader.close()
+        elif door is not None:
+            await self._post(door, leader.listener.port)
 
     async def _post(self, door: Door, port: int) -> None:
         host = self._data.rpartition(":")[0]
@@ -293,22 +349,14 @@ class Party:
             await door.post(f"{host}:{port}")
         except (OSError, TimeoutError) as error:
             said = getattr(error, "strerror", None) or str(error)
-            self._events.append(
-                Called(
-                    call=Call(
-                        address=self.declared.place if self.declared is not None else "",
-                        answer=Answer.FAILED,
-                        since=time.monotonic(),
-                        said=said,
-                    )
-                )
-            )
-            self._wake()
+            place = self.declared.place if self.declared is not None else ""
+            call = Call(address=place, answer=Answer.FAILED, since=time.monotonic(), said=said)
+            self._tell(Called(call=call))
 
     def new_leader(self) -> Leader:
         """Of an election, not elected yet. Its port is no framework's."""
         more_files()
-        leader = Leader(self.told.job, self.secret, "", self._wake, self.tls)
+        leader = self._leader("")
         leader.ports_elsewhere = True
         return leader
 
@@ -347,61 +395,13 @@ class Party:
         else:
             self._mute = True
 
-    async def _bind(self, listener: Listener, port: int) -> None:
-        """Again and again while another program has the port; who it is, is told."""
-        told = False
-        while not self._freed:
-            try:
-                await listener.open(port)
-                if self._freed:  # let through meanwhile: the port is the framework's
-                    listener.release()
-                if told:
-                    self._events.append(PortHeld(holder=None))
-                return
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE and told:
-                    return
-                if not told:
-                    told = True
-                    pid, command = holder_of(port)
-                    met = await dial(f"127.0.0.1:{port}")
-                    self._events.append(
-                        PortHeld(
-                            holder=Holder(
-                                address=f"{self.host}:{port}",
-                                pid=pid,
-                                command=command,
-                                answer=met.answer,
-                                at=time.monotonic(),
-                            )
-                        )
-                    )
-                    self._wake()
-            await asyncio.sleep(AGAIN)
-
-    async def _listen_as_task(self, declared: Declared) -> None:
-        """TensorFlow: every task listens at its own address, so that every link can be tried."""
-        address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
-        try:
-            port = split(address)[1]
-        except ValueError:
-            return
-        self._own = Listener(self.told.job, self.secret, _close, _ignore, self._plain, self.tls)
-        await self._bind(self._own, port)
-
-    def _plain(self, peer: str, kind: str, said: str) -> None:
-        event = knocked("tensorflow", peer, kind, said)  # only its tasks listen by themselves
-        self._events.append(event)
-        if event.member:
-            self._release()
-        self._wake()
+    def _leader(self, framework: str) -> Leader:
+        return Leader(self.told.job, self.secret, framework, self._wake, self.tls, self.round)
 
     def _release(self) -> None:
-        self._freed = True
+        self._ports.release()
         if self._election is not None:
             self._election.ballot.closed = True
-        if self._own is not None:
-            self._own.close()
         if self.leader is not None:
             self.leader.listener.release()
 
@@ -420,8 +420,7 @@ class Party:
 
     async def _try(self, command: TryLinks) -> None:
         tried = await try_links(self.identity(), command.targets)
-        self._events.append(LinksTried(agent=0, links=tried.links, worked=tried.worked))
-        self._wake()
+        self._tell(LinksTried(agent=0, links=tried.links, worked=tried.worked))
 
 
 def _meeting_address(declared: Declared) -> str:
@@ -431,6 +430,12 @@ def _meeting_address(declared: Declared) -> str:
         return next((declared.cluster[t] for t in order if t in declared.cluster), "")
     scheme, _, rest = declared.place.partition("://")
     return rest.partition("/")[0] if scheme == "tcp" else ""
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two places are written alike, but for the brackets of an IPv6 address."""
+    bare = str.maketrans("", "", "[]")
+    return one.translate(bare) == other.translate(bare)
 
 
 async def _is_local(address: str) -> bool:
@@ -446,15 +451,3 @@ async def _is_local(address: str) -> bool:
 
 async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
-
-
-def _close(member: Connection) -> None:
-    member.close()
-
-
-def _ignore(member: Connection, word: Word | None) -> None:
-    pass
-
-
-def _nobody(peer: str, kind: str, said: str) -> None:
-    pass

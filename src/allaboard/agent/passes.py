@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 
 from allaboard.facts import Batch, Frame, Loop
-from allaboard.probe import blackbox as layout
+from allaboard.probe import layout
 
 
 class PassReader:

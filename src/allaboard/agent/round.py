@@ -16,11 +16,12 @@ from allaboard.agent.reserve import Reserve
 from allaboard.agent.settings import settings
 from allaboard.agent.snapshots import Snapshots
 from allaboard.agent.streams import Streams
+from allaboard.agent.taken import Taken
 from allaboard.agent.traffic import Traffic
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
-from allaboard.catalogue import catalogue
+from allaboard.catalogue import of_jobs
 from allaboard.coordinator.events import (
     Announce,
     Command,
@@ -29,16 +30,24 @@ from allaboard.coordinator.events import (
     Interrupted,
     Note,
     Overslept,
+    RoundOver,
 )
 from allaboard.coordinator.state import Job
-from allaboard.facts import Outcome, RoundEnd
+from allaboard.facts import Outcome, RoundEnd, RoundReport
 from allaboard.launch.local import Launch
 from allaboard.recover.ended import round_end
 from allaboard.report.text import progress
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-QUICK, CALM = 0.05, 0.5
-"""Seconds between two looks: while the job starts or ends, and while it trains."""
+QUICK, WARY, CALM = 0.05, 0.25, 1.0
+"""Seconds between two looks: while the job ends; while it starts, or nobody has made a step for a moment;
+while it trains. (That a worker ended is not looked for: the kernel tells.) While it starts a glance at the
+workers' phases every QUICK seconds tells whether to look at once."""
+SETTLED = 5.0
+"""Seconds after the roll call in which the workers have the machine to themselves: nothing is read then that
+can be read later."""
+STILL = 1.0
+"""Seconds without a step after which it is looked more often."""
 SLOW = 1.0
 """Seconds between two looks at what changes rarely."""
 OVERSLEPT = 2.0
@@ -72,6 +81,7 @@ class Round:
         self.wake = asyncio.Event()
         self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
         self.traffic = Traffic(self.clock.monotonic)
+        self.taken = Taken()
         # Under a launcher of one process a rank, what is printed is that rank's.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
@@ -87,7 +97,7 @@ class Round:
         )
         self.ending = Ending(self.workers, options.grace, voice.say)
         state = settings(launch, options, restarted)
-        self.job = Job(state, launch.at, catalogue().entries, self.clock.utc)
+        self.job = Job(state, launch.at, of_jobs().entries, self.clock.utc)
         self.reserve = Reserve(launch, self.workers, options.restarts)
         self.snapshots = Snapshots(launch, self.workers, voice, self.wake.set)
         self.deeds = Deeds(
@@ -102,7 +112,9 @@ class Round:
             self.wake.set,
             self.reserve,
         )
-        self.council = Council(launch, options, self.job, self.watch, self.wake.set)
+        self.council = Council(
+            launch, options, self.job, self.watch, self.wake.set, lambda: self.workers.over
+        )
         self.events: list[Event] = []
         self.interrupted = 0
         self.next_slow = 0.0
@@ -134,9 +146,18 @@ class Round:
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
-            alarm = loop.call_later(self._pause(now), self.wake.set)
+            pause = self._pause(now)
+            first = QUICK if self.job.rolled_at is None else pause
+            self.alarm = loop.call_later(first, self._glance, now + pause)
             await self.wake.wait()
-            alarm.cancel()
+            self.alarm.cancel()
+
+    def _glance(self, due: float) -> None:
+        """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
+        if self.clock.monotonic() >= due or self.watch.moved():
+            self.wake.set()
+        else:
+            self.alarm = asyncio.get_running_loop().call_later(QUICK, self._glance, due)
 
     def _needed(self, now: float) -> bool:
         """Whether this host has to stay for others' sake, though its own workers have ended."""
@@ -151,19 +172,45 @@ class Round:
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
         self.ending.cancel()
-        self.job.quiet = False
+        bond = self.council.bond
+        # Where another host decides for all, it has told what was found.
+        self.job.quiet = bond is not None and bond.told is not None
         self.deeds.cancel()
         self.reserve.close()
         self.snapshots.close()
         self.traffic.close()
         self.workers.end(LEFTOVER)
         await self.streams.drain(DRAIN)
-        self.council.close()
+        if bond is None:
+            self.council.close()
         now = self.clock.monotonic()
-        for command in self.job.handle(now):
+        for command in self.council.last_words(now, self.job.handle(now)):
             if isinstance(command, Announce):
                 self.deeds.announce(now, command.finding)
         self.journal.view(self.clock.utc(now), self.job.view(now))
+
+    @property
+    def told(self) -> RoundOver | None:
+        """What the host that decides for all has told of this round; None where this one decides."""
+        bond = self.council.bond
+        return bond.told if bond is not None and not self.interrupted else None
+
+    @property
+    def hindrance(self) -> str:
+        """Why another host cannot take part in a further round; "" where nothing is in its way."""
+        bond = self.council.bond
+        return bond.hindrance() if bond is not None else ""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the host that decides for all has gone without a word of how the job ended."""
+        return self.council.bond is not None and self.council.bond.orphaned
+
+    def part(self, report: RoundReport) -> None:
+        """Tells the other hosts what was decided, and leaves them."""
+        if self.council.bond is not None:
+            self.council.bond.tell(report, tuple(self.job.returns.made))
+        self.council.close()
 
     async def clear(self) -> None:
         """Returns when nothing of this round is left: no process, no port. It was closed before."""
@@ -217,6 +264,7 @@ class Round:
         awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         events += self.traffic.look(now, events)
+        events += self.taken.look(now, events)
         if self.traffic.trouble and not self.told_trouble:
             self.told_trouble = True
             self.voice.say(self.traffic.trouble)
@@ -234,11 +282,16 @@ class Round:
             self.reserve.tend(view, used)
             self.snapshots.tend(view)
         self._keep(now, commands)
-        self.voice.note(now, self.reading.take(now))
+        rolled = self.job.rolled_at
+        self.voice.note(now, self.reading.take(now, rolled is None or now < rolled + SETTLED))
         if self.voice.terminal.live:
-            text = progress(self.job.recent(now))
+            text = progress(self.job.recent(now)) if not self.job.quiet else self._elsewhere()
             turn = SPINNER[int(now * 8) % len(SPINNER)]
             self.voice.terminal.status(f"{turn} {text}" if text else "")
+
+    def _elsewhere(self) -> str:
+        """The line of a host whose members another host counts."""
+        return self.deeds.waited if self.job.rolled_at is None else ""
 
     def _keep(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
@@ -249,9 +302,9 @@ class Round:
             self.journal.pulse(self.clock.utc(now), self.job.view(now))
 
     def _pause(self, now: float) -> float:
-        if self.job.rolled_at is None or self.ending.begun:
+        if self.ending.begun:
             return QUICK
-        return CALM / 2 if now - self.job.progress_at > 1.0 else CALM
+        return WARY if self.job.rolled_at is None or now - self.job.progress_at > STILL else CALM
 
     def _interrupted(self, number: int) -> None:
         self.interrupted = self.interrupted or number

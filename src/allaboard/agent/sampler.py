@@ -1,4 +1,4 @@
-"""Takes the stacks of processes: by their own faulthandler where it can answer, else by py-spy."""
+"""Takes the stacks of processes: by faulthandler where they stand still and can answer, else by py-spy."""
 
 from __future__ import annotations
 
@@ -39,13 +39,10 @@ SPY = 5.0
 
 async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = None) -> Looked:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
-    be had. ``cpu`` and ``io`` count the process and all below it; ``grips`` remembers earlier looks."""
+    be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
+    ``grips`` remembers earlier looks."""
     held = await grips.look(pid) if grips is not None else None
-    stacks = await _ask(box) if box is not None else []
-    by = "faulthandler"
-    if not stacks:
-        (spied, _), by = await spy(pid), "py-spy"
-        stacks = [spied]
+    stacks, by = await _stacks(pid, box)
     below = proc.descendants(pid)
     own = proc.stat(pid)
     frames = with_source(stacks[0])
@@ -56,13 +53,28 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
         frames=frames,
         by=by,
         cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
-        io=sum(proc.io_bytes(p) for p in (pid, *below)),
+        io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
         threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
     )
+
+
+async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str]:
+    """The stacks, the main thread's first, and who took them. A process that runs at this moment is asked
+    last: faulthandler walks frames that change meanwhile, which has crashed processes
+    (python/cpython#116008); py-spy only reads."""
+    running = proc.runs(pid)
+    asked = await _ask(box) if box is not None and not running else []
+    if not asked:
+        output, _ = await _dump(pid)
+        if main := parse_pyspy(output, pid):
+            others = (t.frames for t in parse_spied(output) if t.tid != pid)
+            return [main, *(f for f in others if f != main)], "py-spy"
+        asked = await _ask(box) if box is not None and running else []
+    return (asked, "faulthandler") if asked else ([()], "py-spy")
 
 
 def _with_source(held: Grip) -> Grip:
@@ -88,6 +100,9 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
         return []
     if not proc.catches(box.pid, box.signum):
         return []
+    # Who handles those on both sides of it, too, handles them all: ours is the program's own by now.
+    if proc.catches(box.pid, box.signum - 1) and proc.catches(box.pid, box.signum + 1):
+        return []
     if not proc.points_to(box.pid, box.stack_fd, box.stacks):
         return []
     try:
@@ -103,6 +118,7 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
         text = await _answer(box.stacks)
     except OSError:  # the job ended meanwhile, and its folder is gone
         return []
+    box.dumped += len(text.encode(errors="replace"))
     main = parse_faulthandler(text, box.main_thread)
     return [main, *(f for f in parse_threads(text).values() if f != main)] if main else []
 
@@ -147,9 +163,12 @@ async def _dump(pid: int) -> tuple[bytes, str]:
     try:
         output, errors = await asyncio.wait_for(process.communicate(), SPY)
     except TimeoutError:
-        process.kill()
-        await process.wait()
         return b"", f"py-spy gave no answer in {SPY:g} s"
+    finally:
+        # Also where the job has ended, and nobody wants to know any more.
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     said = errors.decode("utf-8", "replace").strip().splitlines()
     return output, f"py-spy: {said[0]}" if said else ""
 

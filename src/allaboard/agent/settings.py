@@ -30,10 +30,24 @@ def settings(launch: Launch, options: Options, restarted: int) -> Settings:
             stop_on_error=options.stop_on_error,
             patience=options.patience,
             init_within=options.init_within,
+            bound=options.timeout if _bounded(options) else None,
             restarts=options.restarts.allowed,
             stopped_after=options.stopped_after,
-            ends_survivors=not options.wrapped and options.joined is None,
+            ends_survivors=_ends_survivors(options),
             ends_servers=not options.wrapped,
             only_reports=options.joined is not None and not options.strict,
         ),
     )
+
+
+def _ends_survivors(options: Options) -> bool:
+    """On several hosts only where all of them are to be started again."""
+    if options.joined is not None:
+        return options.restarts.allowed
+    return not options.wrapped
+
+
+def _bounded(options: Options) -> bool:
+    """Whether the user gave the time in which a job on several hosts must have begun."""
+    rehearsed = options.stop_on_error or options.attached
+    return options.joined is not None and options.strict and not rehearsed

@@ -14,9 +14,9 @@ from allaboard import serving
 from allaboard.agent.voice import Voice
 from allaboard.agent.workers import Workers
 from allaboard.coordinator.events import Event, Kept
-from allaboard.evidence.servers import trainers
 from allaboard.facts import JobView
 from allaboard.launch.local import Launch, Worker
+from allaboard.recover.snapshot import is_kept_here, is_kept_here_too
 from allaboard.report.servers import size
 
 NUMBER = -2
@@ -26,7 +26,8 @@ STARTS = 3
 
 
 class Snapshots:
-    """``events`` collects the snapshots that were taken, until they are taken in; ``wake`` is called then."""
+    """``events`` collects the snapshots that were taken, until they are taken in; ``wake`` is called then.
+    Those of a host that keeps the values too are no events: no session restores them."""
 
     def __init__(
         self, launch: Launch, workers: Workers, voice: Voice, wake: Callable[[], None]
@@ -39,14 +40,18 @@ class Snapshots:
         self._starts = 0
         self._rest = b""
         self._told = False
+        self._second = False
         self.events: list[Event] = []
         workers.aside[NUMBER] = self._heard
 
     def tend(self, view: JobView) -> None:
-        """Starts it once somebody trains."""
+        """Starts it once the chief trains, where that is ours; or who keeps them besides."""
         if not self._launch.plan.snapshot or self._asked is not None or self._starts >= STARTS:
             return
-        if any(m.alive and m.step for m in trainers(view)):
+        if is_kept_here(view):
+            self._start()
+        elif is_kept_here_too(view):
+            self._second = True
             self._start()
 
     def close(self) -> None:
@@ -109,12 +114,14 @@ class Snapshots:
             self._told = False
             return
         taken = msgspec.convert(told, Kept)
-        self.events.append(taken)
-        self._wake()
+        if not self._second:
+            self.events.append(taken)
+            self._wake()
         if not self._told:
             self._told = True
             period = self._launch.plan.snapshot
+            where = "here too, should the chief's host be lost," if self._second else "in memory"
             self._voice.say(
-                f"a snapshot of {taken.variables} variables, {size(taken.bytes)}, is kept in memory every "
+                f"a snapshot of {taken.variables} variables, {size(taken.bytes)}, is kept {where} every "
                 f"{period:g} s; it takes {taken.seconds:.2g} s"
             )

@@ -52,7 +52,9 @@ class Traffic:
         return found
 
     def close(self) -> None:
-        if self._sockets is not None and (self._looking is None or self._looking.done()):
+        if self._looking is not None and not self._looking.done():
+            self._looking.add_done_callback(lambda _: self.close())
+        elif self._sockets is not None:
             self._sockets.close()
 
     def _look(self, told: dict[int, Declared]) -> None:
@@ -68,9 +70,7 @@ class Traffic:
         self._failed = 0
         at = self._now()
         addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
-        served = {pid: one for pid, one in told.items() if has_servers(one.cluster)}
-        found = by_task({p: f for p, f in flows.items() if p in served}, served, addresses)
-        found |= by_host({p: f for p, f in flows.items() if p not in served})
+        found = told_apart(flows, told, addresses)
         self._found += [Exchanged(pid=pid, at=at, flows=each) for pid, each in found.items()]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
@@ -91,6 +91,18 @@ class Traffic:
 
 def _between(declared: Declared) -> bool:
     return has_servers(declared.cluster) or (declared.world_size > 1 and not declared.local)
+
+
+def told_apart(
+    flows: Mapping[int, tuple[Flow, ...]],
+    told: Mapping[int, Declared],
+    addresses: Mapping[int, Mapping[str, str]],
+) -> dict[int, tuple[Flows, ...]]:
+    """The flows of each process, by task or by host. Of a server that nobody is connected to any more that
+    is told, too: else it were in use for ever."""
+    served = {pid: one for pid, one in told.items() if has_servers(one.cluster)}
+    found = by_task({p: flows.get(p, ()) for p in served}, served, addresses)
+    return found | by_host({p: f for p, f in flows.items() if p not in served})
 
 
 def by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:

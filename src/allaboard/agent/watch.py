@@ -41,12 +41,13 @@ class Watch:
         self.workers: dict[int, int] = {}
         self.gone: set[int] = set()
         self._known: dict[int, int] = {}
-        self._broken: set[str] = set()
+        self._broken: dict[str, str] = {}
         self._quotas: dict[int, tuple[float, float | None]] = {}
         self._usage = Usage(written)
         self._measured = float("-inf")
         self._asked: dict[int, tuple[float, tuple[Silence, ...]]] = {}
         self._kernel = Unanswered()
+        self._glanced: tuple[object, ...] = ()
 
     def measure(self, now: float) -> list[Event]:
         """What the members use of what is limited, once in a while."""
@@ -88,11 +89,22 @@ class Watch:
                 events.append(self._seen(pid, worker, now, seen.state, seen.cpu))
         return events
 
+    def moved(self) -> bool:
+        """Whether somebody came or is in another phase since this was asked last; costs next to nothing."""
+        states = [box.state for pid, box in self.boxes.items() if pid not in self.gone]
+        try:
+            files = len(os.listdir(self.folder))  # noqa: PTH208 - asked all the time
+        except OSError:
+            files = 0
+        before, self._glanced = self._glanced, (files, *states)
+        return before != self._glanced
+
     def last(self, pid: int, now: float) -> list[Event]:
         """The last words of a worker that has ended: its box outlives it."""
         if pid not in self.boxes:
             self._open(self.folder / f"{pid}.box")
-        return [self._seen(pid, self.workers[pid], now, "X", 0.0)] if pid in self.boxes else []
+        known = pid in self.boxes or str(pid) in self._broken
+        return [self._seen(pid, self.workers[pid], now, "X", 0.0)] if known else []
 
     def _seen(self, pid: int, worker: int, now: float, state: str, cpu: float) -> Seen:
         box = self.boxes.get(pid)
@@ -112,22 +124,24 @@ class Watch:
             rank=rank,
             allowed=self._allowed(pid, now),
             unanswered=self._unanswered(pid, reading, now),
+            unreadable=self._broken.get(str(pid), "") if self._broken else "",
         )
 
     def _read(self, pid: int, box: OpenBox) -> BoxReading | None:
         """One look; a box that was cut is let go, and its owner seen from outside alone."""
         try:
             return box.read()
-        except ValueError:
-            self._broken.add(str(pid))
+        except ValueError as error:
+            self._broken[str(pid)] = str(error)
             del self.boxes[pid]
             return None
 
     def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[Silence, ...]:
-        """Asked only while the member has been inside init or one operation for a while."""
+        """Asked only while the member has been inside init or one operation for a while, or before its
+        first step: JAX connects to the others only there."""
         since = now if box is None else box.op.since if box.op is not None else now
-        if box is not None and box.phase == Phase.JOINING:
-            since = box.phase_since
+        if box is not None and box.phase in (Phase.JOINING, Phase.JOINED) and not box.step:
+            since = min(since, box.phase_since)
         if now - since < LONG:
             self._asked.pop(pid, None)
             return ()
@@ -163,8 +177,8 @@ class Watch:
         try:
             box = OpenBox(path)
             box.read()
-        except (OSError, ValueError):
-            self._broken.add(path.stem)
+        except (OSError, ValueError) as error:
+            self._broken[path.stem] = str(error)
             return
         self.boxes[box.pid] = box
         if box.pid not in self.workers:

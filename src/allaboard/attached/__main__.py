@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
     except (ProcessLookupError, FileNotFoundError):
         return 0
     try:
+        certificates = tls(argparse.Namespace())
         return run(
             launch,
             Options(
@@ -48,8 +49,8 @@ def main(arguments: list[str]) -> int:
                 joined=joined(told["rank"], told["place"]),
                 strict=timeout is not None,
                 secret=secret(None),
-                tls=tls(argparse.Namespace()),
-                coordinator=coordinator(""),
+                tls=certificates,
+                coordinator=coordinator(told.get("coordinator", ""), certificates),
                 attached=True,
             ),
         )

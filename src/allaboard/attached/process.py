@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from allaboard.launch.local import Launch, Plan, Worker
-from allaboard.probe import blackbox as layout
+from allaboard.probe import layout
 
 JOINING = 5
 """The phase of a member inside the framework's init."""

@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -14,6 +16,8 @@ import typer
 if TYPE_CHECKING:
     from allaboard.facts import Diagnosis, HostLook
 
+AGAIN = 2.0
+"""Seconds between two looks at a job in which the first found nothing."""
 _HOST = re.compile(r"[A-Za-z0-9_][\w.@-]*")
 """A host as ssh(1) takes it; one that begins with a dash would be an option."""
 _THERE = re.compile(rf"({_HOST.pattern}):(\d{{1,10}})")
@@ -76,6 +80,8 @@ def command(
         looks = (_here(pids),) if pids else ()
         paths = [] if pids else [Path(t) for t in given]
     found = _live(looks) if looks else _left(paths)
+    if looks and _unsaid(found, looks):
+        looks, found = _again(looks, found, (lambda: _there(asked, ssh, remote)) if asked else None)
     from allaboard.report.diagnosis import as_json, as_text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -126,10 +132,34 @@ def _there(asked: dict[str, list[str]], ssh: str, remote: str) -> tuple[HostLook
     return looks(asked, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
 
 
-def _live(looks: tuple[HostLook, ...]) -> Diagnosis:
+def _live(looks: tuple[HostLook, ...], times: int = 1) -> Diagnosis:
     from allaboard.agent.live import diagnosis
 
-    return diagnosis(looks)
+    return diagnosis(looks, times)
+
+
+def _unsaid(found: Diagnosis, looks: tuple[HostLook, ...]) -> bool:
+    """Whether all were seen, and nothing was found: what began meanwhile shows at the next look."""
+    seen = not found.notes and not found.missing and not any(one.trouble for one in looks)
+    return seen and not found.findings and sum(len(one.present) for one in looks) > 1
+
+
+def _again(
+    looks: tuple[HostLook, ...],
+    found: Diagnosis,
+    there: Callable[[], tuple[HostLook, ...]] | None,
+) -> tuple[tuple[HostLook, ...], Diagnosis]:
+    """A second look at the same processes; the first where one of them has ended meanwhile."""
+    from allaboard.agent.outside import NoSuchProcess, chosen, here
+
+    typer.echo("allaboard diagnose: no finding at the first look; looking once more", err=True)
+    time.sleep(AGAIN)
+    pids = [str(p.member.who.pid) for one in looks for p in one.present]
+    try:
+        second = there() if there is not None else (here(chosen(pids)),)
+    except NoSuchProcess:
+        return looks, found
+    return second, _live(second, times=2)
 
 
 def _left(paths: list[Path]) -> Diagnosis:

@@ -18,18 +18,15 @@ from allaboard.coordinator.events import (
     RoleTaken,
     TryLinks,
 )
+from allaboard.coordinator.trials import Target, Trials
 from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link
 from allaboard.rollcall.roll import Roll
-from allaboard.rollcall.schedule import targets
+from allaboard.rollcall.schedule import other_way, targets
 
 PATIENCE = 9.0
 """Seconds for the trials of all links: three parts of three seconds each at the most."""
 KNOCKS = 64
 """Different strangers that are remembered."""
-
-
-Target = tuple[str, str]
-"""A host's name, and the address where it is tried."""
 
 
 class Crossing:
@@ -42,36 +39,46 @@ class Crossing:
         self.call: Call | None = None
         self.holder: Holder | None = None
         self.agents: dict[int, AgentHere] = {}
-        self.links: list[Link] = []
+        self.found = Trials()
         self.awaited: set[int] = set()
         self.asked_at: float | None = None
         self.plain: Knock | None = None
         self.told_plain = False
         self.reported = False
-        self._targets: dict[int, tuple[Target, ...]] = {}
+        self._reached: dict[str, tuple[int, str]] = {}
+        """Host to its agent, and the address where others try it."""
+        self._again: dict[int, tuple[Target, ...]] | None = None
+        """The second round of trials: agent to whom it tries; None before the first is over."""
         self._serving: set[str] = set()
         self._knocks: dict[tuple[str, str], Knock] = {}
+        self._clocks: dict[str, float] | None = None
 
     def take(self, event: Event) -> None:
         match event:
             case RoleTaken():
                 self.leads = event.leads
                 if not event.leads:
+                    self._clocks = None
                     self.agents.clear()
-                    self.links.clear()
+                    self.found.clear()
                     self.awaited.clear()
                     self.asked_at = None
             case AgentHere():
                 self.agents[event.agent] = event
+                self._clocks = None
             case AgentGone():
+                self._clocks = None
                 self.awaited.discard(event.agent)
                 self.agents.pop(event.agent, None)
+                self._look_back()
             case Called():
                 self.call = event.call
             case LinksTried():
                 self.awaited.discard(event.agent)
-                self.links += [k for k in event.links if not self._serves(k)]
-                self.links += self._worked(event)
+                source = self.agents.get(event.agent)
+                failed = [k for k in event.links if not self._serves(k)]
+                self.found.take(event, source.host if source is not None else None, failed)
+                self._look_back()
             case PortHeld():
                 self.holder = event.holder
             case Knocked():
@@ -88,38 +95,24 @@ class Crossing:
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
 
-    def _worked(self, event: LinksTried) -> Iterator[Link]:
-        """Its links that work, by what it was asked for."""
-        targets = self._targets.pop(event.agent, ())
-        source = self.agents.get(event.agent)
-        if source is None:
-            return
-        for index, seconds, rate in event.worked:
-            if 0 <= index < len(targets):
-                host, address = targets[index]
-                yield Link(
-                    source=source.host,
-                    target=host,
-                    address=address,
-                    answer=Answer.ABOARD,
-                    seconds=seconds,
-                    rate=rate,
-                )
-
     def _serves(self, link: Link) -> bool:
         """Whether it met a task's own server, which was not held and is up, or comes up now."""
         return link.address in self._serving and link.answer in (Answer.GRPC, Answer.REFUSED)
 
     def facts(self) -> dict[str, Any]:
         """The fields of a JobView that are about other hosts."""
+        if self._clocks is None:
+            self._clocks = {a.host: a.ahead for a in self.agents.values() if a.agent}
         return {
             "joined": self.joined,
             "leads": self.leads,
             "call": self.call,
-            "links": () if self.awaited else tuple(self.links),  # judged as a whole
+            # Judged as a whole.
+            "links": () if self.awaited or self._again else self.found.links,
+            "usual": None if self.awaited or self._again else self.found.usual,
             "knocks": tuple(self._knocks.values()),
             "holder": self.holder,
-            "clocks": {a.host: a.ahead for a in self.agents.values() if a.agent},
+            "clocks": self._clocks,
         }
 
     @property
@@ -145,15 +138,19 @@ class Crossing:
     """The world size that our own member declared."""
 
     def trials(self, now: float, roll: Roll) -> Iterator[TryLinks]:
-        """Asks for the trials of the links of a complete roll, once."""
+        """Asks for the trials of the links of a complete roll, once; then for those of the second round."""
+        if self._again:
+            self.asked_at, self.awaited = now, set(self._again)
+            self.found.ask_once_more(self._again)
+            self._again = {}
+            yield from self.found.asked
         if self.asked_at is not None:
             return
         self.asked_at = now
-        for command in self._asked(roll):
-            before = self._targets.get(command.agent, ())
-            self._targets[command.agent] = before + command.targets
-        self.awaited = set(self._targets)
-        yield from (TryLinks(agent=a, targets=t) for a, t in self._targets.items())
+        for agent, wanted in self._asked(roll):
+            self.found.ask(agent, wanted)
+        self.awaited = self.found.agents
+        yield from self.found.asked
 
     def tried(self, now: float) -> bool:
         """Whether all links have been tried, or have had their time."""
@@ -165,7 +162,20 @@ class Crossing:
             self.awaited.clear()
         return not self.awaited
 
-    def _asked(self, roll: Roll) -> Iterator[TryLinks]:
+    def _look_back(self) -> None:
+        """Once the first round is over, what failed is to be tried the other way round."""
+        if self.asked_at is None or self.awaited or self._again is not None:
+            return
+        self._again = {}
+        failed = [(k.source, k.target) for k in self.found.links if not k.works]
+        tried = {(k.source, k.target) for k in self.found.links} if failed else set()
+        for host, others in other_way(failed, tried).items():
+            agent, _ = self._reached.get(host, (-1, ""))
+            chosen = tuple((o, self._reached[o][1]) for o in others if o in self._reached)
+            if agent in self.agents and chosen:
+                self._again[agent] = chosen
+
+    def _asked(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
         first = roll.here[0].declared
         if first is not None and first.cluster:
             yield from self._by_task(roll)
@@ -174,12 +184,13 @@ class Crossing:
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
             hosts.setdefault(agent.host, agent)
         order = [(a.host, a.data) for a in hosts.values()]
+        self._reached = {a.host: (a.agent, a.data) for a in hosts.values()}
         for index, agent in enumerate(hosts.values()):
-            chosen = tuple(order[i] for i in targets(index, len(order)))
+            chosen = tuple([order[i] for i in targets(index, len(order))])
             if chosen:
-                yield TryLinks(agent=agent.agent, targets=chosen)
+                yield agent.agent, chosen
 
-    def _by_task(self, roll: Roll) -> Iterator[TryLinks]:
+    def _by_task(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
         """TensorFlow: the tasks' own addresses, as this very task was told them. Who is not held serves
         there already, without us."""
         order = sorted(roll.here, key=lambda m: m.who.rank)
@@ -193,11 +204,12 @@ class Crossing:
                 if address is None or other.host == member.who.host or not _meet(told, other.job):
                     continue
                 wanted.append((other.host, address))
+                self._reached[other.host] = (order[i].key >> 32, address)
                 theirs = order[i].declared
                 if theirs is not None and not theirs.hold:
                     self._serving.add(address)
             if wanted:
-                yield TryLinks(agent=member.key >> 32, targets=tuple(wanted))
+                yield member.key >> 32, tuple(wanted)
 
 
 def _meet(one: Declared, other: str) -> bool:

@@ -30,9 +30,11 @@ from allaboard.facts import (
     Pace,
     Raised,
     Reading,
+    RoundReport,
     Saves,
     Silence,
     Spent,
+    TaskReturn,
     Traced,
 )
 
@@ -84,7 +86,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers.
+    one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
+    ``unreadable`` why its black box cannot be read.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
     without a box that may be an awaited member."""
 
@@ -99,6 +102,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     host: str = ""
     allowed: float = 0.0
     unanswered: tuple[Silence, ...] = ()
+    unreadable: str = ""
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -203,17 +207,14 @@ class Called(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     call: Call
 
 
-Worked = tuple[int, float, float]
-"""A link that works: which of the targets that were asked for (0 the first), the round trip (s), bytes/s."""
-
-
-class LinksTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What an agent met when it tried the others; of links that work it need not say more than
-    ``worked``: nearly all do, and there are many."""
+class LinksTried(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """What an agent met when it tried the others: ``links`` that failed, and of those that work, nearly all
+    and many, no more than ``worked``: for each target, in the order in which they were asked for, the round
+    trip (s) and the rate (bytes/s), little-endian floats of four bytes; 0 and 0 where it does not."""
 
     agent: int
     links: tuple[Link, ...] = ()
-    worked: tuple[Worked, ...] = ()
+    worked: bytes = b""
 
 
 class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -299,9 +300,10 @@ class Announce(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One line about the course of things, for people."""
+    """One line about the course of things, for people; ``waits``: only of whom all still wait for."""
 
     text: str
+    waits: bool = False
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -328,6 +330,14 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     delay: float = 0.0
 
 
+class RoundOver(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The round is over on all hosts: how it went, what is done now, and which tasks came back alone in
+    it, as the one host has decided it that decides for all."""
+
+    report: RoundReport
+    returns: tuple[TaskReturn, ...] = ()
+
+
 class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Let this agent try these hosts, by name and address, at once."""
 
@@ -335,4 +345,4 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks | Put | Replace
+Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks | Put | Replace | RoundOver

@@ -8,14 +8,22 @@ import msgspec
 
 from allaboard.catalogue import Entry
 from allaboard.diagnose import stamp
-from allaboard.facts import Claim, Finding, JobView
+from allaboard.evidence.host_load import trains
+from allaboard.facts import Claim, Finding, JobView, Who
 
 SETTLED = 5.0
 """Seconds for which a claim must not have been made, while the job moves, before it is over."""
+BLIND = 15.0
+"""Seconds after the observer was not scheduled in which what is measured over a while may be unknown yet."""
 AGAIN = 60.0
 """What comes again within so many seconds was not over, and is not said once more."""
 
-Key = tuple[str, frozenset[tuple[int, int]]]
+People = frozenset[tuple[str, int, int]]
+"""Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
+MEASURED = ("SLOW", "PS015")
+"""Rules that compare how the members of a training get on."""
+
+Key = tuple[str, People]
 
 
 class Ledger:
@@ -30,11 +38,12 @@ class Ledger:
         self._known: dict[Key, Finding] = {}
         self._claimed: dict[Key, float] = {}
         """When a claim that may pass was last made (s), by its key."""
+        self._blind_until = 0.0
 
     def new(self, now: float, claims: Iterable[tuple[Entry, Claim]]) -> Iterator[Finding]:
         """Those of the claims that were not made before, as findings."""
         for entry, claim in claims:
-            who = frozenset((w.pid, 0 if w.pid else w.rank) for w in claim.who)
+            who = _people(claim.who)
             key = entry.code, who
             before = self._claimed.get(key)
             if entry.rule.passes:
@@ -59,24 +68,36 @@ class Ledger:
             if grown is None:
                 yield finding
 
+    def restart(self, now: float) -> None:
+        """What is measured begins anew: a claim that is not made now is not over for that."""
+        self._blind_until = now + BLIND
+
     def over(self, now: float, view: JobView) -> Iterator[Finding]:
         """Findings whose state has passed: not claimed any more for a while, in a job that moves, of
-        members that all live. Where all have ended well, nobody hung for good."""
+        members that all live. Where all have ended well, nobody hung for good. What is measured of a
+        training is over only while there is one."""
+        training = trains(view)
         done = view.ended and all(m.exit is not None and m.exit.code == 0 for m in view.members)
         if view.ending or (view.stalled and not done) or not self._claimed:
             return
-        alive = {(m.who.pid, 0) for m in view.alive} | {(0, m.who.rank) for m in view.alive}
+        if now < self._blind_until and not done:
+            return
+        living = [m.who for m in view.alive]
+        alive = {_called(w) for w in living}
+        alive |= {(host, 0, w.rank) for w in living for host in ("", w.host)}
         for key, at in self._claimed.items():
             finding = self._known.get(key)
             if finding is None or finding.over is not None:
                 continue
             if now - at < SETTLED and not (done and key[0].startswith("HANG")):
                 continue
+            if key[0].startswith(MEASURED) and not training:
+                continue  # nothing is measured any more: who was slow to the end has not recovered
             if done or key[1] <= alive:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 yield finding
 
-    def _grown(self, code: str, who: frozenset[tuple[int, int]]) -> Key | None:
+    def _grown(self, code: str, who: People) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
     def _finding(self, now: float, entry: Entry, claim: Claim) -> Finding:
@@ -91,7 +112,7 @@ class Ledger:
 
     def told(self, finding: Finding) -> None:
         """A finding that another host's coordinator made."""
-        who = frozenset((w.pid, 0 if w.pid else w.rank) for w in finding.who)
+        who = _people(finding.who)
         if finding.over is not None:
             self._known[finding.rule, who] = finding
         self._known.setdefault((finding.rule, who), finding)
@@ -99,3 +120,11 @@ class Ledger:
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._known.values())
+
+
+def _people(who: Iterable[Who]) -> People:
+    return frozenset(_called(w) for w in who)
+
+
+def _called(who: Who) -> tuple[str, int, int]:
+    return who.host, who.pid, 0 if who.pid else who.rank

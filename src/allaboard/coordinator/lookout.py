@@ -16,8 +16,9 @@ FIRST = 10.0
 """... and while its first step lasts, when compilers run."""
 BLIND = 30.0
 """... and where neither steps nor collectives can be seen."""
-LOOK_EVERY = 0.4
-LOOKS = 12
+LOOK_EVERY = 0.2
+"""Seconds between two looks; the agent comes by every quarter of a second then."""
+LOOKS = 24
 LOOK_AGAIN = 10.0
 """After this many looks at a job that stands still, one every so many seconds is enough."""
 WAITED = 2.0

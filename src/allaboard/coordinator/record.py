@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
+import msgspec
+
 from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, split_key
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
 from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
-from allaboard.evidence.spot import same_place
-from allaboard.facts import Exit, Frame, Member, Pace, Phase, Silence, Spent, Stack, Traced, Who
+from allaboard.evidence.spot import asking_line, same_place
+from allaboard.facts import (
+    BOX,
+    Declared,
+    Exit,
+    Frame,
+    Member,
+    Pace,
+    Phase,
+    Silence,
+    Stack,
+    Traced,
+    Who,
+)
 
-NO_PACE, NOT_SPENT = Pace(), Spent()
+NO_PACE = Pace()
+_NO_BOX = BoxReading(phase=Phase.LAUNCHED, phase_since=0.0, round=0)
+_PHASES = tuple(Phase)
+"""By number."""
 WINDOW = 2.0
 """Seconds over which CPU use is measured."""
 
@@ -23,9 +40,9 @@ class Record:
     """One process; `member` is its frozen picture. What changes it goes through its methods."""
 
     __slots__ = (
-        "_made", "_timed", "box", "candidate", "cpu_marks", "exit", "facts", "host", "looks", "lost",
-        "moved_at", "paces", "pairs", "pid", "rank", "shares", "started_at", "state", "state_since",
-        "task", "traces", "unanswered", "worker",
+        "_made", "_named", "_seen", "_timed", "after", "alike", "box", "candidate", "cpu_marks", "exit",
+        "facts", "host", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank", "shares",
+        "started_at", "state", "state_since", "task", "traces", "unanswered", "unreadable", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -38,12 +55,15 @@ class Record:
         task: tuple[str, int] | None = None,
     ) -> None:
         self._made: tuple[bool, Member] | None = None
+        self._seen: tuple[Looked, Stack] | None = None
+        self._named: tuple[Declared | None, int, Who] | None = None
         self.pid = pid
         self.worker = worker
         self.host = host
         self.rank = rank
         self.task = task
         self.started_at = at
+        self.after: float | None = None
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -60,7 +80,9 @@ class Record:
         self.exit: Exit | None = None
         self.lost = False
         self.facts: dict[str, str] = {}
+        self.alike = 0
         self.unanswered: tuple[Silence, ...] = ()
+        self.unreadable = ""
 
     def see(self, seen: Seen, box: BoxReading | None = None) -> bool:
         """Takes in one look, with ``box`` in place of its own where that is given; True when the process
@@ -84,6 +106,7 @@ class Record:
                 seen.allowed,
                 works=works(self.box),
                 for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
+                stopped=self.state in "Tt",
             )
         if box is not None and box.pace is not None:
             self.paces = self.paces or Paces()
@@ -93,6 +116,7 @@ class Record:
             self.looks.clear()
         self.candidate = seen.candidate
         self.unanswered = seen.unanswered
+        self.unreadable = seen.unreadable
         if seen.rank >= 0:
             self.rank = seen.rank
         return moved
@@ -102,17 +126,18 @@ class Record:
         self._made = None
         self.exit, self.lost = how, lost
 
-    def answer(self, facts: dict[str, str]) -> None:
-        """It runs with these."""
+    def answer(self, facts: dict[str, str], alike: int = 0) -> None:
+        """It runs with these; ``alike`` as in Member."""
         self._made = None
-        self.facts = facts
+        self.facts, self.alike = facts, alike
 
     def look(self, looked: Looked) -> None:
         """Takes in one look at its stack; only those at one place are kept together."""
         self._made = None
         if looked.frames:
-            self.looks.append(looked)
-            del self.looks[:-12]
+            line = asking_line(looked.frames)
+            self.looks.append(msgspec.structs.replace(looked, frames=line))
+            del self.looks[:-24]
 
     def exchange(self, event: Exchanged) -> None:
         """Takes in how its connections stand."""
@@ -158,46 +183,31 @@ class Record:
         return self._made[1]
 
     def _picture(self, launcher: bool) -> Member:
-        box = self.box
-        declared = box.declared if box is not None else None
-        rank = declared.rank if declared is not None else self.rank
-        if declared is not None and declared.world_size == 1 and self.rank >= 0:
-            rank = self.rank  # who believes to be alone is known by the place it was started in
-        who = Who(
-            job=declared.job if declared is not None else self.task[0] if self.task else "worker",
-            index=self.task[1]
-            if self.task is not None
-            else _index(
-                declared.index if declared is not None and declared.world_size > 1 else -1,
-                rank,
-                self.worker,
-            ),
-            rank=rank,
-            host=self.host,
-            pid=split_key(self.pid)[1],
-        )
+        box = self.box or _NO_BOX
+        declared, task, looked = box.declared, self.task, self.looks
         return Member(
-            who=who,
+            who=self._called(declared),
             worker=self.worker,
-            task=f"{self.task[0]}-{self.task[1]}" if self.task is not None else "",
-            notes=box.notes if box is not None else {},
-            phase=Phase(box.phase) if box is not None else Phase.LAUNCHED,
+            task=f"{task[0]}-{task[1]}" if task is not None else "",
+            notes={**box.notes, BOX: self.unreadable} if self.unreadable else box.notes,
+            phase=_PHASES[box.phase],
             started_at=self.started_at,
-            phase_since=box.phase_since if box is not None else self.state_since,
+            after=self.after,
+            phase_since=box.phase_since if box is not _NO_BOX else self.state_since,
             moved_at=self.moved_at,
-            detail=box.detail if box is not None else "",
+            detail=box.detail,
             framework=declared.framework if declared is not None else "",
-            probed=box is not None,
+            probed=box is not _NO_BOX,
             candidate=self.candidate,
             launcher=launcher,
-            round=box.round if box is not None else 0,
+            round=box.round,
             declared=declared,
-            step=box.step if box is not None else 0,
-            step_at=box.step_at if box is not None else 0.0,
-            op=box.op if box is not None else None,
-            ops=box.ops if box is not None else 0,
-            groups=box.groups if box is not None else (),
-            traces=tuple(self.traces.values()),
+            step=box.step,
+            step_at=box.step_at,
+            op=box.op,
+            ops=box.ops,
+            groups=box.groups,
+            traces=tuple(self.traces.values()) if self.traces else (),
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),
@@ -205,20 +215,47 @@ class Record:
             run=self.shares.run,
             pairs=self.pairs.pairs if self.pairs is not None else (),
             pace=self.paces.pace if self.paces is not None else NO_PACE,
-            spent=box.spent if box is not None else NOT_SPENT,
-            loops=box.loops if box is not None else (),
-            loss=box.loss if box is not None else None,
-            numbered=box.numbered if box is not None else None,
-            kept=box.kept if box is not None else None,
-            checks=box.checks if box is not None else (),
-            io=self._rate(lambda k: float(k.io)),
-            traffic=self._rate(lambda k: float(k.traffic)),
-            stack=self._stack(),
-            raised=first_raised(box.raised) if box is not None and box.raised else None,
+            spent=box.spent,
+            loops=box.loops,
+            loss=box.loss,
+            numbered=box.numbered,
+            kept=box.kept,
+            checks=box.checks,
+            io=self._rate(lambda k: float(k.io)) if looked else 0.0,
+            traffic=self._rate(lambda k: float(k.traffic)) if looked else 0.0,
+            stack=self._stack() if looked else None,
+            raised=first_raised(box.raised) if box.raised else None,
             exit=self.exit,
             key=self.pid,
             facts=self.facts,
+            alike=self.alike,
             unanswered=self.unanswered,
+        )
+
+    def _called(self, declared: Declared | None) -> Who:
+        if self._named is None or self._named[0] is not declared or self._named[1] != self.rank:
+            self._named = declared, self.rank, self._who(declared)
+        return self._named[2]
+
+    def _who(self, declared: Declared | None) -> Who:
+        rank = self.rank
+        if declared is not None and (declared.world_size != 1 or rank < 0):
+            rank = declared.rank  # who believes to be alone is known by the place it was started in
+        job, index = "worker", -1
+        if self.task is not None:
+            job, index = self.task
+        elif declared is not None and declared.world_size > 1:
+            index = declared.index
+        if index < 0:
+            # Its number on its host would be taken for a rank.
+            unknown = -1 if split_key(self.pid)[0] else self.worker
+            index = rank if rank >= 0 else unknown
+        return Who(
+            job=declared.job if declared is not None else job,
+            index=index,
+            rank=rank,
+            host=self.host,
+            pid=self.pid & 0xFFFFFFFF,
         )
 
     def _cpu(self) -> float:
@@ -236,10 +273,14 @@ class Record:
         span = last.at - first.at
         return max(0.0, total(last) - total(first)) / span if span > 0 else 0.0
 
-    def _stack(self) -> Stack | None:
-        if not self.looks:
-            return None
+    def _stack(self) -> Stack:
+        """What the looks show; worked out once until there is another one."""
         last = self.looks[-1]
+        if self._seen is None or self._seen[0] is not last:
+            self._seen = last, self._shown(last)
+        return self._seen[1]
+
+    def _shown(self, last: Looked) -> Stack:
         lines = len({_leaf(k.frames) for k in self.looks})
         # A loop that waits has a line or two; among few looks three lines may be three of many.
         wanders = lines > 3 or (lines > 2 and lines * 3 > len(self.looks))
@@ -274,7 +315,3 @@ def works(box: BoxReading) -> bool:
     job = box.declared.job if box.declared is not None else ""
     serves = job in SERVER_JOBS or (box.op is not None and box.op.name == JOINS)
     return box.phase >= (Phase.JOINED if serves else Phase.TRAINING)
-
-
-def _index(declared: int, rank: int, worker: int) -> int:
-    return declared if declared >= 0 else rank if rank >= 0 else worker

@@ -6,19 +6,23 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.coordinator.absence import Absence, told
+from allaboard.coordinator.absence import Absence, refusals, restorings, told
 from allaboard.coordinator.events import End, Kept, Note, Put, Replace
 from allaboard.coordinator.tally import Tally
 from allaboard.evidence.failures import failed
 from allaboard.evidence.servers import AROUND, SERVER_JOBS, name, trainers
-from allaboard.facts import Cause, JobView, Member, Outcome, Phase, Setback, TaskReturn
+from allaboard.facts import Cause, Exit, JobView, Member, Outcome, Phase, Setback, TaskReturn
 from allaboard.recover.ended import cause_of
+from allaboard.recover.fell import Gone, fell_with
 from allaboard.recover.policy import Again, Restarts
 from allaboard.recover.tasks import TaskEnd, after_task, comes_back_alone
 
 TELLS = 3.0
 """Seconds after the first step in which the chief has told where the values came from: others may be
 quicker."""
+
+REMEMBERED = 100
+"""Snapshots whose times are kept in mind: ten are taken a second at the most."""
 
 
 class Returns:
@@ -35,18 +39,28 @@ class Returns:
         self._out: dict[int, Absence] = {}
         self._tally = Tally()
         self._kept: dict[int, Kept] = {}
+        self._gone: list[Gone] = []
         self.made: list[TaskReturn] = []
+        self.asked: set[int] = set()
+        """Workers of which another process is to be seen next."""
 
     def evicted(self, pid: int) -> str:
         """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
         return self._evicted.get(pid, "")
 
+    @property
+    def source(self) -> str:
+        """From what a server comes back that is lost now; "" where it does not."""
+        if not self._policy.allowed or self._before + len(self.made) >= self._policy.most:
+            return ""
+        return "snapshot" if self._kept else "checkpoint"
+
     def kept(self, event: Kept) -> None:
-        """A snapshot was taken; only the newest ones can be restored. Who takes them may begin anew, and then
-        count from 1."""
+        """A snapshot was taken. Only the newest one is restored, but that is told a moment later, and others
+        may be taken meanwhile. Who takes them may begin anew, and then count from 1."""
         self._kept.pop(event.number, None)
         self._kept[event.number] = event
-        for number in list(self._kept)[:-3]:
+        for number in list(self._kept)[:-REMEMBERED]:
             del self._kept[number]
 
     def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | Note]:
@@ -55,13 +69,14 @@ class Returns:
             return
         steps = done + sum(m.step for m in trainers(view))
         self._tally.add(view.now, steps)
-        for member in view.members:
+        # Who fell with another is asked about after that other one.
+        for member in sorted(view.members, key=lambda m: m.raised is not None):
             if member.called in self._seen or not comes_back_alone(view, member):
                 continue
             if member.exit is not None and (failed(member) or self.evicted(member.called)):
                 self._seen.add(member.called)
                 if any(m.alive or m.exit is None or m.exit.code != 0 for m in trainers(view)):
-                    yield self._ended(member, steps)
+                    yield self._ended(view, member, member.exit, steps)
             elif self._stopped(view, member):
                 since = view.now - member.os_state_since
                 self._evicted[member.called] = f"was stopped for {since:.0f} s"
@@ -73,23 +88,35 @@ class Returns:
         stopped = member.alive and member.os_state == "T" and since >= self._stopped_after
         return stopped and not self.evicted(member.called)
 
-    def _ended(self, member: Member, steps: int) -> Replace | End:
-        why = cause_of(member)
+    def _ended(self, view: JobView, member: Member, end: Exit, steps: int) -> Replace | End:
+        why, other = cause_of(member), None
         if self.evicted(member.called):
             why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
+        elif (other := fell_with(member, self._gone)) is not None:
+            # No place: the line is not to blame, and may be met again when that other one is lost again.
+            why = Cause(who=why.who, what=f"fell with {other.name}: {why.what}", steps=why.steps)
+        self._gone.append(Gone(member.who, end.at))
         ends = self._ends.setdefault(member.worker, [])
         ends.append(TaskEnd(cause=why, done=steps))
         answer = after_task(ends, self._before + len(self.made), self._policy)
         if not isinstance(answer, Again):
             return End(outcome=Outcome.FAILED, reason=answer.reason, final=True)
-        assert member.exit is not None
         self._out[member.worker] = Absence(
-            at=member.exit.at,
+            at=end.at,
             made=len(self.made),
             steps=steps,
             served=member.who.job in SERVER_JOBS,
+            before=frozenset((*restorings(view), *refusals(view))),
         )
-        self.made.append(TaskReturn(task=member.task, cause=str(why), decision=answer.reason))
+        self.asked.add(member.worker)
+        self.made.append(
+            TaskReturn(
+                task=member.task or f"{member.who.job}-{member.who.index}",
+                cause=str(why),
+                decision=answer.reason,
+                fell_with=f"{other.job}-{other.index}" if other is not None else "",
+            )
+        )
         return Replace(worker=member.worker, reason=answer.reason, delay=answer.delay)
 
     def lost(self, back: Setback) -> None:
@@ -117,7 +144,9 @@ class Returns:
                 told_so = made.snapshot is not None or not self._kept
                 if made.out is None or (not told_so and view.now - out.at - made.out < TELLS):
                     continue
-                yield Note(text=f"{name(member)} is back: {told(made)}")
+                why = out.hindrance(view) if made.snapshot is None else ""
+                hindered = f"; its values are not those of the snapshot: {why}" if why else ""
+                yield Note(text=f"{name(member)} is back: {told(made)}{hindered}")
             del self._out[member.worker]
 
     def _measured(

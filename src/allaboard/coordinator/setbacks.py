@@ -6,6 +6,8 @@ anew. So whoever reads less than before sees that it happened; all others see th
 
 from __future__ import annotations
 
+import msgspec
+
 from allaboard.facts import Numbered, Setback, Who
 
 
@@ -29,7 +31,8 @@ class Setbacks:
         self._ended[who] = how
 
     def take(self, at: float, pid: int, told: Numbered) -> Setback | None:
-        """What a process read; the setback, where it is the first to see one."""
+        """What a process read; the setback, where it is the first to see one, or saw it go further back than
+        who was heard before it."""
         epoch, before = self._seen.get(pid, (-1, None))
         if told == before:
             return None
@@ -37,7 +40,9 @@ class Setbacks:
         if before is not None and told.falls > before.falls and epoch == self._epoch:
             high = max(told.high, self.top or 0)
         found = None
-        if high is not None:
+        if before is not None and told.falls > before.falls and epoch == self._epoch - 1:
+            found = self._deeper(told.low)
+        elif high is not None:
             low = told.low if told.falls else told.first
             self._epoch += 1
             self.top = None
@@ -51,6 +56,14 @@ class Setbacks:
         base, epoch = self._began.get(pid, (None, self._epoch))
         back = base is not None and epoch == self._epoch and told.first < base
         return self.top if back else None
+
+    def _deeper(self, low: int) -> Setback | None:
+        """The last setback, where somebody else's first run after it was an earlier one."""
+        last = self.known[-1]
+        if low >= last.low:
+            return None
+        self.known[-1] = msgspec.structs.replace(last, low=low)
+        return self.known[-1]
 
     def _made(self, at: float, high: int, low: int) -> Setback:
         how = "; ".join(f"{who.name} {how}" for who, how in self._ended.items())

@@ -7,7 +7,7 @@ from sys import intern
 import msgspec
 
 from allaboard.coordinator.events import BoxReading
-from allaboard.facts import Declared
+from allaboard.facts import EACH_OWN, Declared
 
 
 class Shared:
@@ -15,10 +15,18 @@ class Shared:
 
     def __init__(self) -> None:
         self._clusters: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._kinds: dict[frozenset[tuple[str, str]], tuple[int, dict[str, str]]] = {}
 
-    def facts(self, facts: dict[str, str]) -> dict[str, str]:
-        """What a member runs with: nearly all of it is the same on most hosts."""
-        return {intern(name): intern(value) for name, value in facts.items()}
+    def facts(self, facts: dict[str, str]) -> tuple[dict[str, str], int]:
+        """What a member runs with, and the number that all have who run with the same: most do, and what they
+        differ in by right is little."""
+        own = {name: facts[name] for name in EACH_OWN if name in facts}
+        what = frozenset(facts.items() - own.items())
+        known = self._kinds.get(what)
+        if known is None:
+            common = {intern(name): intern(value) for name, value in what}
+            known = self._kinds[what] = len(self._kinds) + 1, common
+        return known[1] | own, known[0]
 
     def box(self, new: BoxReading | None, before: BoxReading | None) -> BoxReading | None:
         """A look into a box; who declared nothing new keeps what was declared."""

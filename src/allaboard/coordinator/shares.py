@@ -9,14 +9,17 @@ SPAN = 10.0
 
 NONE = Load()
 
-Mark = tuple[float, float, float, float]
-"""When, CPU time so far (s), time inside operations so far (s), of it waiting for the chief (s)."""
+Mark = tuple[float, float, float, float, float]
+"""When, CPU time so far (s), time inside operations so far (s), of it waiting for the chief (s), and time
+stopped so far (s)."""
 
 
 class Shares:
     """Looks of the last SPAN s, and the first one of its work."""
 
-    __slots__ = ("_allowed", "_begin", "_chief", "_for_chief", "_last", "_looks")
+    __slots__ = (
+        "_allowed", "_begin", "_chief", "_for_chief", "_halted", "_last", "_looks", "_stopped",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._looks: list[Mark] = []  # a deque takes ten times as much while there are few
@@ -25,17 +28,20 @@ class Shares:
         self._allowed = 0.0
         self._chief = 0.0
         self._for_chief = False
+        self._halted = 0.0
+        self._stopped = False
 
     def add(
         self, at: float, cpu: float, inside: float, allowed: float, works: bool,
-        for_chief: bool = False,
+        for_chief: bool = False, stopped: bool = False,
     ) -> None:  # fmt: skip
         """Takes in one look. ``works``: it trains or serves, and does not start up any more;
-        ``for_chief``: it waits for the chief to initialise."""
-        if self._for_chief and self._last is not None:
-            self._chief += max(0.0, at - self._last[0])
-        self._for_chief = for_chief
-        self._last = at, cpu, inside, self._chief
+        ``for_chief``: it waits for the chief to initialise; ``stopped`` by a signal."""
+        passed = max(0.0, at - self._last[0]) if self._last is not None else 0.0
+        self._chief += passed if self._for_chief else 0.0
+        self._halted += passed if self._stopped else 0.0
+        self._for_chief, self._stopped = for_chief, stopped
+        self._last = at, cpu, inside, self._chief, self._halted
         if allowed != self._allowed:
             self._looks.clear()  # what was used before says nothing of what may be used now
         self._allowed = allowed
@@ -64,11 +70,15 @@ class Shares:
         span = last[0] - first[0]
         if span <= 0:
             return NONE
-        inside = min(1.0, max(0.0, last[2] - first[2]) / span)
+        cpu, inside = (last[1] - first[1]) / span, (last[2] - first[2]) / span
+        inside = 0.0 if inside < 0.0 else 1.0 if inside > 1.0 else inside
+        chief = (last[3] - first[3]) / span
+        stopped = (last[4] - first[4]) / span
         return Load(
             span=span,
-            cpu=max(0.0, last[1] - first[1]) / span,
+            cpu=cpu if cpu > 0.0 else 0.0,
             allowed=self._allowed,
             inside=inside,
-            chief=min(inside, (last[3] - first[3]) / span),
+            chief=chief if chief < inside else inside,
+            stopped=stopped if stopped < 1.0 else 1.0,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from operator import attrgetter
 from statistics import median
 
 import msgspec
@@ -23,7 +24,6 @@ from allaboard.coordinator.events import (
     Interrupted,
     Kept,
     Launched,
-    LetThrough,
     Locks,
     Look,
     Looked,
@@ -35,6 +35,7 @@ from allaboard.coordinator.events import (
     Trace,
     split_key,
 )
+from allaboard.coordinator.gate import Gate
 from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
@@ -42,23 +43,20 @@ from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
 from allaboard.coordinator.setbacks import Setbacks
 from allaboard.coordinator.shared import Shared
-from allaboard.coordinator.turns import MANY, Turns
-from allaboard.decide import BEFORE, Policy, proven, verdict
+from allaboard.coordinator.succession import Succession
+from allaboard.coordinator.turns import COMING, MANY, Turns
+from allaboard.coordinator.waits import Waits
+from allaboard.decide import BEFORE, Policy, verdict
 from allaboard.diagnose import diagnose
-from allaboard.evidence.failures import TOGETHER
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Claim, Exit, JobView, LockWait, Outcome, Phase
+from allaboard.facts import Exit, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
-from allaboard.rollcall.roll import Roll, roll_calls
+from allaboard.rollcall.roll import roll_calls
 
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
-TOLD = 2.0
-"""Seconds from the end of a process until the rules have said what there is to say of it."""
-ANSWERS = 2.0
-"""Seconds after the last arrival in which every member's agent tells what it runs with."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +97,7 @@ class Job:
         self.gauges = Gauges()
         self.records: dict[int, Record] = {}
         self.workers: set[int] = set()
-        self.rolled_at: float | None = None
+        self.succession = Succession(self.records, self.workers)
         self.progress_at = at
         self.lock_waits: tuple[LockWait, ...] = ()
         self.interrupted = 0
@@ -108,14 +106,13 @@ class Job:
         self.quiet = False
         self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
         self.setbacks = Setbacks()
-        self.replaced: set[int] = set()
-        self.judged: set[int] = set()
-        self.replaced_steps = 0
         self.away: dict[int, float] = {}
+        self.gate = Gate(at, settings.policy, self.crossing, self.away)
         self.answers = 0
         self.arrived_at = at
         self.shared = Shared()
         self.turns = Turns()
+        self.waits = Waits()
         self._last: JobView | None = None
         self._starts: bool | None = None
 
@@ -126,19 +123,22 @@ class Job:
         for event in events:
             self._take(now, event)
         self._miss(now)
-        self._forget(now)
+        self.succession.forget(now)
         if self.quiet or not self._due(now, bool(events)):
             return []
         view = self._last = self.view(now)
         rolls = roll_calls(view)
         claims = list(diagnose(view, self.entries))
-        self.judged |= {pid for pid in self.replaced if self._ended(pid, now)}
+        self.succession.judged(now)
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = []
         if not self.interrupted:
             commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
             commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
-        commands += self._gate(now, rolls, [c for s, c in staged if s in BEFORE])
+            commands += [Note(text=line) for line in (self.waits.due(view),) if line]
+        if self.ending is None:
+            commands += self.gate.due(now, rolls, [c for s, c in staged if s in BEFORE])
+            commands += self.gate.awaited(view, rolls)
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
@@ -147,7 +147,7 @@ class Job:
             for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:
-            for due in self.returns.due(view, self.replaced_steps):
+            for due in self.returns.due(view, self.succession.steps):
                 commands.append(due)
                 self.ending = self.ending or (due if isinstance(due, End) else None)
         if self.ending is None and not self.interrupted:
@@ -155,38 +155,47 @@ class Job:
             if found is not None:
                 self.ending = End(outcome=found.outcome, reason=found.reason)
                 commands.append(self.ending)
+        self.turns.looked(self._stage(now))
         return commands
 
     def _due(self, now: float, news: bool) -> bool:
         """Whether to look now: where the last has come, or has had its time, at once."""
+        stage = self._stage(now)
+        few = not news or self.interrupted
+        least = 0.0 if stage[0] else COMING
+        return self.turns.due(now, 0 if few else len(self.records), stage, least)
+
+    def _stage(self, now: float) -> tuple[bool, ...]:
+        """What a look must not wait for; the first: whether all have come and said what they run with."""
         told = next(
             (r.box.declared for r in self.records.values() if r.box and r.box.declared), None
         )
-        stage = (
+        return (
             told is not None and self.answers >= told.world_size,
             now >= self.arrived_at + self.settings.timeout,
             self.crossing.asked_at is None,
             bool(self.crossing.awaited),
             self.ending is None,
         )
-        few = not news or self.interrupted
-        return self.turns.due(now, 0 if few else len(self.records), stage)
 
     def _take(self, now: float, event: Event) -> None:
         match event:
             case Launched():
-                self._replaced(event.worker)
+                after = self.succession.begins(event.worker)
                 many = self.settings.launched > 1
                 rank = event.worker if many else self.settings.rank
                 self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+                self.records[event.pid].after = after
                 self.setbacks.began(event.pid)
                 if not split_key(event.pid)[0]:
                     self.workers.add(event.pid)
             case Seen():
                 record = self.records.get(event.pid)
                 if record is None:
+                    after = self._returned(event)
                     rank = self._rank(event)
                     record = self._record(event.pid, event.worker, event.at, rank, event.host)
+                    record.after = after
                     self.records[event.pid] = record
                 box = self.shared.box(event.box, record.box)
                 if record.see(event, box):
@@ -215,13 +224,14 @@ class Job:
                 self.returns.kept(event)
             case Overslept():
                 self.progress_at = now
+                self.ledger.restart(now)
                 self.gauges.clear()
                 for record in self.records.values():
                     record.restart_windows(now)
             case Answered():
                 if event.pid in self.records:
                     self.answers += not self.records[event.pid].facts
-                    self.records[event.pid].answer(self.shared.facts(event.facts))
+                    self.records[event.pid].answer(*self.shared.facts(event.facts))
             case _:
                 self.crossing.take(event)
                 if isinstance(event, RoleTaken) and not event.leads:
@@ -239,11 +249,6 @@ class Job:
         if who.job in SERVER_JOBS or (who.job, who.index) == first:
             how = self.returns.evicted(record.pid) or how_ended(record.exit)
             self.setbacks.ended(who, how)
-
-    def _ended(self, pid: int, now: float) -> bool:
-        """Whether the rules have had the time that they take for its end."""
-        end = self.records[pid].exit
-        return end is not None and now - end.at > TOGETHER
 
     def _numbered(self, seen: Seen) -> None:
         if seen.box is None or seen.box.numbered is None:
@@ -268,21 +273,12 @@ class Job:
         else:
             self.gauges.take(event.at, event.host or self.settings.host, event.readings)
 
-    def _replaced(self, worker: int) -> None:
-        """Another process is this worker now."""
-        self.replaced |= {p for p, r in self.records.items() if r.worker == worker}
-        self.workers -= self.replaced
-
-    def _forget(self, now: float) -> None:
-        """Whose place another has taken stays until the rules have said how it ended."""
-        for pid in tuple(self.replaced):
-            record = self.records[pid]
-            judged = pid in self.judged and record.exit is not None
-            if record.exit is None or (judged and now - record.exit.at >= TOLD):
-                del self.records[pid]
-                self.replaced.discard(pid)
-                self.judged.discard(pid)
-                self.replaced_steps += record.box.step if record.box is not None else 0
+    def _returned(self, seen: Seen) -> float | None:
+        """Of another host's worker it is not told that it was started again, only that it is there."""
+        if not split_key(seen.pid)[0] or seen.worker not in self.returns.asked:
+            return None
+        self.returns.asked.discard(seen.worker)
+        return self.succession.follows(seen.worker)
 
     def _rank(self, seen: Seen) -> int:
         """What its environment says, or what its agent was started as."""
@@ -334,9 +330,13 @@ class Job:
 
     def view(self, now: float) -> JobView:
         """The frozen picture of the job that rules and faces read."""
-        ordered = sorted(self.records.values(), key=lambda r: (r.worker, r.rank, r.pid))
+        ordered = sorted(self.records.values(), key=_ORDER)
         launchers = self._launchers()
-        members = tuple(r.member(r.pid in launchers) for r in ordered)
+        members = tuple(
+            [r.member(r.pid in launchers) for r in ordered]
+            if launchers
+            else [r.member(False) for r in ordered]
+        )
         step = self.median_step
         return JobView(
             now=now,
@@ -352,6 +352,7 @@ class Job:
             lock_waits=self.lock_waits,
             uses=self.gauges.uses,
             setbacks=tuple(self.setbacks.known),
+            comes_back=self.returns.source,
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
             **self.crossing.facts(),
@@ -364,50 +365,24 @@ class Job:
 
     def _launchers(self) -> set[int]:
         """Workers that declared nothing themselves and whose children are the members."""
-        above = {r.worker for r in self.records.values() if r.declared}
         ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
-        wrapped = self.settings.wrapped
-        return {r.pid for r in ours if not r.declared and (wrapped or r.worker in above)}
+        silent = [r for r in ours if not r.declared]
+        if self.settings.wrapped or not silent:
+            return {r.pid for r in silent}
+        above = {r.worker for r in self.records.values() if r.declared}
+        return {r.pid for r in silent if r.worker in above}
 
     @property
     def median_step(self) -> float | None:
         """The job's median step (s): the median of its members' own; None before three steps."""
-        intervals = [i for r in self.records.values() if (i := r.interval) is not None]
+        timed = [r for r in self.records.values() if r.box is not None and r.box.intervals]
+        intervals = [i for r in timed if (i := r.interval) is not None]
         return median(intervals) if intervals else None
 
-    def _gate(self, now: float, rolls: tuple[Roll, ...], startup: list[Claim]) -> Iterator[Command]:
-        """Lets a complete roll call through; what a startup rule proved wrong stays held."""
-        if self.ending is not None:
-            return
-        self.crossing.size = max((r.size for r in rolls), default=0)
-        waved_on = self.crossing.waved_on
-        if any(proven(claim) for claim in startup) and not waved_on:
-            if not self.settings.policy.only_reports or self.crossing.stale:
-                return
-            waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
-        for roll in rolls:
-            if roll.complete and self.crossing.leads and not waved_on:
-                untold = any(not m.facts for m in roll.held)
-                if untold and now - roll.last_arrival < ANSWERS:
-                    continue
-                if any(split_key(m.called)[0] in self.away for m in roll.held):
-                    continue  # the word would not reach it, and the port would be gone
-                yield from self.crossing.trials(now, roll)
-                if not self.crossing.tried(now):
-                    continue
-            if not roll.complete and not waved_on:
-                continue
-            for member in roll.held:
-                yield LetThrough(pid=member.called, round=roll.round)
-            if self.rolled_at is None:
-                self.rolled_at = now
-                done = _all_aboard(roll, now - self.at) if roll.complete else waved_on
-                yield Note(text=done)
-
-    def boarded(self, now: float) -> None:
-        """A member was let through, here or by the host where all meet."""
-        if self.rolled_at is None:
-            self.rolled_at = now
+    @property
+    def rolled_at(self) -> float | None:
+        """When the first member was let through its door."""
+        return self.gate.rolled_at
 
     def exit_of(self, worker: int) -> Exit | None:
         """How this worker ended, if it has; None too where allaboard ended it."""
@@ -423,15 +398,16 @@ class Job:
             return Outcome.INTERRUPTED, "interrupted"
         if self.ending is not None:
             return self.ending.outcome, self.ending.reason
-        ends = [r.exit for r in self.records.values() if r.pid in self.workers and r.exit]
-        bad = [e for e in ends if e.signal is not None or e.code != 0]
+        everywhere = self.crossing.leads and self.settings.restarts.allowed
+        ends = [
+            r.exit
+            for p, r in self.records.items()
+            if r.exit and (p in self.workers or (everywhere and split_key(p)[0]))
+        ]
+        bad = [e for e in ends if e.signal is not None or e.code not in (0, None) or e.lost]
         if bad:
             return Outcome.FAILED, f"{len(bad)} of {len(ends)} workers failed"
         return Outcome.COMPLETED, "every worker ended with exit code 0"
 
 
-def _all_aboard(roll: Roll, seconds: float) -> str:
-    first = roll.here[0].declared
-    assert first is not None
-    where = f", {first.place}" if first.place else ""
-    return f"all {roll.size} aboard after {seconds:.1f} s ({first.call}{where})"
+_ORDER = attrgetter("worker", "rank", "pid")

@@ -5,6 +5,8 @@ from __future__ import annotations
 MANY, PACE = 128, 2_500
 """Members from which a look is not taken at every event, and how many of them go to a second between
 two looks."""
+COMING = 0.5
+"""Seconds between two looks, at the least, at so many while more of them are known to come."""
 
 
 class Turns:
@@ -17,10 +19,15 @@ class Turns:
         self.taken = 0
         """Looks so far."""
 
-    def due(self, now: float, members: int, stage: tuple[object, ...]) -> bool:
-        """Whether to look now; ``stage`` is another one whenever that must not wait."""
+    def due(self, now: float, members: int, stage: tuple[object, ...], least: float = 0.0) -> bool:
+        """Whether to look now; ``stage`` is another one whenever that must not wait. The next look is not
+        sooner than in ``least`` s."""
         if members >= MANY and stage == self._stage and now < self._next:
             return False
-        self._stage, self._next = stage, now + members / PACE
+        self._stage, self._next = stage, now + max(least, members / PACE)
         self.taken += 1
         return True
+
+    def looked(self, stage: tuple[object, ...]) -> None:
+        """What a look itself brought about needs no other look."""
+        self._stage = stage

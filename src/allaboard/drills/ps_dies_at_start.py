@@ -14,4 +14,5 @@ DRILL = Drill(
     allowed=(
         "EXIT002",
     ),  # where the chief takes long to come, the exception is told before it is here
+    long="dies-before-init shows the same without servers",
 )

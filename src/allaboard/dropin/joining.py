@@ -25,8 +25,11 @@ def watched() -> bool:
 
 
 @contextmanager
-def joining(declared: dict[str, Any] | None, timeout: float) -> Iterator[None]:
-    """Around the framework's own call. ``timeout`` (s) bounds the roll call, and then the call.
+def joining(
+    declared: dict[str, Any] | None, timeout: float, coordinator: str = ""
+) -> Iterator[None]:
+    """Around the framework's own call. ``timeout`` (s) bounds the roll call, and then the call;
+    ``coordinator`` is where all meet, where that is not the framework's own place.
 
     Raises RollCallError, on every rank, where the roll call fails. Where the framework's call itself
     does not come back, which no Python can interrupt, the agent prints what it knows and ends the process.
@@ -34,7 +37,7 @@ def joining(declared: dict[str, Any] | None, timeout: float) -> Iterator[None]:
     if declared is None or declared["world_size"] < 2 or watched():
         yield
         return
-    peer = attach.attach(declared, timeout, watch=False)
+    peer = attach.attach(declared, timeout, watch=False, coordinator=coordinator)
     if peer is None:
         yield
         return

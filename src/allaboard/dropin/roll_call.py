@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,12 +40,18 @@ def roll_call(
             takes part (TF_CONFIG, RANK and MASTER_ADDR, Slurm's, Open MPI's, JAX's variables).
         task_type: the job of this process; with ``cluster`` only.
         task_id: its index; with ``cluster`` only.
-        coordinator: HOST:PORT where all meet, where the environment does not say.
+        coordinator: HOST:PORT where all meet, where the environment does not say; or
+            etcd://HOST:PORT[,HOST:PORT…]/PREFIX (etcds:// for TLS), where any host may go. Else
+            ALLABOARD_COORDINATOR says so.
 
     Raises:
         RollCallError: somebody is missing, there twice, or cannot be reached; on every member.
-        ValueError: nothing says which member of how many this is.
+        ValueError: nothing says which member of how many this is, or the coordinator cannot be used.
     """
+    from allaboard.launching.refusal import Refused
+    from allaboard.launching.values import coordinator as checked
+    from allaboard.launching.values import tls
+    from allaboard.meeting.etcd_url import is_etcd
     from allaboard.preflight.task import Unsaid, task
     from allaboard.preflight.task import declared as declare
 
@@ -54,11 +61,14 @@ def roll_call(
         whole = {job: list(tasks) for job, tasks in cluster.items()}
         variables["TF_CONFIG"] = json.dumps({"cluster": whole, "task": mine})
     try:
-        one = task(variables, "tensorflow" if cluster is not None else "", coordinator)
-    except Unsaid as error:
+        meeting = checked(coordinator, tls(Namespace()), "coordinator=")
+        elects = is_etcd(meeting)
+        kind = "tensorflow" if cluster is not None else ""
+        one = task(variables, kind, "" if elects else coordinator, elects)
+    except (Refused, Unsaid) as error:
         raise ValueError(str(error)) from None
     began = time.monotonic()
-    with joining({**declare(one), "call": "roll_call"}, timeout):
+    with joining({**declare(one), "call": "roll_call"}, timeout, meeting if elects else ""):
         pass
     return Roster(
         one.rank, one.size, one.job, one.number, one.place, round(time.monotonic() - began, 3)

@@ -19,13 +19,22 @@ class Attempt(NamedTuple):
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """What was met, how often, and where the address was read."""
-        call, told = self.call, self.member.declared
+        call = self.call
         met = f" ({call.met})" if call.met and not call.address.startswith(call.met) else ""
         times = f", {call.tries} times" if call.tries > 1 else ""
         return (
             Evidence(f"connect to {call.address}{met}: {call.said}{times}", self.member.who.host),
-            Evidence(call.address, told.origin if told is not None else ""),
+            Evidence(call.address, self.origin),
         )
+
+    @property
+    def origin(self) -> str:
+        """Where the address was read."""
+        told = self.member.declared
+        if told is None:
+            return ""
+        own = f"//{self.call.address}" in told.place or self.call.address in told.cluster.values()
+        return told.origin if own or told.place.startswith("file:") else "--coordinator"
 
     @property
     def numeric(self) -> str:

@@ -19,12 +19,17 @@ CONNECTS = (
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """What the failed links have in common: ``host`` where one host is in all of them; else the pair.
-    ``both`` where neither direction works; ``links`` are the failed ones."""
+    """What the failed links have in common: ``host`` where one host is in all of them, ``parts`` where the
+    hosts fall into groups that reach nobody of another, the largest first; else the pair. ``both`` where
+    neither direction works, ``ways`` how many were tried; ``out`` where the host reaches nobody, and is
+    reached itself; ``links`` are the failed ones."""
 
-    host: str
-    pair: tuple[str, str]
+    host: str = ""
+    pair: tuple[str, str] = ("", "")
+    parts: tuple[tuple[str, ...], ...] = ()
     both: bool
+    ways: int = 2
+    out: bool = False
     links: tuple[Link, ...]
 
 
@@ -39,6 +44,9 @@ def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
     failed = [k for k in links if k.answer in answers]
     if not failed:
         return []
+    parts = _parts(links, failed)
+    if parts:
+        return [Fault(parts=parts, both=True, links=tuple(failed))]
     bad, left = set(failed), dict.fromkeys(failed)
     touching: dict[str, list[Link]] = defaultdict(list)
     for link in links:
@@ -52,11 +60,13 @@ def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
         mine = [k for k in around if k in left]
         peers = {k.source for k in around} | {k.target for k in around}
         inward = [k for k in around if k.target == host]
+        outward = [k for k in around if k.source == host]
         whole = all(k in bad for k in inward) and len({k.source for k in inward}) > 1
+        mute = all(k in bad for k in outward) and len({k.target for k in outward}) > 1
         elsewhere = working - sum(1 for k in around if k.works)
-        if whole and len(peers) > 2 and mine and elsewhere:
+        if (whole or mute) and len(peers) > 2 and mine and elsewhere:
             both = all(k in bad for k in around)
-            found.append(Fault(host=host, pair=("", ""), both=both, links=tuple(mine)))
+            found.append(Fault(host=host, both=both, out=not whole, links=tuple(mine)))
             for link in mine:
                 del left[link]
     pairs: dict[tuple[str, str], list[Link]] = defaultdict(list)
@@ -65,12 +75,42 @@ def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
     for pair, some in pairs.items():
         ways = {(k.source, k.target) for k in links if {k.source, k.target} == set(pair)}
         both = len({(k.source, k.target) for k in some}) == len(ways)
-        found.append(Fault(host="", pair=pair, both=both, links=tuple(some)))
+        both = both and len(ways) > 1
+        found.append(Fault(pair=pair, both=both, ways=len(ways), links=tuple(some)))
     return found
+
+
+def _parts(links: list[Link], failed: list[Link]) -> tuple[tuple[str, ...], ...]:
+    """The groups of two hosts and more that the hosts fall into, where every link within one works and
+    none to another; nothing where they do not. A host by itself is a bad host."""
+    group = {h: h for k in links for h in (k.source, k.target)}
+
+    def of(host: str) -> str:
+        while group[host] != host:
+            group[host] = group[group[host]]  # half the way for who comes next
+            host = group[host]
+        return host
+
+    for link in links:
+        if link.works:
+            group[of(link.source)] = of(link.target)
+    members: dict[str, list[str]] = defaultdict(list)
+    for host in group:
+        members[of(host)].append(host)
+    within = any(of(k.source) == of(k.target) for k in failed)
+    if len(members) < 2 or within or min(map(len, members.values())) < 2:
+        return ()
+    return tuple(sorted((tuple(m) for m in members.values()), key=lambda m: (-len(m), m)))
 
 
 def _count(around: list[Link], left: set[Link]) -> int:
     return sum(1 for k in around if k in left and k.target)
+
+
+RATE = 3e6
+"""Bytes/s: above it a link is not called slow, whatever the others do."""
+DELAY = 0.02
+"""Seconds of round trip: below it a link is not called far."""
 
 
 def heard_by_all(view: JobView) -> Iterator[tuple[Roll, Member]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from allaboard.evidence.crossings import four, on_host
-from allaboard.facts import JobView, Member
+from allaboard.facts import EACH_OWN, JobView, Member
 from allaboard.facts.once import once
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -52,11 +52,11 @@ def _compared(view: JobView) -> tuple[tuple[Roll, tuple[Member, ...], list[str]]
         known = tuple(m for m in roll.held if m.facts)
         if not roll.complete or len(known) < len(roll.here):
             continue
-        all_facts = [m.facts for m in known]
-        names = sorted(set[str]().union(*all_facts))
-        found.append(
-            (roll, known, [n for n in names if len({f.get(n, "") for f in all_facts}) > 1])
-        )
+        kinds = {m.alike: m.facts for m in known}
+        kinds.pop(0, None)
+        facts = [*kinds.values(), *(m.facts for m in known if not m.alike)]
+        names = sorted(set[str]().union(*facts) - EACH_OWN) if len(facts) > 1 else []
+        found.append((roll, known, [n for n in names if len({f.get(n, "") for f in facts}) > 1]))
     return tuple(found)
 
 

@@ -30,8 +30,8 @@ def failed(member: Member) -> bool:
     """Whether it raised at the top, was killed, or ended with another code than 0. What allaboard
     itself ended did not fail."""
     end = member.exit
-    if end is not None and end.ours and member.raised is None:
-        return False
+    if end is not None and end.ours and (member.raised is None or interrupted(member)):
+        return False  # also where it took the signal for Ctrl-C
     if end is not None and end.code == 0:
         return False  # notebooks and test runners leave an exception in sys.last_value and end well
     if member.raised is not None:
@@ -62,7 +62,8 @@ def crashed_at_exit(member: Member) -> bool:
     """Whether native code crashed while the interpreter shut down after a training without error."""
     end = member.exit
     crashed = end is not None and end.signal in (signal.SIGABRT, signal.SIGSEGV) and not end.ours
-    return crashed and member.phase is Phase.LEAVING and member.raised is None and member.step > 0
+    worked = member.step > 0 or member.ops > 0
+    return crashed and member.phase is Phase.LEAVING and member.raised is None and worked
 
 
 @once

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from allaboard.evidence.loader_worker import within_loader
+from allaboard.evidence.port_taken import lacks_port
 from allaboard.facts import Member
 
 _TYPES = {
@@ -39,5 +40,7 @@ def lost_peer(member: Member) -> bool:
     if member.raised is not None:
         if within_loader(member.raised):
             return False  # a worker process of its own DataLoader is no peer
+        if lacks_port(member):
+            return False  # torch's store raises the same type for both
         return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
     return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))

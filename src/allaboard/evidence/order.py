@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from allaboard.evidence.failures import failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
 from allaboard.facts.once import once
 
@@ -65,9 +66,15 @@ def _split(
 ) -> dict[Key, int]:
     seen: dict[tuple[Key, int], int] = {}
     found: dict[Key, int] = {}
+    same: set[object] = set()
     for member in view.members:
         for state in member.groups:
-            for number, digest in marks(state):
+            told = marks(state)
+            alike = state.name, state.round, state.unordered, told
+            if alike in same:
+                continue  # as nearly all ranks of a job that is well
+            same.add(alike)
+            for number, digest in told:
                 if state.unordered and number >= state.unordered:
                     continue
                 if seen.setdefault((state.key, number), digest) != digest:
@@ -75,12 +82,19 @@ def _split(
     return found
 
 
+Ranks = list[tuple[Member, GroupState]]
+
+
 def paths_of(view: JobView) -> Iterator[tuple[Key, list[tuple[Member, GroupState, Traced | None]]]]:
-    """Every rank of those groups in which only places differ, with its last calls where they are known."""
+    """The ranks of those groups in which only places differ, with their last calls where they are known; of
+    many ranks those that tell."""
     for key in path_split(view):
         members = [(m, s) for m in view.members if (s := _state(m, key)) is not None]
-        size = members[0][1].size
-        if len(members) == size <= MANY and not any(s.unordered for _, s in members):
+        if len(members) != members[0][1].size or any(s.unordered for _, s in members):
+            continue
+        if len(members) > MANY:
+            members = _telling(members)
+        if members:
             yield (
                 key,
                 [
@@ -90,10 +104,26 @@ def paths_of(view: JobView) -> Iterator[tuple[Key, list[tuple[Member, GroupState
             )
 
 
+def _telling(members: Ranks) -> Ranks:
+    """The few whose places differ from those of most, and as many of these as are read at once: who has the
+    same digest at the same number has called at the same places. None where it is not few that differ."""
+    paths = [dict(s.paths) for _, s in members]
+    shared = set.intersection(*map(set, paths))
+    if not shared:
+        return []
+    at = max(shared)
+    (most, count), *_ = Counter(p[at] for p in paths).most_common(1)
+    few = len(members) - count
+    if not 0 < few < MANY // 2:
+        return []
+    odd = [one for one, p in zip(members, paths, strict=True) if p[at] != most]
+    return odd + [one for one, p in zip(members, paths, strict=True) if p[at] == most][: MANY - few]
+
+
 def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to say where its ranks differ."""
     asked = []
-    for key, number in split(view).items():
+    for key, number in (_fallen(view) | split(view)).items():
         known = difference(view, key)
         at = known.number if known is not None and known.number else number
         pids = []
@@ -107,6 +137,19 @@ def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
         if pids:
             asked.append((key, tuple(pids[:MANY])))
     return asked
+
+
+def _fallen(view: JobView) -> dict[Key, int]:
+    """The groups of a member that failed, with its last call there: who catches what that does to the others
+    may have gone on, and does not show its call of that number any more."""
+    caught = {s.key for m in view.members for s in m.groups if s.unordered}
+    return {
+        state.key: state.number
+        for member in view.members
+        if caught and failed(member)
+        for state in member.groups
+        if state.number and state.key in caught
+    }
 
 
 @once

@@ -15,8 +15,8 @@ STRAIGHT = 0.9
 """... in which the line must fit so well, ..."""
 HALF = 0.5
 """... once so much of the limit is used, ..."""
-SOON = 600.0
-"""... and it is reached within so many seconds."""
+AHEAD = 5.0
+"""... and it is reached within so many times the time of that line: other programs start, too."""
 
 
 def running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Member, ...]]]:
@@ -27,7 +27,7 @@ def running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Member,
         if not use.limit or use.value < HALF * use.limit or not use.name.startswith(names):
             continue
         straight = use.span >= SPAN and use.fit >= STRAIGHT
-        if straight and use.left <= SOON and trains(view):
+        if straight and use.left <= AHEAD * use.span and trains(view):
             members = tuple(m for m in view.alive if not m.launcher)
             whose = tuple(
                 m for m in members if m.who.host == use.host and use.pid in (0, m.who.pid)

@@ -10,6 +10,8 @@ from allaboard.facts.once import once
 
 SERVER_JOBS = ("ps",)
 COLLECTIVE = "MultiWorkerMirroredStrategy"
+TF2_CHIEF = "ParameterServerStrategy"
+"""What the chief of TensorFlow 2's parameter servers declares: there everything hangs on it."""
 CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
 """Operations in which TF1's chief makes its session, and waits for every server."""
 AWAITS_CHIEF = "SessionManager.wait_for_session"
@@ -44,6 +46,12 @@ def trainers(view: JobView) -> tuple[Member, ...]:
 def only_serve(view: JobView) -> bool:
     """Whether nobody who is alive here trains."""
     return not any(m.alive for m in trainers(view))
+
+
+def in_use(view: JobView) -> bool:
+    """Whether a server that lives here exchanged anything with anybody in the last seconds."""
+    pairs = (p for m in view.alive if serves(m) and not m.elsewhere for p in m.pairs)
+    return any(p.received > 0 or p.sent > 0 for p in pairs)
 
 
 def left_over(view: JobView) -> tuple[Member, ...]:

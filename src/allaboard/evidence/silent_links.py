@@ -55,5 +55,9 @@ def _lost(cases: list[tuple[Member, str, Silence]]) -> tuple[str, str] | None:
 def hosts(view: JobView) -> dict[str, str]:
     """Addresses of the job's hosts, and whose they are."""
     known = {k.address.rpartition(":")[0].strip("[]"): k.target for k in view.links}
+    for one in view.members:  # of thousands of links few are listed
+        own = one.declared.cluster.get(f"{one.who.job}:{one.who.index}") if one.declared else None
+        if own is not None:
+            known.setdefault(own.rpartition(":")[0].strip("[]"), one.who.host)
     told = {m.facts.get("data address", ""): m.who.host for m in view.members}
     return {a: h for a, h in (known | told).items() if a and h}

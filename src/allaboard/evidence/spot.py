@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 from allaboard.facts import Frame, Stack
 
@@ -46,6 +47,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("torch/distributed/_functional_collectives.py", ".*", Spot.COLLECTIVE),
     ("torch/distributed/utils.py", "_verify_param_shape_.*|_sync_.*", Spot.COLLECTIVE),
     ("torch/autograd/graph.py", "_engine_run_backward", Spot.STEP),
+    ("torch/autograd/__init__.py", "backward", Spot.STEP),
     ("torch/utils/data/dataloader.py", ".*", Spot.DATA),
     ("torch/utils/data/_utils/fetch.py", ".*", Spot.DATA),
     ("torch/serialization.py", ".*", Spot.CHECKPOINT),
@@ -66,6 +68,10 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("tensorflow/python/eager/remote.py", "connect_to_.*", Spot.INIT),
     ("jax/_src/distributed.py", "initialize", Spot.INIT),
     ("jax/_src/distributed.py", "shutdown", Spot.LEAVING),
+    ("jax/experimental/multihost_utils.py", ".*", Spot.COLLECTIVE),
+    ("orbax/checkpoint/.*|flax/training/checkpoints.py", ".*", Spot.CHECKPOINT),
+    ("jax/_src/array.py", ".*", Spot.STEP),
+    ("jax/_src/api.py", "block_until_ready|device_get", Spot.STEP),
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
     ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
     ("python3.*/bdb.py|pdb.py", ".*", Spot.DEBUGGER),
@@ -90,6 +96,9 @@ _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
 )
 
 
+_OPERATION = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
+
+
 def spot(stack: Stack | None) -> Spot:
     """What the member of this stack does; `Spot.UNKNOWN` where there is no stack."""
     if stack is None or not stack.frames:
@@ -99,13 +108,21 @@ def spot(stack: Stack | None) -> Spot:
         for pattern, meaning in _LINES:
             if pattern.search(leaf.text):
                 return meaning if not _inside_data(stack) else Spot.DATA
+    called = stack.user.text if stack.user is not None else ""
+    if leaf.file.endswith("torch/_ops.py") and _OPERATION.search(called):
+        return Spot.COLLECTIVE  # as compiled graphs call them
     for frame in stack.frames:
-        for file, function, meaning in _COMPILED:
-            if function.match(frame.function) and file.search(frame.file):
-                if meaning is Spot.LOCK and _inside_data(stack):
-                    return Spot.DATA
-                return meaning
+        known = _known(frame.file, frame.function)
+        if known is not None:
+            return Spot.DATA if known is Spot.LOCK and _inside_data(stack) else known
     return Spot.USER if stack.user is not None else Spot.UNKNOWN
+
+
+@lru_cache(maxsize=4096)
+def _known(path: str, name: str) -> Spot | None:
+    """What the table says of this function; the ranks of a job are in the same few."""
+    found = (s for file, function, s in _COMPILED if function.match(name) and file.search(path))
+    return next(found, None)
 
 
 def waits_for_peers(stack: Stack | None) -> bool:
@@ -124,12 +141,47 @@ def _inside_data(stack: Stack) -> bool:
     return any("torch/utils/data/" in f.file for f in stack.frames)
 
 
+_ASKING = tuple(
+    (re.compile(f"(?:^|[/ ])(?:{file})>?$"), re.compile(f"(?:{function})$"))
+    for file, function in (
+        (r"genericpath(?:\.py)?", "exists|lexists|isfile|isdir|islink|getsize|getmtime|isjunction"),
+        (r"posixpath(?:\.py)?", "exists|lexists|islink|ismount|join|_get_sep"),
+        (r"pathlib(?:\.py|/\w+\.py|\._\w+)?", "exists|is_file|is_dir|is_symlink|stat|lstat"),
+        (r"pathlib(?:\.py|/\w+\.py|\._\w+)?", "__fspath__|__str__"),
+        (r"python3[^/]*/glob\.py", ".*"),
+        (r"python3[^/]*/threading\.py", "is_set|is_alive|locked"),
+        (r"python3[^/]*/queue\.py", "empty|full|qsize|_qsize"),
+        (r"python3[^/]*/subprocess\.py", "poll|_internal_poll"),
+        (r"python3[^/]*/multiprocessing/(?:process|queues)\.py", "is_alive|empty|full|qsize"),
+        (r"python3[^/]*/concurrent/futures/_base\.py", "done|running|cancelled"),
+    )
+)
+"""Functions of the standard library that answer at once: whoever calls one again and again is at its own
+line, and not in there. Those that are frozen have no path."""
+
+
+def asking_line(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The frames without the innermost ones that only ask for a state, where the user's own code asks: a busy
+    wait is now in the question, now at the line itself, which is one place."""
+    for at, frame in enumerate(frames):
+        if frame.is_user:
+            return frames[at:]
+        if not _asks(frame.file, frame.function):
+            break
+    return frames
+
+
+@lru_cache(maxsize=1024)
+def _asks(file: str, function: str) -> bool:
+    return any(f.search(file) and g.match(function) for f, g in _ASKING)
+
+
 def same_place(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> bool:
     """Whether two looks show one place: the same functions all the way out. The innermost line may
     differ, as it does in a loop; the lines of the callers may not."""
-    if len(one) != len(other):
-        return False
-    return all(
+    if one == other:  # as most are, and told at once
+        return True
+    return len(one) == len(other) and all(
         a.file == b.file and a.function == b.function and (i == 0 or a.line == b.line)
         for i, (a, b) in enumerate(zip(one, other, strict=True))
     )

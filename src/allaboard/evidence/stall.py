@@ -8,15 +8,19 @@ from allaboard.evidence.grips import gripped
 from allaboard.evidence.servers import lost, serves, wait_for_peers
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
-from allaboard.facts import Evidence, JobView, Member
+from allaboard.facts import Evidence, JobView, Member, Stack
 from allaboard.facts.once import once
 
-STEPS = ("tf.function", "DDP backward")
-"""Operations that compute too."""
+STEPS = ("tf.function", "DDP backward", "jit ")
+"""Operations that compute too, ..."""
+RESULTS = ("jax.Array value", "block_until_ready")
+"""... and those in which a process waits for what it computes itself, alone or with others."""
+JITTED = "jitted at"
+"""The note of where a program calls its jitted step, which waits in native code without a frame."""
 IDLE = 0.2
 """Cores below which a process counts as not computing."""
-LOOKS = 4
-"""Looks at a stack before it may be called still."""
+LOOKS, SPAN = 4, 1.2
+"""Looks at a stack, and the seconds over them, before it may be called still."""
 
 
 class Stall(msgspec.Struct, frozen=True):
@@ -38,8 +42,10 @@ def stall(view: JobView) -> Stall | None:
     # Who only serves is awaited by nobody's collective, and has rules of its own.
     joined = tuple(m for m in stand if not serves(m))
     held = tuple(m for m in joined if gripped(m) is not None)
-    waiting = tuple(m for m in joined if waits(m) and m not in held)
-    elsewhere = tuple(m for m in joined if m not in waiting and m not in held)
+    grip = {m.called for m in held}
+    waiting = tuple(m for m in joined if m.called not in grip and waits(m))
+    there = {m.called for m in (*waiting, *held)}
+    elsewhere = tuple(m for m in joined if m.called not in there)
     return Stall(waiting if wait_for_peers(view) else (), elsewhere, held)
 
 
@@ -48,19 +54,37 @@ def waits(member: Member) -> bool:
     where that may as well be its own computing (a training step), it uses no CPU."""
     if member.stopped:
         return False
+    if member.op is not None and member.op.name in RESULTS:
+        return member.cpu < IDLE
     if member.op is not None and not member.op.name.startswith(STEPS):
         return True
+    if member.op is None and _in_jitted(member):
+        return member.cpu < IDLE
     if member.op is None and not waits_for_peers(member.stack):
         return False
     return member.cpu < IDLE and (member.stack is None or waits_for_peers(member.stack))
 
 
+def _in_jitted(member: Member) -> bool:
+    leaf = member.stack.frames[0] if member.stack is not None and member.stack.frames else None
+    place = member.notes.get(JITTED)
+    return leaf is not None and place is not None and f"{leaf.file}:{leaf.line}".endswith(place)
+
+
 def still(member: Member) -> bool:
-    """Whether repeated looks found it at one place, doing no I/O and not waiting for any (state D)."""
+    """Whether repeated looks found it at one place, not waiting for I/O (state D), nor doing any: neither it
+    nor its children read, write, or exchange anything with somebody."""
     seen = member.stack
-    if member.os_state == "D":
+    if member.os_state == "D" or max(member.io, member.traffic) >= IO_MOVING:
         return False
-    return seen is not None and seen.samples >= LOOKS and not seen.moving and member.io < IO_MOVING
+    return settled(seen)
+
+
+def settled(seen: Stack | None) -> bool:
+    """Whether a stack was looked at often and for long enough, and was the same at all looks."""
+    if seen is None or seen.moving:
+        return False
+    return seen.samples >= LOOKS and seen.span >= SPAN
 
 
 TRAFFIC = 1e5
@@ -76,7 +100,7 @@ def transferring(view: JobView) -> bool:
 
 
 IO_MOVING = 4096.0
-"""Bytes per second of reads and writes above which a process counts as moving."""
+"""Bytes per second, of reads and writes or through sockets, above which a process counts as moving."""
 
 
 def waiting_where(found: Stall) -> Evidence:
@@ -85,6 +109,8 @@ def waiting_where(found: Stall) -> Evidence:
     first = found.waiting[0]
     place = first.stack.user if first.stack is not None else None
     what = first.op.name if first.op is not None else str(spot(first.stack)).removeprefix("in ")
+    if first.op is None and _in_jitted(first):
+        what = "a jitted step"
     if spot(first.stack) is Spot.STEP and first.op is None:
         what = "a training step (gradients)"
     many = "ranks" if len(found.waiting) > 1 else "rank"

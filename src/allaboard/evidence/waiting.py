@@ -24,7 +24,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
     """Shares of ``span`` s that make 1: in its ``own`` code, ``computing`` at the most, waiting for
     ``servers`` and for ``workers`` at the least, and for the ``chief`` to initialise. ``most`` is the server
     that the evidence points at (``ps:0``), ``strength`` how strongly: the share of the time in which it, or
-    the way there, was busy."""
+    the way there, was busy, or it was stopped or gone."""
 
     span: float
     own: float
@@ -98,10 +98,26 @@ def _strongest(view: JobView, one: Member, whole: bool) -> tuple[str, float]:
     best, strength = "", 0.0
     for server in servers(view):
         task = f"{server.who.job}:{server.who.index}"
-        busy = max(used(server.run if whole else server.load), under_way(view, one, task))
+        load = server.run if whole else server.load
+        busy = max(
+            used(load), under_way(view, one, task), load.stopped, _dead(view, one, server, whole)
+        )
         if not best or busy > strength:
             best, strength = task, min(1.0, busy)
     return best, strength
+
+
+def _dead(view: JobView, one: Member, server: Member, whole: bool) -> float:
+    """The share of the time measured of one in which this server was gone, and nobody in its place."""
+    end, span = server.exit, (one.run if whole else one.load).span
+    if (
+        end is None
+        or end.ours
+        or server_of(view, f"{server.who.job}:{server.who.index}") is not None
+    ):
+        return 0.0
+    until = one.exit.at if one.exit is not None else view.now
+    return min(1.0, max(0.0, until - end.at) / span)
 
 
 def _hands_out(view: JobView, one: Member) -> bool:

@@ -51,6 +51,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 @once
 def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     """The ways that hold somebody up, and those that have room."""
+    if not servers(view):
+        return (), ()
     held: list[Way] = []
     others: list[Way] = []
     for worker in view.alive:

@@ -26,12 +26,14 @@ from allaboard.facts.finding import (
     Who,
 )
 from allaboard.facts.job import JobView, LockWait
-from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence
+from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence, Usual
 from allaboard.facts.live import HostLook, Present, Socket
 from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
+    BOX,
+    EACH_OWN,
     Declared,
     Exit,
     Member,
@@ -62,6 +64,8 @@ from allaboard.facts.tree import FormatError, Node
 from allaboard.facts.usage import Reading, Use
 
 __all__ = [
+    "BOX",
+    "EACH_OWN",
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
@@ -153,6 +157,7 @@ __all__ = [
     "Times",
     "Traced",
     "Use",
+    "Usual",
     "Value",
     "Who",
     "WorkerReport",

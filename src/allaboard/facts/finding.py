@@ -45,7 +45,7 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One member of a job, as a person would point at it.
 
     ``index`` is the task index within ``job`` (TensorFlow's words), ``rank`` the global rank
-    (PyTorch's words), -1 where it is not known; ``pid`` is 0 where no process was ever seen.
+    (PyTorch's words), both -1 where not known; ``pid`` is 0 where no process was ever seen.
     """
 
     job: str = "worker"
@@ -56,8 +56,8 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def name(self) -> str:
-        """As it was started: ``worker 1``, ``ps 0``."""
-        return f"{self.job} {self.index}"
+        """As it was started: ``worker 1``, ``ps 0``; by its host where neither rank nor index is known."""
+        return f"{self.job} {self.index}" if self.index >= 0 else f"a {self.job} on {self.host}"
 
     def __str__(self) -> str:
         inside = [f"rank {self.rank}"] if self.rank >= 0 else []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
-from allaboard.facts.link import Call, Holder, Knock, Link
+from allaboard.facts.link import Call, Holder, Knock, Link, Usual
 from allaboard.facts.member import Member
 from allaboard.facts.once import once
 from allaboard.facts.setback import Setback
@@ -31,12 +33,15 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     ``joined``: this host takes part in a job that somebody else starts on several; ``leads`` where
     all meet here, so that this view shows every host's members. ``call`` is how our attempts to
-    reach the meeting place stand, ``links`` who reached whom, ``knocks`` who came and is no member,
+    reach the meeting place stand, ``links`` who reached whom (none where they are thousands and all work
+    well, which is told in ``usual``), ``knocks`` who came and is no member,
     ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
     ahead of ours (s).
 
     ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute;
-    ``setbacks`` are the times that the training went back to an earlier step.
+    ``setbacks`` are the times that the training went back to an earlier step. ``comes_back``: from what the
+    values of a lost server come back when it is started again here ("checkpoint", "snapshot"); "" where
+    nothing is started again.
     """
 
     now: float
@@ -56,16 +61,30 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     leads: bool = False
     call: Call | None = None
     links: tuple[Link, ...] = ()
+    usual: Usual | None = None
     knocks: tuple[Knock, ...] = ()
     holder: Holder | None = None
     clocks: dict[str, float] = {}
     uses: tuple[Use, ...] = ()
     setbacks: tuple[Setback, ...] = ()
+    comes_back: str = ""
 
     @property
     @once
     def alive(self) -> tuple[Member, ...]:
         return tuple(m for m in self.members if m.alive)
+
+    def told(self, field: str) -> bool:
+        """Whether any member has this field of Member filled, so that it is not empty, 0 or None."""
+        known = self._told
+        if field not in known:
+            known[field] = any(map(attrgetter(field), self.members))
+        return known[field]
+
+    @property
+    @once
+    def _told(self) -> dict[str, bool]:
+        return {}
 
     @property
     def stalled(self) -> bool:

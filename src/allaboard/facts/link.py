@@ -84,6 +84,15 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.answer is Answer.ABOARD
 
 
+class Usual(msgspec.Struct, frozen=True):
+    """Links that work, where not all are listed one by one: how many, the median round trip (s) and
+    rate (bytes/s)."""
+
+    count: int
+    seconds: float
+    rate: float
+
+
 class Silence(msgspec.Struct, frozen=True):
     """A connection of a process to another host, on which what it sends is not acknowledged: ``kind`` is
     "connect" or "send", ``address`` the other end. ``heard``: packets of the other side came in meanwhile
@@ -115,6 +124,8 @@ KNOCKS = (
     "silent",
     "other",
     "other-job",
+    "other-round",
+    "elsewhere",
     "no-secret",
     "no-tls",
     "version",

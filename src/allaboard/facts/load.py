@@ -11,13 +11,15 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Over ``span`` s: ``cpu`` in cores of the process with all its threads, ``allowed`` the cores that
     it may use (sched_getaffinity(2) and the quota of its control groups, 0 where not known), ``inside``
     the share of the time in which it was inside an operation (Session.run, a collective), ``chief`` the
-    part of it in which that was the wait for the chief to initialise."""
+    part of it in which that was the wait for the chief to initialise; ``stopped`` the share in which it was
+    stopped by a signal."""
 
     span: float = 0.0
     cpu: float = 0.0
     allowed: float = 0.0
     inside: float = 0.0
     chief: float = 0.0
+    stopped: float = 0.0
 
 
 class Pace(msgspec.Struct, frozen=True):

@@ -16,6 +16,9 @@ from allaboard.facts.load import Check, Load, Loop, Loss, Numbered, Pace, Saves,
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
+BOX = "black box"
+"""The note of a member whose black box cannot be read: why, as a clause after its name."""
+
 
 class Phase(IntEnum):
     """How far a member got, in the order in which it happens."""
@@ -38,6 +41,15 @@ class Phase(IntEnum):
     """Has done at least one step."""
     LEAVING = 8
     """The interpreter is shutting down."""
+
+
+EACH_OWN = frozenset(
+    (
+        "data address", "data interface", "interfaces",
+        "rendezvous joined", "rendezvous age", "rendezvous trouble",
+    )
+)  # fmt: skip
+"""Names of facts that are of one host by right, and are compared with nobody's."""
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -108,16 +120,18 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that is known of one process now.
 
-        ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
-        that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
-        seen; ``moved_at`` is when it last did anything new; ``os_state`` is the kernel's letter (R, S, D, T,
-        t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
-        bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
-        on this host); ``facts`` what it runs with, by name: versions, variables, limits; ``groups`` how far
-        it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
-        differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-        hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
-    from allaboard.facts.load import Check, Saves, Load, Loop, Loss, Numbered, Pace, Spent
+    ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
+    that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
+    seen; ``after`` when the process before it in its place ended, None where it is the first there;
+    ``moved_at`` is when it last did anything new; ``os_state`` is the kernel's letter (R, S, D, T,
+    t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
+    bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
+    on this host); ``facts`` what it runs with, by name: versions, variables, limits; members with the
+    same number ``alike`` (but 0) run with the same, EACH_OWN left aside; ``groups`` how far
+    it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
+    differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
+    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
+    (or serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds.
     """
 
     who: Who
@@ -136,6 +150,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     checks: tuple[Check, ...] = ()
     notes: dict[str, str] = {}
     started_at: float = 0.0
+    after: float | None = None
     phase_since: float = 0.0
     moved_at: float = 0.0
     detail: str = ""
@@ -161,6 +176,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     exit: Exit | None = None
     key: int = 0
     facts: dict[str, str] = {}
+    alike: int = 0
     unanswered: tuple[Silence, ...] = ()
 
     @property
@@ -169,15 +185,19 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.key or self.who.pid
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether another host's agent started it."""
+        return bool(self.key >> 32)
+
+    @property
     def alive(self) -> bool:
         return self.exit is None
 
     @property
     def log(self) -> str:
         """The file of its output, within the run folder of its host."""
-        elsewhere = bool(self.key >> 32)
-        worker = self.worker & 0xFFF if elsewhere else self.worker
-        on = f" on {self.who.host}" if elsewhere else ""
+        worker = self.worker & 0xFFF if self.elsewhere else self.worker
+        on = f" on {self.who.host}" if self.elsewhere else ""
         return f"logs/{self.task or f'worker-{worker}'}.log{on}"
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts.finding import Finding
-from allaboard.facts.link import Link
+from allaboard.facts.link import Link, Usual
 
 PREFLIGHT_VERSION = 1
 
@@ -31,7 +31,8 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """One preflight, as one host knows it: ``leads`` where all met there, which alone knows all.
 
     ``outcome`` is "ok", "failed" or "interrupted"; ``place`` where they met; ``size`` how many
-    tasks there should be; ``mode`` "quick" or "full"; ``collective`` what the framework's own
+    tasks there should be; ``mode`` "quick" or "full"; ``usual`` all links, where they are thousands
+    and work well; ``collective`` what the framework's own
     collective took, in words, "" where none was tried or none came to its end. ``started`` is ISO
     8601 UTC, ``seconds`` the whole duration.
     """
@@ -53,6 +54,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[Link, ...]
     collective: str
     findings: tuple[Finding, ...]
+    usual: Usual | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:

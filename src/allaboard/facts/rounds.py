@@ -53,14 +53,17 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
 class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
     """A task of a job with parameter servers that was started again alone ("ps-0"): what it ended of, why
     it was started again, and the ``seconds`` from its end until it had joined the cluster again, None
-    where it did not. Of a server also: ``out``, the seconds from its end until somebody who trains did a step
-    again; ``snapshot``, how old (s) at its end the snapshot was from which its values came back, None
-    where they came from none. ``lost`` are the steps by which the training went back for it, by the
-    framework's own count, else those of all who train since the snapshot; None where neither is known."""
+    where it did not. ``fell_with`` is the task whose end made it end too ("ps-0"), "" where it ended by
+    itself, was killed or stopped. Of a server also: ``out``, the seconds from its end until somebody who
+    trains did a step again; ``snapshot``, how old (s) at its end the snapshot was from which its values came
+    back, None where they came from none. ``lost`` are the steps by which the training went back for it, by
+    the framework's own count, else those of all who train since the snapshot; None where neither is
+    known."""
 
     task: str
     cause: str
     decision: str
+    fell_with: str = ""
     seconds: float | None = None
     out: float | None = None
     snapshot: float | None = None

@@ -22,6 +22,13 @@ REDUCE = Frame(
 )
 
 
+EADDRINUSE = (
+    "The server socket has failed to listen on any local network address. port: 29888, useIpv6: false, "
+    "code: -98, name: EADDRINUSE, message: address already in use"
+)
+"""What PyTorch 2.13.0 raises on rank 0 where its port is taken."""
+
+
 def member(rank: int, **changes: Any) -> Member:
     """A member that trains; ``changes`` are fields of `Member`."""
     fields: dict[str, Any] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 _PROBE = "/allaboard/probe/"
@@ -18,11 +20,16 @@ class Frame(msgspec.Struct, frozen=True):
     @property
     def is_user(self) -> bool:
         """Whether it is the user's own code: neither standard library, nor installed, nor ours."""
-        foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", _PROBE)
-        return not self.file.startswith("<frozen") and not any(p in self.file for p in foreign)
+        return _own(self.file)
 
     def __str__(self) -> str:
         return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
+
+
+@lru_cache(maxsize=1024)
+def _own(file: str) -> bool:
+    foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", _PROBE)
+    return not file.startswith("<frozen") and not any(p in file for p in foreign)
 
 
 class Holds(msgspec.Struct, frozen=True):

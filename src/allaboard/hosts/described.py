@@ -37,12 +37,19 @@ def described(environment: Mapping[str, str]) -> Described | None:
         texts = (environment.get(name, "") for name in _RANKS)
         rank = next((int(t) for t in texts if t.isdigit()), -1)
     address = cluster[0] if cluster else ""
-    host, port = environment.get("MASTER_ADDR", ""), environment.get("MASTER_PORT", "")
-    if not address and host and port.isdigit() and not kept:
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if not kept:
+        address = address or master(environment)
     sizes = (environment.get(name, "") for name in _SIZES)
     size = len(cluster) or next((int(t) for t in sizes if t.isdigit()), 0)
     return Described(job_id(environment), rank, address, kept, size)
+
+
+def master(environment: Mapping[str, str]) -> str:
+    """host:port of torch's own variables, where the launcher's store is if it keeps one; "" without them."""
+    host, port = environment.get("MASTER_ADDR", ""), environment.get("MASTER_PORT", "")
+    if not host or not port.isdigit():
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def job_id(environment: Mapping[str, str]) -> str:

@@ -81,7 +81,7 @@ def _commit(script: Path) -> str:
             text = head.read_text().strip()
             if text.startswith("ref: "):
                 text = (folder / ".git" / text[5:]).read_text().strip()
-        except OSError:
+        except (OSError, UnicodeDecodeError):
             if head.exists():
                 return ""
             continue

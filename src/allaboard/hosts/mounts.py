@@ -19,7 +19,7 @@ def mount_of(path: str, pid: str = "self") -> Mount | None:
     """The mount that holds ``path`` (absolute, no links) as this process sees it; None where it
     cannot be read. Touches no file system: it may be one that does not answer."""
     try:
-        lines = Path(f"/proc/{pid}/mountinfo").read_text().split("\n")
+        lines = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace").split("\n")
     except OSError:
         return None
     best: Mount | None = None

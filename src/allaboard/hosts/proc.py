@@ -32,6 +32,20 @@ def stat(pid: int) -> ProcStat | None:
     return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
 
 
+def runs(pid: int) -> bool:
+    """Whether one of its threads uses a core now, or waits for one."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are enough
+        return any(_state(f"/proc/{pid}/task/{thread}/stat") == b"R" for thread in threads)
+    except OSError:
+        return False
+
+
+def _state(file: str) -> bytes:
+    with open(file, "rb") as stream:  # noqa: PTH123 - of each of hundreds of threads
+        return stream.read().rpartition(b")")[2].split(None, 1)[0]
+
+
 def allowed_cores(pid: int) -> int:
     """How many cores its main thread may run on, sched_getaffinity(2); 0 where it is gone."""
     try:
@@ -53,8 +67,8 @@ def io_bytes(pid: int) -> int:
 def catches(pid: int, signum: int) -> bool:
     """Whether the process has a handler for this signal now (SigCgt)."""
     try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("SigCgt:"):
+        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+            if line.startswith(b"SigCgt:"):
                 return bool(int(line.split()[1], 16) >> (signum - 1) & 1)
     except OSError:
         pass

@@ -12,7 +12,7 @@ _ROOT = Path("/sys/fs/cgroup")
 def quota(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
     """Cores, the least of its group and those above; None where none of them is limited."""
     try:
-        files = _files((proc / str(pid) / "cgroup").read_text(), root)
+        files = _files((proc / str(pid) / "cgroup").read_text(errors="surrogateescape"), root)
     except OSError:
         return None
     limits = [limit for file in files if (limit := _limit(file)) is not None]

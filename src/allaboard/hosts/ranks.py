@@ -76,22 +76,16 @@ def find(words: Sequence[str]) -> list[int]:
     for pid, told in found.items():
         seen, line = proc.stat(pid), proc.command_line(pid)
         wanted = not words or any(word in part for word in words for part in line)
-        if (
-            seen is None
-            or seen.state == "Z"
-            or pid in above
-            or not wanted
-            or not _python(pid, line)
-        ):
+        if seen is None or seen.state == "Z" or pid in above or not wanted or not python(pid, line):
             continue
         parent = seen.ppid
-        if found.get(parent) == told and _python(parent, proc.command_line(parent)):
+        if found.get(parent) == told and python(parent, proc.command_line(parent)):
             continue
         chosen.append(pid)
     return sorted(chosen)
 
 
-def _python(pid: int, line: Sequence[str]) -> bool:
+def python(pid: int, line: Sequence[str]) -> bool:
     """Whether it is an interpreter that runs a program, not the shell around it."""
     try:
         program = Path(f"/proc/{pid}/exe").readlink().name

@@ -33,7 +33,7 @@ def file_facts(place: str) -> dict[str, str]:
         count = joined(path)
     except OSError as error:
         return {"rendezvous trouble": f"{path}: {error.strerror or error}"}
-    return {"rendezvous joined": str(count), "rendezvous age": f"{age:.0f} s"} if count >= 0 else {}
+    return {"rendezvous joined": str(count), "rendezvous age": f"{age:.1f} s"} if count >= 0 else {}
 
 
 def joined(path: Path) -> int:

@@ -28,6 +28,7 @@ class Usage:
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self._folders = tuple(folders)
         self._cores = Cores()
+        self._known: dict[tuple[str, str], Path] = {}
 
     def read(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
         """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
@@ -46,9 +47,9 @@ class Usage:
             files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - names are enough
             yield Reading(FILES, files, limits.get("files", 0), pid, f"/proc/{pid}/fd")
             if limits.get("space"):
-                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+                pages = int(_text(f"/proc/{pid}/statm").split()[0])
                 yield Reading(SPACE, pages * PAGE, limits["space"], pid, f"/proc/{pid}/statm")
-            waited = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+            waited = int(_text(f"/proc/{pid}/schedstat").split()[1])
             yield Reading(QUEUED, waited / 1e9, 0, pid, f"/proc/{pid}/schedstat")
         except (OSError, ValueError, IndexError):
             return
@@ -58,7 +59,7 @@ class Usage:
         known: dict[str, int] = {}
         names = {"Max open files": "files", "Max address space": "space"}
         try:
-            lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+            lines = _text(f"/proc/{pid}/limits").splitlines()
         except OSError:
             return known
         for line in lines:
@@ -69,17 +70,17 @@ class Usage:
         return known
 
     def _host(self) -> Iterator[Reading]:
-        memory = _numbers(Path("/proc/meminfo"), ":")
-        total = memory.get("MemTotal", 0) * 1024
+        memory = _numbers("/proc/meminfo", ("MemTotal:", "MemAvailable:"))
+        total = memory.get("MemTotal:", 0) * 1024
         if total:
-            used = total - memory.get("MemAvailable", 0) * 1024
+            used = total - memory.get("MemAvailable:", 0) * 1024
             yield Reading(HOST, used, total, 0, "/proc/meminfo")
-        pages = _numbers(Path("/proc/vmstat"), " ")
+        pages = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
         if "pswpin" in pages:
             swapped = (pages["pswpin"] + pages.get("pswpout", 0)) * PAGE
             yield Reading(SWAPPED, swapped, 0, 0, "/proc/vmstat")
         try:
-            cores = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+            cores = _text("/proc/stat").split("\n", 1)[0].split()[1:]
             steal = int(cores[7]) / TICK / (os.cpu_count() or 1)
             yield Reading(STEAL, steal, 0, 0, "/proc/stat")
         except (OSError, ValueError, IndexError):
@@ -96,22 +97,23 @@ class Usage:
 
     def _cgroups(self, pids: list[int]) -> Iterator[Reading]:
         """Each group once: under pid 0 where all are in it, else under that of its first process."""
+        placed = {pid: _placed(pid) for pid in pids}
         for controller, read in (("memory", _memory), ("cpu", _cpu)):
             groups: dict[Path, list[int]] = {}
-            for pid in pids:
-                group = self._group(pid, controller)
+            for pid, lines in placed.items():
+                group = self._group(lines, controller)
                 if group is not None:
                     groups.setdefault(group, []).append(pid)
             for group, members in groups.items():
                 yield from read(group, 0 if len(members) == len(pids) else members[0])
 
-    def _group(self, pid: int, controller: str) -> Path | None:
-        """The folder of the process's cgroup for this controller, in version 1 or 2."""
-        try:
-            lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-        except OSError:
-            return None
-        for line in lines:
+    def _group(self, lines: str, controller: str) -> Path | None:
+        """The folder of the cgroup for this controller, in version 1 or 2, of the processes whose
+        /proc/PID/cgroup has these lines."""
+        known = self._known.get((lines, controller))
+        if known is not None and known.exists():
+            return known
+        for line in lines.splitlines():
             number, _, rest = line.partition(":")
             names, _, path = rest.partition(":")
             base = Path("/sys/fs/cgroup")
@@ -122,59 +124,75 @@ class Usage:
             else:
                 continue
             # Within a container the path may be the host's, and the group our root.
-            return folder if folder.exists() else (base / controller)
+            found = folder if folder.exists() else (base / controller)
+            self._known[lines, controller] = found
+            return found
         return None
+
+
+def _placed(pid: int) -> str:
+    try:
+        return _text(f"/proc/{pid}/cgroup")
+    except OSError:
+        return ""
 
 
 def _cpu(group: Path, pid: int) -> Iterator[Reading]:
     """Seconds in which the group's processes wanted to run and were not let."""
-    numbers = _numbers(group / "cpu.stat", " ")
-    if "throttled_usec" in numbers or "throttled_time" in numbers:
+    numbers = _numbers(f"{group}/cpu.stat", ("throttled_usec", "throttled_time"))
+    if numbers:
         taken = numbers.get("throttled_usec", 0) / 1e6 or numbers.get("throttled_time", 0) / 1e9
-        yield Reading(THROTTLED, taken, _quota(group), pid, str(group / "cpu.stat"))
+        yield Reading(THROTTLED, taken, _quota(group), pid, f"{group}/cpu.stat")
 
 
 def _memory(group: Path, pid: int) -> Iterator[Reading]:
     """What cannot be reclaimed at once counts: file pages that were not used lately do not."""
-    stat = _numbers(group / "memory.stat", " ")
     for used_file, limit_file in (
         ("memory.current", "memory.max"),
         ("memory.usage_in_bytes", "memory.limit_in_bytes"),
     ):
-        used, limit = _number(group / used_file), _number(group / limit_file)
-        if used and limit and limit < _UNLIMITED:
-            idle = stat.get("total_inactive_file", stat.get("inactive_file", 0))
-            yield Reading(CGROUP, max(0, used - idle), limit, pid, str(group / used_file))
+        limit = _number(f"{group}/{limit_file}")
+        used = _number(f"{group}/{used_file}") if 0 < limit < _UNLIMITED else 0
+        if used:
+            idle_files = ("total_inactive_file", "inactive_file")
+            stat = _numbers(f"{group}/memory.stat", idle_files)
+            idle = stat.get(idle_files[0], stat.get(idle_files[1], 0))
+            yield Reading(CGROUP, max(0, used - idle), limit, pid, f"{group}/{used_file}")
 
 
 def _quota(group: Path) -> float:
     """Cores that the cgroup may use, 0 where it is not limited."""
     try:
-        words = (group / "cpu.max").read_text().split()
+        words = _text(f"{group}/cpu.max").split()
         return int(words[0]) / int(words[1]) if words[0] != "max" else 0.0
     except (OSError, ValueError, IndexError):
         pass
-    quota, period = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
+    quota, period = _number(f"{group}/cpu.cfs_quota_us"), _number(f"{group}/cpu.cfs_period_us")
     return quota / period if quota > 0 and period > 0 else 0.0
 
 
-def _number(file: Path) -> int:
+def _text(file: str) -> str:
+    with open(file) as stream:  # noqa: PTH123 - a Path costs more than the file
+        return stream.read()
+
+
+def _number(file: str) -> int:
     try:
-        return int(file.read_text())
+        return int(_text(file))
     except (OSError, ValueError):  # "max"
         return 0
 
 
-def _numbers(file: Path, after: str) -> dict[str, int]:
-    """Lines of a name, this separator and a number."""
-    found = {}
+def _numbers(file: str, names: tuple[str, ...]) -> dict[str, int]:
+    """The numbers beside these names, each at the beginning of a line; only those that are there."""
     try:
-        lines = file.read_text().splitlines()
+        text = "\n" + _text(file)
     except OSError:
         return {}
-    for line in lines:
-        name, _, rest = line.partition(after)
-        word = rest.split()[0] if rest.split() else ""
-        if word.isdigit():
-            found[name] = int(word)
+    found = {}
+    for name in names:
+        at = text.find(f"\n{name} ")
+        words = text[at + len(name) + 1 :].split(None, 1) if at >= 0 else []
+        if words and words[0].isdigit():
+            found[name] = int(words[0])
     return found

@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import secrets
+import select
 import shutil
 import socket
 import sys
@@ -26,6 +27,8 @@ from allaboard.hosts.devices import share
 from allaboard.hosts.ports import NoFreePort, reserve
 from allaboard.probe import adapters
 
+LAST = 5.0
+"""Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
 RECOVERY_WAIT = "1"
 """Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
 PROBE = Path(adapters.__file__).parents[1]
@@ -73,7 +76,7 @@ class Worker:
 
 @dataclass(kw_only=True)
 class Launch:
-    """What was started, and what to let go of."""
+    """What was started, and what to let go of; ``keeper`` is the reaper's pid, 0 where there is none."""
 
     plan: Plan
     reaper: socket.socket
@@ -82,6 +85,7 @@ class Launch:
     ports: list[socket.socket]
     at: float
     environments: list[dict[str, str]] = field(default_factory=list)
+    keeper: int = 0
 
     def release_ports(self) -> None:
         while self.ports:
@@ -110,6 +114,17 @@ class Launch:
         """Removes the black boxes."""
         shutil.rmtree(self.boxes, ignore_errors=True)
 
+    def leave(self) -> None:
+        """Returns when the reaper has gone, and with it what it still had to end, or after `LAST` s: who
+        waits for this command to end may count on it that nothing of the job is left."""
+        self.reaper.close()
+        if not self.keeper:
+            return
+        with contextlib.suppress(OSError):  # it was killed, and is reaped already
+            process = os.pidfd_open(self.keeper)
+            select.select([process], [], [], LAST)
+            os.close(process)
+
 
 def new_job_id() -> str:
     """Short, sortable by time, and different for two jobs of one second."""
@@ -131,8 +146,10 @@ def launch(plan: Plan) -> Launch:
     except NoFreePort as error:
         shutil.rmtree(boxes, ignore_errors=True)
         raise CannotStart(str(error)) from None
-    end, _ = reaper.start(str(boxes))
-    return _started(plan, end, boxes, environments, held, at)
+    end, keeper = reaper.start(str(boxes))
+    started = _started(plan, end, boxes, environments, held, at)
+    started.keeper = keeper
+    return started
 
 
 def again(before: Launch, round_: int) -> Launch:
@@ -150,7 +167,9 @@ def again(before: Launch, round_: int) -> Launch:
         environments, held = _environments(plan, before.boxes)
     except NoFreePort as error:
         raise CannotStart(str(error)) from None
-    return _started(plan, before.reaper, before.boxes, environments, held, at)
+    started = _started(plan, before.reaper, before.boxes, environments, held, at)
+    started.keeper = before.keeper
+    return started
 
 
 def _started(
@@ -229,7 +248,7 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
     if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
         for environment in environments:
             environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
-    if plan.given:
+    if plan.given or plan.round:
         for environment in environments:
             environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
     if plan.returns:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,21 +23,52 @@ class ComingBack(NamedTuple):
     snapshot: float
 
 
-def coming_back(given: argparse.Namespace, policy: Restarts, words: list[str]) -> ComingBack:
-    """What is kept ready; refuses what goes with nothing that is asked."""
+def coming_back(
+    given: argparse.Namespace,
+    policy: Restarts,
+    words: list[str],
+    joined: Mapping[str, str] | None,
+) -> ComingBack:
+    """What is kept ready; refuses what goes with nothing that is asked. ``joined`` is the environment where
+    it describes a task of a cluster that somebody else starts."""
     script = words[0] if words else "train.py"
     for option, value in (("--ps-snapshot", given.ps_snapshot), ("--ps-standby", given.ps_standby)):
+        if value is None:
+            continue
         asked = f"{option} {value}"
         example = f"try: allaboard run --ps 1 -n 2 --on-failure restart {asked} {script}"
-        if value is not None and given.ps is None:
+        if given.ps is None and joined is None:
             usage(f"{asked} goes with --ps P, which is not given; {example}")
-        if value is not None and not policy.allowed:
+        if given.ps is None and joined is not None:
+            without = _without_servers(joined, given, words)
+            if without:
+                usage(
+                    f"{asked} is for jobs with parameter servers, and {without}; leave {option} out"
+                )
+        if not policy.allowed:
             usage(f"{asked} goes with --on-failure restart, which is not given; {example}")
-    servers = given.ps is not None and policy.allowed
+    # Who starts a task on a host of its own may have counted its memory: there it is asked for.
+    waits = given.ps_standby != "off" if given.ps is not None else given.ps_standby == "on"
     return ComingBack(
-        standby=servers and given.ps_standby != "off",
+        standby=policy.allowed and waits,
         snapshot=_seconds(given.ps_snapshot, script) if given.ps_snapshot is not None else 0.0,
     )
+
+
+def _without_servers(
+    environment: Mapping[str, str], given: argparse.Namespace, words: list[str]
+) -> str:
+    """By what it is known that the joined job has no servers; "" where it may have some."""
+    try:
+        jobs = json.loads(environment.get("TF_CONFIG", ""))["cluster"]
+        return "" if "ps" in jobs else "TF_CONFIG lists no ps"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass  # the script may make its cluster from something else
+    from allaboard.roles.script import read
+
+    reading = read(Path(words[0]) if words and given.module is None else None)
+    some = not reading.known or reading.serves or reading.needs_servers is not None
+    return "" if some else f"{words[0]} makes no server"
 
 
 def _seconds(text: str, script: str) -> float:

@@ -43,9 +43,11 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     from allaboard.launch.local import CannotStart, launch
 
     joined = None if given.ps is not None else _joined(given)
-    policy = restarts(given, joined is not None)
-    where = coordinator(given.coordinator) if given.coordinator or joined is not None else ""
-    meeting = Meeting(secret(given.secret_file), where, tls(given))
+    files = tls(given)
+    meets = given.coordinator or joined is not None
+    where = coordinator(given.coordinator, files) if meets else ""
+    meeting = Meeting(secret(given.secret_file), where, files)
+    policy = restarts(given, joined, bool(meeting.secret or meeting.tls))
     plan = _plan(given, words, dashes, joined is not None, policy)
     try:
         started = launch(plan)
@@ -75,9 +77,10 @@ def _plan(
     report = given.report
     if report is not None and not report.absolute().parent.is_dir():
         usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
-    if joined and not tasks and not dashes:
-        served = served_here({**os.environ, **variables(given.env)}, given, words)
-    coming = coming_back(given, policy, words)
+    environment = {**os.environ, **variables(given.env)} if joined else None
+    if environment is not None and not tasks and not dashes:
+        served = served_here(environment, given, words)
+    coming = coming_back(given, policy, words, environment)
     job = new_job_id()
     return Plan(
         command=command(words, given.module, dashes),
@@ -91,7 +94,7 @@ def _plan(
         served=served,
         standby=coming.standby,
         snapshot=coming.snapshot,
-        returns=policy.allowed and bool(tasks),
+        returns=policy.allowed and (bool(tasks) or joined),
     )
 
 

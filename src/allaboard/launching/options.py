@@ -92,14 +92,14 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--ps-snapshot",
         metavar="SECONDS",
-        help="with --ps and restart: keep the variables in memory, read anew every so many seconds; a server "
-        "comes back with them (TensorFlow 1)",
+        help="with parameter servers and restart: keep the variables in memory, read anew every so many "
+        "seconds; a server comes back with them (TensorFlow 1)",
     )
     add(
         "--ps-standby",
         choices=("on", "off"),
-        help="with --ps and restart: a process that has imported the framework waits to take the place of "
-        "a task that ends (on)",
+        help="with parameter servers and restart: a process that has imported the framework waits to take "
+        "the place of a task that ends (on with --ps, else off)",
     )
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
     add("--report", metavar="FILE.json", type=Path, help="write the report there too")

@@ -88,36 +88,59 @@ def tls(given: argparse.Namespace) -> Tls | None:
     return made
 
 
-def coordinator(address: str) -> str:
-    """HOST:PORT or etcd://…; the option, else ALLABOARD_COORDINATOR, else ""."""
-    address = address or os.environ.get("ALLABOARD_COORDINATOR", "")
+def coordinator(address: str, tls: Tls | None = None, named: str = "--coordinator ") -> str:
+    """HOST:PORT or etcd://…; what was given (``named`` so), else ALLABOARD_COORDINATOR, else "". ``tls`` are
+    the job's certificates."""
+    if not address:
+        named, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
     if "://" in address:
-        return _etcd(address)
+        return _etcd(address, tls, named)
     host, _, port = address.rpartition(":")
     if address and not (host and port.isdigit() and 0 < int(port) < 65536):
-        usage(f"--coordinator {address}: wants HOST:PORT, e.g. --coordinator node0:29400")
+        usage(f"{named}{address}: wants HOST:PORT, e.g. {named}node0:29400")
     return address
 
 
-def _etcd(address: str) -> str:
+def _etcd(address: str, tls: Tls | None, named: str) -> str:
     from importlib.util import find_spec
 
     from allaboard.hosts.described import job_id
     from allaboard.meeting.etcd_url import is_etcd, parse
 
     if not is_etcd(address):
-        usage(
-            f"--coordinator {address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS"
-        )
+        usage(f"{named}{address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS")
     try:
         place = parse(address)
     except ValueError as error:
-        usage(f"--coordinator {address.rpartition('@')[2]}: {error}")
+        usage(f"{named}{address.rpartition('@')[2]}: {error}")
     if find_spec("etcd3gw") is None:
-        usage(f"--coordinator {address}: etcd's client is not installed: pip install etcd3gw")
+        usage(f"{named}{address}: etcd's client is not installed: pip install etcd3gw")
+    if place.secure:
+        _certificates(tls, f"{named}{address}")
     if not place.prefix and not job_id(os.environ):
         usage(
-            f"--coordinator {address}: nothing tells this job from others in that etcd; add a prefix "
-            f"that no other job has, the same on every host: --coordinator {place.text}/my-job"
+            f"{named}{address}: nothing tells this job from others in that etcd; add a prefix "
+            f"that no other job has, the same on every host: {named}{place.text}/my-job"
         )
     return place.text
+
+
+def _certificates(tls: Tls | None, what: str) -> None:
+    """Whether the files for TLS to etcd can be used; a job that waits for its first call learns it late."""
+    import ssl
+
+    from allaboard.meeting.etcd import files
+
+    known = files(tls, os.environ)
+    context = ssl.create_default_context()
+    if known.cert and not known.key:
+        usage(f"{what}: ETCDCTL_CERT={known.cert} wants its key, too: set ETCDCTL_KEY")
+    for name, file in (("ETCDCTL_CACERT", known.ca), ("ETCDCTL_CERT", known.cert)):
+        try:
+            if file == known.ca and file:
+                context.load_verify_locations(file)
+            elif file:
+                context.load_cert_chain(file, known.key)
+        except OSError as error:  # ssl.SSLError is one
+            why = error.strerror or str(error)
+            usage(f"{what}: TLS to etcd: {file} [{name} or --tls-*]: {why}")

@@ -15,7 +15,8 @@ from allaboard.meeting.ears import Ears
 from allaboard.meeting.stream import Stream
 from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
 
-BLOCKS = 8
+Asked = tuple[float, float]
+BLOCKS = 64
 """Blocks that a link's trial may send."""
 
 
@@ -25,14 +26,14 @@ class Connection:
 
     __slots__ = ("hello", "number", "offset", "peer", "stream", "wall_offset")
 
-    def __init__(self, stream: Stream, hello: Hello, number: int, peer: str, asked: float) -> None:
+    def __init__(self, stream: Stream, hello: Hello, number: int, peer: str, asked: Asked) -> None:
         self.stream = stream
         self.hello = msgspec.structs.replace(
             hello, nonce="", proof=""
         )  # it is kept for as long as we are
         self.number = number
         self.offset = time.monotonic() - hello.mono
-        self.wall_offset = _apart(hello.wall, asked, time.time())
+        self.wall_offset = _apart(hello.wall, asked[0], asked[0] + time.monotonic() - asked[1])
         self.peer = peer
 
     def send(self, word: Word) -> None:
@@ -65,6 +66,8 @@ class Door(Protocol):
     secret: bytes
     tls: ssl.SSLContext | None
     ears: Ears
+    round: int
+    elsewhere: str
 
     def entered(self, caller: Caller, hello: Hello) -> Connection: ...
     def said(self, member: Connection, word: Word | None) -> None: ...
@@ -94,15 +97,15 @@ class Caller:
         self.since = time.monotonic()
         self._data = b""
         self._mine = ""
-        self._asked = 0.0
+        self._asked: Asked = 0.0, 0.0
         self._rest = 0
         self._member: Connection | None = None
         self._next: Callable[[], bool] = self._greeting
         self.stream = Stream(sock, self._heard, self._ended, door.ears)
 
     @property
-    def asked(self) -> float:
-        """When it was asked for its clock (wall time)."""
+    def asked(self) -> Asked:
+        """When it was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
         return self._asked
 
     @property
@@ -160,7 +163,7 @@ class Caller:
         self._data = self._data[len(wire.GREETING) :]
         self._mine = wire.nonce()
         sealed = bool(self._door.secret)
-        self._asked = time.time()
+        self._asked = time.time(), time.monotonic()
         challenge = Challenge(version=wire.VERSION, nonce=self._mine, sealed=sealed)
         self._next = self._hello
         if self._door.tls is None:
@@ -214,6 +217,11 @@ class Caller:
                 return Refused(kind="no-secret", why="does not know the job's secret")
         if job and hello.job and job != hello.job:
             return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
+        if hello.round != self._door.round:
+            why = f"is in round {hello.round}, this job in round {self._door.round}"
+            return Refused(kind="other-round", why=why)
+        if self._door.elsewhere and not hello.only_link:
+            return Refused(kind="elsewhere", why=self._door.elsewhere)
         return None
 
     def _speech(self) -> bool:

@@ -2,7 +2,8 @@
 
 `etcd3gw` speaks etcd's JSON gateway; it comes with ``pip install 'allaboard[etcd]'`` and is imported
 only here. User and certificates are those of etcdctl: ETCDCTL_USER, ETCDCTL_PASSWORD, ETCDCTL_CACERT,
-ETCDCTL_CERT, ETCDCTL_KEY. Proxy variables are not followed: etcd is a host of the job's own network.
+ETCDCTL_CERT, ETCDCTL_KEY; where those say nothing, the certificates are the job's own (--tls-cert). Proxy
+variables are not followed: etcd is a host of the job's own network.
 """
 
 from __future__ import annotations
@@ -11,25 +12,52 @@ import asyncio
 import json
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from copy import copy
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from allaboard.meeting.etcd_url import Etcd
 from allaboard.meeting.seats import LEASE, Seat, Unusable
+from allaboard.meeting.tls import Tls
 
 T = TypeVar("T")
 ANSWER = 2.0
 """Seconds that one endpoint gets to answer."""
+NEXT = 0.5
+"""Seconds after which the next endpoint is asked beside one that has not answered: as many as there
+are that say nothing must not cost the lease."""
 ROOT = "allaboard"
+SEALED = "; where it speaks TLS, write etcds://"
+"""What may be behind it that it hangs up on a plain request."""
 
 
 class Missing(Exception):
     """The client library is not installed."""
 
 
-def clients(place: Etcd, environment: Mapping[str, str] = os.environ) -> list[Any]:
+class Files(NamedTuple):
+    """What TLS to etcd goes by: the authority that signed etcd's certificate ("": those of the system), and
+    our own certificate with its key, "" where we show none."""
+
+    ca: str
+    cert: str
+    key: str
+
+
+def files(tls: Tls | None, environment: Mapping[str, str]) -> Files:
+    """etcdctl's variables first, each side by itself, then those of the job (``tls``)."""
+    ours = Files(str(tls.ca), str(tls.cert), str(tls.key)) if tls is not None else Files("", "", "")
+    ca = environment.get("ETCDCTL_CACERT") or ours.ca
+    cert, key = environment.get("ETCDCTL_CERT", ""), environment.get("ETCDCTL_KEY", "")
+    return Files(ca, cert, key) if cert else Files(ca, ours.cert, ours.key)
+
+
+def clients(
+    place: Etcd, environment: Mapping[str, str] = os.environ, tls: Tls | None = None
+) -> list[Any]:
     """One for each endpoint; no connection is made yet. Raises Missing."""
     try:
         import requests
@@ -42,9 +70,11 @@ def clients(place: Etcd, environment: Mapping[str, str] = os.environ) -> list[An
     for host, port in place.endpoints:
         session = requests.Session()
         session.trust_env = False
-        session.verify = environment.get("ETCDCTL_CACERT") or True
-        if environment.get("ETCDCTL_CERT"):
-            session.cert = (environment["ETCDCTL_CERT"], environment.get("ETCDCTL_KEY", ""))
+        if place.secure:
+            known = files(tls, environment)
+            session.verify = known.ca or True
+            if known.cert:
+                session.cert = (known.cert, known.key)
         protocol = "https" if place.secure else "http"
         made.append(Etcd3Client(host, port, protocol, timeout=ANSWER, session=session))
     return made
@@ -53,23 +83,30 @@ def clients(place: Etcd, environment: Mapping[str, str] = os.environ) -> list[An
 class EtcdSeats:
     """``job`` is the launcher's id of this job: other jobs have other keys."""
 
-    def __init__(self, place: Etcd, job: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        place: Etcd,
+        job: str,
+        environment: Mapping[str, str] = os.environ,
+        tls: Tls | None = None,
+    ) -> None:
         self._place = place
         self.key = "/".join(("", *filter(None, (ROOT, place.prefix, job or "job")), "seat"))
         self._job = job
-        self._clients = clients(place, environment)
+        self._clients = clients(place, environment, tls)
         user, _, password = environment.get("ETCDCTL_USER", "").partition(":")
         self._user = user, password or environment.get("ETCDCTL_PASSWORD", "")
         self._lease: Any = None
 
     async def who(self) -> Seat | None:
-        return await self._ask(self._who)
+        return await self._any(self._who)
 
     async def take(self, seat: Seat) -> bool:
-        return await self._ask(lambda client: self._take(client, seat))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, self._answered, lambda c: self._take(c, seat))
 
     async def keep(self) -> bool:
-        return await self._ask(self._keep)
+        return await self._any(self._keep)
 
     def leave(self) -> None:
         asyncio.get_running_loop().run_in_executor(None, self._left)
@@ -112,8 +149,9 @@ class EtcdSeats:
     def _keep(self, client: Any) -> bool:
         if self._lease is None:
             return False
-        self._lease.client = client
-        return int(self._lease.refresh()) > 0
+        lease = copy(self._lease)  # another endpoint may be asked at the same time
+        lease.client = client
+        return int(lease.refresh()) > 0
 
     def _leave(self, client: Any) -> None:
         if self._lease is not None:
@@ -121,31 +159,54 @@ class EtcdSeats:
             self._lease.revoke()
             self._lease = None
 
-    async def _ask(self, what: Callable[[Any], T]) -> T:
+    async def _any(self, what: Callable[[Any], T]) -> T:
+        """Of whichever endpoint answers first; for what may be asked of several at once."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._answered, what)
+        left = deque(self._clients)
+        asked: set[asyncio.Future[T]] = set()
+        trouble = Unusable("unreachable", "no endpoint", self._place.text)
+        while left or asked:
+            if left:
+                one = loop.run_in_executor(None, self._one, left.popleft(), what)
+                one.add_done_callback(_heard)
+                asked.add(one)
+            done, asked = await asyncio.wait(
+                asked, timeout=NEXT if left else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for each in done:
+                try:
+                    return each.result()
+                except Unusable as error:
+                    trouble = error
+                    if error.kind != "unreachable":
+                        raise
+        raise trouble
 
     def _answered(self, what: Callable[[Any], T]) -> T:
-        """Of the first endpoint that can be reached, which is asked first from then on."""
+        """Of the first endpoint that can be reached."""
         trouble = Unusable("unreachable", "no endpoint", self._place.text)
         for client in tuple(self._clients):
             try:
-                if self._user[0] and "Authorization" not in client.session.headers:
-                    self._log_in(client)
-                answer = what(client)
-            except Unusable:
-                raise
-            except Exception as error:  # the library lets those of requests and json through, too
-                client.session.headers.pop("Authorization", None)  # a token may have expired
-                trouble = self._trouble(client, error)
-                if trouble.kind != "unreachable":
-                    raise trouble from None
-                continue
-            if client is not self._clients[0]:
-                self._clients.remove(client)
-                self._clients.insert(0, client)
-            return answer
+                return self._one(client, what)
+            except Unusable as error:
+                trouble = error
+                if error.kind != "unreachable":
+                    raise
         raise trouble
+
+    def _one(self, client: Any, what: Callable[[Any], T]) -> T:
+        """Of this endpoint, which is asked first from then on. Raises Unusable alone."""
+        try:
+            if self._user[0] and "Authorization" not in client.session.headers:
+                self._log_in(client)
+            answer = what(client)
+        except Unusable:
+            raise
+        except Exception as error:  # the library lets those of requests and json through, too
+            client.session.headers.pop("Authorization", None)  # a token may have expired
+            raise self._trouble(client, error) from None
+        self._clients = [client, *(c for c in self._clients if c is not client)]
+        return answer
 
     def _log_in(self, client: Any) -> None:
         name, password = self._user
@@ -157,7 +218,15 @@ class EtcdSeats:
     def _trouble(self, client: Any, error: Exception) -> Unusable:
         kind, why = told(error)
         where = f"{client.host}:{client.port}"
+        if kind == "unreachable" and "remote end closed" in why:
+            why += "; it may want a certificate of ours" if self._place.secure else SEALED
         return Unusable(kind, f"{where}: {why}", self._place.text)
+
+
+def _heard(asked: asyncio.Future[T]) -> None:
+    """Its trouble is no news where another one has answered."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def told(error: Exception) -> tuple[str, str]:
@@ -178,6 +247,8 @@ def told(error: Exception) -> tuple[str, str]:
         return "auth", f"this user may not write keys under /{ROOT}: etcdctl role grant-permission"
     if "authentication is not enabled" in low:
         return "auth", "it knows no users; unset ETCDCTL_USER"
+    if "http request to an https server" in low:
+        return "tls", "it speaks TLS, and etcd:// does not: write etcds://"
     if "certificate" in low or "ssl" in low:
         return "tls", f"TLS does not come about: {_root(detail or str(error))}"
     name = type(error).__name__

@@ -46,6 +46,8 @@ WORDS = {
     "silent": "somebody who connects and says nothing",
     "other": "a program that speaks another protocol",
     "other-job": "a worker of another job",
+    "other-round": "a worker of another round of this job",
+    "elsewhere": "a worker that looks for the meeting place here",
     "no-secret": "a worker without the job's secret",
     "no-tls": "a worker without a certificate of this job",
     "version": "another version of allaboard",

@@ -31,7 +31,8 @@ SWEEP = 0.5
 
 class Listener:
     """Listens on one port of all addresses. ``aboard`` is told every member, ``said`` what it says
-    (None once it has gone), ``knocked`` every caller that is none: address, kind, words."""
+    (None once it has gone), ``knocked`` every caller that is none: address, kind, words. Who is in
+    another round than ``round_`` is refused."""
 
     def __init__(
         self,
@@ -41,11 +42,15 @@ class Listener:
         said: Callable[[Connection, Word | None], None],
         knocked: Callable[[str, str, str], None],
         tls: Tls | None = None,
+        round_: int = 0,
     ) -> None:
         self.tls = tls.context(server=True) if tls is not None else None
+        self.round = round_
         self.job = job
         self.secret = secret
         self.ears = Ears()
+        self.elsewhere = ""
+        """Where all meet is not here: what whoever means to meet here is told."""
         self._aboard = aboard
         self.said = said
         self.knocked = knocked

@@ -13,18 +13,18 @@ IDLE, EVERY, TIMES = 4, 2, 3
 unanswered; tcp(7). The kernel of the other host answers, so that a busy or stopped agent is not lost."""
 GONE = IDLE + EVERY * TIMES
 """Seconds after which a host that does not answer at all has gone."""
-USUALLY = 7200, 75, 9
-"""Linux's own, tcp(7)."""
+USUALLY = 7200
+"""Seconds of silence until Linux asks by itself, tcp(7); a training stream is never silent for so long."""
 
 
 def lively(sock: socket.socket, on: bool = True) -> None:
     """``on``: from now on; else as usual again. A socket that cannot is left alone."""
-    idle, every, times = (IDLE, EVERY, TIMES) if on else USUALLY
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, every)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, times)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE if on else USUALLY)
+        if on:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, EVERY)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, TIMES)
         # Of what was sent and is not acknowledged, milliseconds; 0: the usual quarter of an hour.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE * 1000 if on else 0)
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import struct
 import time
 from typing import NamedTuple
 
@@ -21,16 +22,21 @@ BLOCK = 65536
 BLOCKS, ENOUGH = 5, 0.003
 """How many are sent at the most, and the seconds that need no second look: a host that was not
 scheduled for a moment is not a slow link."""
-OPENING, AGAIN = 4, 0.25
+SLOW, LONGER, MOST = 0.02, 1.0, 60
+"""Where the best took longer than this (s), more are sent for so long (s), and so many at the most: a busy
+host is at its best sooner or later, a slow line is not."""
+OPENING, AGAIN = 20, 0.05
 """How often a refused attempt is made again, and after how many seconds."""
+FIGURES = struct.Struct("<2f")
+"""Of a link that works: seconds of the round trip, bytes a second."""
 TRY = 3.0
 """Seconds for each part of a link's trial."""
 
 
 class Identity(NamedTuple):
     """Who this host is at the meeting place: launcher's job id, secret, host name, rank of its first
-    member, the ``address:port`` on which other hosts can try it, and what tells this agent from any
-    other when it comes again."""
+    member, the ``address:port`` on which other hosts can try it, what tells this agent from any
+    other when it comes again, and the round that its workers are in."""
 
     job: str
     secret: bytes
@@ -39,6 +45,7 @@ class Identity(NamedTuple):
     data: str
     session: str = ""
     tls: Tls | None = None
+    round: int = 0
 
 
 class Turned(Exception):
@@ -104,6 +111,7 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
         mono=time.monotonic(),
         only_link=only_link,
         session=who.session,
+        round=who.round,
     )
     shown = wire.proof(who.secret, "caller", challenge, mine, wire.claimed(hello))
     return msgspec.structs.replace(hello, proof=shown)
@@ -141,8 +149,11 @@ async def try_link(who: Identity, target: str, address: str) -> Link:
             seconds = time.monotonic() - began
         took = TRY
         async with asyncio.timeout(TRY):
-            for _ in range(BLOCKS):
+            opened = time.monotonic()
+            for number in range(MOST):
                 began = time.monotonic()
+                if number >= BLOCKS and (took < SLOW or began - opened > LONGER):
+                    break
                 met.writer.write(wire.LENGTH.pack(BLOCK) + bytes(BLOCK))
                 await met.reader.readexactly(wire.LENGTH.size)
                 took = min(took, time.monotonic() - began)
@@ -164,7 +175,8 @@ async def try_link(who: Identity, target: str, address: str) -> Link:
 async def try_links(who: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
     """All of them at once."""
     links = await asyncio.gather(*(try_link(who, *t) for t in targets))
+    figures = [(k.seconds, k.rate) if k.works else (0.0, 0.0) for k in links]
     return Tried(
         links=tuple(k for k in links if not k.works),
-        worked=tuple((i, k.seconds, k.rate) for i, k in enumerate(links) if k.works),
+        worked=b"".join(FIGURES.pack(*f) for f in figures),
     )

@@ -12,14 +12,15 @@ import asyncio
 import hmac
 import secrets
 import struct
+from functools import cache
 from typing import TypeVar
 
 import msgspec
 
-from allaboard.coordinator.events import Command, Event, Worked
+from allaboard.coordinator.events import Command, Event
 from allaboard.facts import Link
 
-VERSION = 2
+VERSION = 3
 BANNER = b"ALLABRD1"
 BANNER_TLS = b"ALLABRDT"
 # TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
@@ -44,7 +45,8 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Who calls: the launcher's job id (empty where there is none), its host and agent, the rank of
     its first member, the address on which it can be tried, its clocks.
-    ``session`` is the same whenever this agent comes again, and nobody else's."""
+    ``session`` is the same whenever this agent comes again, and nobody else's; ``round`` the one that
+    its workers are in."""
 
     version: int
     nonce: str
@@ -58,6 +60,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     mono: float
     only_link: bool = False
     session: str = ""
+    round: int = 0
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -94,11 +97,11 @@ class TryThese(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     targets: tuple[tuple[str, str], ...]
 
 
-class Tried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What came of it: links that failed in full, of those that work only the figures."""
+class Tried(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """What came of it: links that failed in full, of those that work only the figures, as in LinksTried."""
 
     links: tuple[Link, ...] = ()
-    worked: tuple[Worked, ...] = ()
+    worked: bytes = b""
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -168,8 +171,15 @@ def proof(secret: bytes, side: str, challenge: str, answer: str, about: str) -> 
     """HMAC-SHA256 (RFC 2104) over both nonces and what is claimed; empty without a secret."""
     if not secret:
         return ""
-    text = "\0".join((side, challenge, answer, about)).encode()
-    return hmac.digest(secret, text, "sha256").hex()
+    made = _keyed(secret).copy()
+    made.update("\0".join((side, challenge, answer, about)).encode())
+    return made.hexdigest()
+
+
+@cache
+def _keyed(secret: bytes) -> hmac.HMAC:
+    """The part of an HMAC that is the same for all who know the secret."""
+    return hmac.new(secret, digestmod="sha256")
 
 
 def proven(given: str, wanted: str) -> bool:
@@ -178,4 +188,5 @@ def proven(given: str, wanted: str) -> bool:
 
 def claimed(hello: Hello) -> str:
     """The part of a Hello that its proof covers."""
-    return f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"
+    who = f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"
+    return f"{who}|{hello.round}"

@@ -47,6 +47,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     spoken = list(_messages(record, catalogue))
     if any(f.rule == "NET005" for f in spoken):
         found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
+        began = True
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     dumps = Dumps(stacks=stacks(members))

@@ -8,7 +8,7 @@ from pathlib import Path
 from allaboard import __version__
 from allaboard.catalogue import Catalogue
 from allaboard.evidence.spot import spot
-from allaboard.facts import Diagnosis, Finding, JobView, Member, Severity
+from allaboard.facts import Diagnosis, Finding, JobView, Member, Outcome, Severity
 from allaboard.postmortem import judge, run_folder
 from allaboard.postmortem.exhibits import NothingThere, exhibits
 from allaboard.postmortem.run_folder import Run
@@ -20,6 +20,8 @@ from allaboard.stacks.tree import merge
 
 FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """What logs may add to a run that found something itself: causes, not consequences."""
+INTERRUPTED = ("EXIT005", "EXIT008")
+"""What the logs of a run say that the user interrupted: it is what the user did."""
 LARGEST = 1_000_000
 """Ranks that are looked for; what is read may say any number."""
 MEMBERS = 16
@@ -37,6 +39,8 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     own = [f for r in runs for f in r.findings]
     known = {f.rule for f in own}
     serious = any(f.severity is Severity.ERROR for f in own)
+    if any(r.report is not None and r.report.outcome is Outcome.INTERRUPTED for r in runs):
+        from_logs = tuple(f for f in from_logs if f.rule not in INTERRUPTED)
     added = [
         f
         for f in from_logs
@@ -176,6 +180,8 @@ def _why_none(runs: Sequence[Run], record: Record) -> str:
     ended = [r.report for r in runs if r.report is not None]
     if ended and all(r.exit_code == 0 for r in ended):
         return "no finding: the run ended well"
+    if ended and all(r.outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED) for r in ended):
+        return "no finding: somebody interrupted the run, and until then nothing was wrong"
     if not record.read and not runs:
         return "no finding: there was nothing to read"
     knew = len(record.read) - record.silent

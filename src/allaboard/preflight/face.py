@@ -100,7 +100,8 @@ def _run(given: argparse.Namespace) -> int:
     from allaboard.preflight import member
     from allaboard.preflight.task import Unsaid, task, variables_of, words
 
-    meeting = coordinator(given.coordinator)
+    certificates = tls(given)
+    meeting = coordinator(given.coordinator, certificates)
     elects = is_etcd(meeting)
     try:
         one = task(os.environ, given.framework, "" if elects else meeting, elects and given.quick)
@@ -151,13 +152,13 @@ def _run(given: argparse.Namespace) -> int:
             verbose=given.verbose,
             joined=joined,
             secret=secret(given.secret_file),
-            tls=tls(given),
+            tls=certificates,
             coordinator=meeting,
             subject=Subject(variables={**os.environ, **variables}),
             code=exit_code,
         ),
     )
-    _show(given, plan.run_dir, one, mode)
+    _show(given, plan.run_dir, one._replace(place=meeting) if elects else one, mode)
     return code
 
 

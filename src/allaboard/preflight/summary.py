@@ -50,6 +50,7 @@ def summary(run: Run, one: Task, mode: str, host: str) -> Preflight:
         links=view.links if view is not None else (),
         collective=_collective(view) if view is not None else "",
         findings=run.findings,
+        usual=view.usual if view is not None else None,
     )
 
 

@@ -47,7 +47,7 @@ def task(
     user's own words and win. ``anywhere``: no place need be named. Raises Unsaid."""
     spec = config_of("environment", environment(dict(variables)), resolvers()).spec
     kind = framework or _NAMES.get(spec.framework, spec.framework)
-    origin = ", ".join(spec.sources)
+    origin = _origin(spec)
     if spec.cluster and kind in ("", "tensorflow"):
         return _of_cluster(spec, origin)
     rank, size = spec.number("rank"), spec.number("world_size")
@@ -67,6 +67,16 @@ def task(
     return Task(
         kind if kind in FRAMEWORKS else "torch", rank, size, place, "worker", rank, {}, origin
     )
+
+
+def _origin(spec: ClusterSpec) -> str:
+    """The names of the variables that say who this is and where all meet."""
+    said = [
+        spec.values.get(n)
+        for n in ("rank", "world_size", "coordinator", "master_addr", "master_port")
+    ]
+    said += [value for *_, value in spec.tasks()]
+    return ", ".join(dict.fromkeys(v.origin.variable for v in said if v and v.origin.variable))
 
 
 def _of_cluster(spec: ClusterSpec, origin: str) -> Task:

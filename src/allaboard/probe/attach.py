@@ -41,11 +41,14 @@ leaving: list[subprocess.Popen[bytes]] = []
 """Agents that were let go: they are not waited for."""
 
 
-def attach(declared: dict[str, Any], timeout: float | None, watch: bool) -> Peer | None:
+def attach(
+    declared: dict[str, Any], timeout: float | None, watch: bool, coordinator: str = ""
+) -> Peer | None:
     """Starts the agent and makes this process a member; None, and a line on stderr, where that fails.
 
     ``timeout`` (s) is a strict bound for the roll call and for the framework's own call after it; None
-    only reports. ``watch``: the agent stays until this process ends, which nobody will tell it.
+    only reports. ``coordinator``: where all meet, as for `allaboard run --coordinator`. ``watch``: the agent
+    stays until this process ends, which nobody will tell it.
     """
     folder = ""
     try:
@@ -58,6 +61,7 @@ def attach(declared: dict[str, Any], timeout: float | None, watch: bool) -> Peer
             "place": _place(declared),
             "timeout": timeout,
             "watch": watch,
+            "coordinator": coordinator,
             "argv": sys.argv[:1],
         }
         process = subprocess.Popen(

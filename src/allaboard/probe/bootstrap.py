@@ -39,7 +39,7 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     if os.environ.get("ALLABOARD_PID") == str(os.getpid()):
         member.here.wake()
     _line_buffered()
-    _watch_end()
+    _watch_end([a.at_end for a in adapters.values() if hasattr(a, "at_end")])
 
 
 def _adapters() -> dict[str, ModuleType]:
@@ -61,8 +61,9 @@ def _line_buffered() -> None:
             reconfigure(line_buffering=True)
 
 
-def _watch_end() -> None:
-    """Records an exception at the top, and the beginning of the interpreter's end."""
+def _watch_end(last: list[Callable[[], None]]) -> None:
+    """Records an exception at the top, and the beginning of the interpreter's end; ``last`` is called then,
+    when nothing of the program is left to run but its destructors."""
     before = sys.excepthook
 
     def excepthook(
@@ -76,7 +77,7 @@ def _watch_end() -> None:
 
     sys.excepthook = excepthook
     _watch_threads()
-    atexit.register(_end)
+    atexit.register(_end, last)
 
 
 def _watch_threads() -> None:
@@ -95,7 +96,7 @@ def _watch_threads() -> None:
     threading.excepthook = excepthook
 
 
-def _end() -> None:
+def _end(last: list[Callable[[], None]]) -> None:
     # A program that replaced sys.excepthook still leaves the exception here.
     value = getattr(sys, "last_value", None)
     if value is not None and member.here.box is not None:
@@ -104,3 +105,6 @@ def _end() -> None:
         except Exception:
             pass
     member.leaving()
+    if member.here.box is not None:
+        for call in last:
+            call()

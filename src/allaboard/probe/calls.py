@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import prod
 from zlib import crc32
 
-from . import blackbox as layout
+from . import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ class Group:
     """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
 
     __slots__ = (
-        "_at",
         "_map",
-        "_ring",
+        "at",
         "busy",
         "digest",
         "index",
@@ -40,6 +39,7 @@ class Group:
         "ordered",
         "path",
         "ranks",
+        "ring",
     )
 
     def __init__(
@@ -48,8 +48,8 @@ class Group:
         self._map = map_
         self.ranks = ranks
         self.index = index
-        self._at = at = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
-        self._ring = at + layout.CALLS_AT
+        self.at = at = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
+        self.ring = at + layout.CALLS_AT
         self.number = 0
         self.digest = 0
         self.path = 0
@@ -67,15 +67,15 @@ class Group:
         self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
         self.path = path = (self.path * 1000003 + place) & 0xFFFFFFFF
         layout.ENTRY.pack_into(
-            self._map, self._ring + n % layout.CALLS * 12, digest, path, signature
+            self._map, self.ring + n % layout.CALLS * 12, digest, path, signature
         )
-        layout.CALL.pack_into(self._map, self._at, n, now, digest, n)
+        layout.CALL.pack_into(self._map, self.at, n, now, digest, n)
 
     def unordered(self, number: int) -> None:
         """From this number on the order of its calls proves nothing."""
         if self.ordered:
             self.ordered = False
-            at = self._at + layout.UNORDERED_AT
+            at = self.at + layout.UNORDERED_AT
             layout.UNORDERED.pack_into(self._map, at, max(1, number))
 
 

@@ -14,7 +14,8 @@ import threading
 import time
 
 from . import gate, stackdump, texts
-from .blackbox import SUFFIX, Box
+from .blackbox import Box, mapped
+from .layout import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,18 +42,24 @@ class _Process:
         self.depth = 0
         self.raises = False
         self.aside = False
+        self.steps_told = False
+        """A library above JAX tells which calls are steps: JAX's own hook need not guess."""
         self.attach: Callable[[Declared], object] | None = None
 
     def wake(self) -> None:
         """Makes this process a member with a black box of its own, if it is not one yet."""
         if self.box is not None or not self.folder:
             return
+        path = os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX))
+        if mapped(path):  # this is a sub-interpreter: the box is the main one's
+            self.folder = ""
+            return
         try:
             signum, fd = stackdump.register(self.folder)
         except (OSError, ValueError, RuntimeError):
             signum, fd = 0, -1
         try:
-            self.box = Box(os.path.join(self.folder, "%d%s" % (os.getpid(), SUFFIX)), signum, fd)
+            self.box = Box(path, signum, fd)
         except (OSError, ValueError):
             self.folder = ""  # no room or no right: the job goes on, seen from outside only
             return
@@ -78,6 +85,10 @@ class _Process:
     def note(self, key: str, value: str) -> None:
         self.notes[key] = value
         self.identify()
+
+    def lacks(self, module: str, name: str) -> None:
+        """What this version of a framework does not offer is told in the report; training goes on without."""
+        self.note("hook " + module, "this version has no " + name)
 
 
 here = _Process()
@@ -175,6 +186,7 @@ def step() -> None:
     if box is not None and not here.aside:
         if box.phase_code != TRAINING and box.phase_code < LEAVING:
             box.phase(TRAINING, here.round)
+            box.input = box.sync = 0.0  # of before: the time of training begins here
         box.step()
 
 
@@ -224,9 +236,10 @@ def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     return inside
 
 
-def aside(kind: int, call: Callable[..., Any]) -> Callable[..., Any]:
+def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., Any]:
     """``call`` wrapped so that the box tells the main thread's time in it as that of a checkpoint or an
-    evaluation: no steps are counted there, nor what it waits for. Same signature, same result."""
+    evaluation: no steps are counted there, nor what it waits for. Same signature, same result. With 0
+    ``more`` it counts as none: what was written is read."""
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -236,7 +249,7 @@ def aside(kind: int, call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args, **kwargs)
         waited = box.input, box.sync
         here.aside = True
-        box.begin_aside(kind)
+        box.begin_aside(kind, more)
         try:
             return call(*args, **kwargs)
         finally:

@@ -6,12 +6,13 @@ compared by place, pass and batch, so that a rank that alone evaluates is compar
 
 from __future__ import annotations
 
-from . import blackbox as layout
+from . import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import mmap
     from types import CodeType, FrameType
+    from typing import Any
 
 FIRST, EACH = 4, 64
 """The first batches of a pass are sampled, and then one of so many."""
@@ -20,31 +21,31 @@ FIRST, EACH = 4, 64
 class Pass:
     """One time through a loader; ``batches`` so far."""
 
-    __slots__ = ("_loop", "batches", "number")
+    __slots__ = ("batches", "loop", "number")
 
-    def __init__(self, loop: Loop, number: int) -> None:
-        self._loop = loop
+    def __init__(self, loop: Any, number: int) -> None:
+        self.loop: Loop = loop
         self.number = number
         self.batches = 0
 
     def batch(self) -> bool:
         """Counts one batch; whether it is one of those that are sampled."""
         self.batches = n = self.batches + 1
-        loop = self._loop
+        loop = self.loop
         if loop.passes == self.number:
             layout.BATCHES.pack_into(loop.map, loop.at + layout.BATCHES_AT, self.number, n)
         return n <= FIRST or n % EACH == 0
 
     def sample(self, rows: int, digest: int, steps: int) -> None:
         """Keeps what the last batch was: its rows (-1: not known), a digest (0: none)."""
-        loop = self._loop
+        loop = self.loop
         at = loop.at + layout.SAMPLES_AT + loop.sampled % layout.SAMPLES * layout.BATCH.size
         loop.sampled += 1
         layout.BATCH.pack_into(loop.map, at, self.number, self.batches, rows, digest, steps)
 
     def whole(self) -> None:
         """The loader had no more."""
-        loop = self._loop
+        loop = self.loop
         if loop.passes == self.number and self.batches:
             loop.whole = self.batches
             loop.write(self.number)

@@ -8,8 +8,8 @@ import os
 import sys
 from collections import deque
 
-from .blackbox import TEXT, TEXTS
 from .calls import FOREIGN
+from .layout import TEXT, TEXTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

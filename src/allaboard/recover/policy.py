@@ -20,6 +20,13 @@ class Restarts:
     most: int = 3
     backoff: float = 1.0
 
+    @property
+    def text(self) -> str:
+        """As the options say it: what is compared between hosts."""
+        if not self.allowed:
+            return NOT_ALLOWED
+        return f"--on-failure restart --max-restarts {self.most} --backoff {self.backoff:g}"
+
 
 @dataclass(frozen=True)
 class Again:

@@ -11,11 +11,13 @@ FUTILE = 3
 """Rounds in a row without progress after which no further one is worth its time."""
 
 
-def after_round(rounds: Sequence[RoundEnd], policy: Restarts, alone: int = 0) -> Again | Stop:
+def after_round(
+    rounds: Sequence[RoundEnd], policy: Restarts, alone: int = 0, hindrance: str = ""
+) -> Again | Stop:
     """What is done now that the last of ``rounds`` has ended; ``alone`` tasks were started again by
-    themselves before."""
+    themselves before; ``hindrance``: why another host cannot take part in a further one."""
     last = rounds[-1]
-    stop = _over(last, policy) or _same_again(rounds) or _no_progress(rounds)
+    stop = _over(last, policy) or _same_again(rounds) or _no_progress(rounds) or hindrance
     if stop:
         return Stop(stop)
     used = len(rounds) - 1 + alone

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.evidence.servers import SERVER_JOBS, has_servers
+from allaboard.evidence.servers import SERVER_JOBS, TF2_CHIEF, has_servers
 from allaboard.facts import Cause, JobView, Member
 from allaboard.recover.policy import NOT_ALLOWED, Again, Restarts, Stop, pause
 from allaboard.recover.rounds import FUTILE
 
-TF2_CHIEF = "ParameterServerStrategy"
-"""What the chief of TensorFlow 2's parameter servers declares: there everything hangs on it."""
+RESTARTS = "restarts"
+"""The name under which a host tells what its user allowed."""
 
 
 class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +27,18 @@ def comes_back_alone(view: JobView, member: Member) -> bool:
     """Whether the others can go on once it is there again. In TensorFlow 1 every session finds its
     servers again, and a worker is nobody's peer. In TensorFlow 2 the chief's coordinator replaces a lost
     worker, but fails with a lost server; then the chief has to begin anew, and all with it."""
-    if not member.task or member.launcher or not has_servers(view):
+    if not (member.task or _elsewhere(view, member)) or member.launcher or not has_servers(view):
         return False
     calls = {m.declared.call for m in view.members if m.declared is not None}
     if TF2_CHIEF not in calls:
         return True
     return member.who.job not in (*SERVER_JOBS, "chief")
+
+
+def _elsewhere(view: JobView, member: Member) -> bool:
+    """Whether it is a task of a job on several hosts, whose agent starts it again at the word of the one that
+    decides."""
+    return view.leads and member.facts.get(RESTARTS, NOT_ALLOWED) != NOT_ALLOWED
 
 
 def after_task(ends: Sequence[TaskEnd], used: int, policy: Restarts) -> Again | Stop:

@@ -38,7 +38,7 @@ def text(found: Preflight) -> str:
     here = len([m for m in found.members if m.state in ("aboard", "waits")])
     lines = [f"{here} of {found.size} here, meeting at {found.place} ({found.mode})"]
     lines += grid(rows(found))
-    if found.links:
+    if found.links or found.usual is not None:
         lines += [
             "",
             "links, from row to column: round trip, rate of one block",
@@ -72,9 +72,9 @@ def _row(member: PreflightMember, shown: list[str]) -> list[str]:
     facts = member.facts
     return [
         str(member.rank) if member.rank >= 0 else "?",
-        f"{member.job} {member.index}",
+        f"{member.job} {member.index}" if member.index >= 0 else member.job,
         member.host or "-",
-        facts.get("data address", "-"),
+        facts.get("data address") or "-",
         member.state,
         *(facts.get(f"version {v}", "-") for v in shown),
         facts.get("count CPUs", "-"),
@@ -112,8 +112,12 @@ def _worst(found: Preflight) -> list[list[str]]:
     wrong = [k for k in found.links if not k.works]
     slow = sorted(good, key=lambda k: k.rate)[:5]
     usual = f"{median(k.rate for k in good) / 1e6:.0f} MB/s" if good else "-"
+    works, tried = len(good), len(found.links)
+    if found.usual is not None:
+        works, tried = found.usual.count, found.usual.count + len(wrong)
+        usual = f"{found.usual.rate / 1e6:.0f} MB/s"
     return [
-        ["from", "to", f"{len(good)} of {len(found.links)} links work, median {usual}"],
+        ["from", "to", f"{works} of {tried} links work, median {usual}"],
         *([k.source, k.target, cell(k)] for k in wrong[:40]),
         *([k.source, k.target, f"{cell(k)} (slowest)"] for k in slow),
     ]

@@ -43,7 +43,7 @@ def page(found: Preflight) -> str:
         "<h2>Hosts</h2>",
         _table(rows(found), states=4),
     ]
-    if found.links:
+    if found.links or found.usual is not None:
         parts += [
             "<h2>Links</h2>",
             "<p>From row to column: round trip of a few bytes, rate of one block.</p>",

@@ -24,7 +24,14 @@ def _lines(one: WorkerReport) -> Iterator[str]:
     elif one.job == "ps" and one.allowed:
         count = f"{one.variables} variable" + ("s" if one.variables != 1 else "")
         placed = f"; {count}, {size(one.bytes)}" if one.variables else ""
-        yield f"{name}: {one.cpu:.2f} of {one.allowed:g} cores{_exchanged(one)}{placed}"
+        yield f"{name}: {_cores(one)}{_exchanged(one)}{placed}"
+
+
+def _cores(one: WorkerReport) -> str:
+    """Of all its time; a limit that came later may be below that."""
+    if one.cpu > one.allowed:
+        return f"{one.cpu:.2f} cores, at the end {one.allowed:g} at most"
+    return f"{one.cpu:.2f} of {one.allowed:g} cores"
 
 
 def _times(times: Times) -> str:

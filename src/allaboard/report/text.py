@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from allaboard.coordinator.absence import told as returned
-from allaboard.facts import Certainty, Finding, JobView, Member, Outcome, Phase, Report
+from allaboard.evidence.pauses import pause_line
+from allaboard.facts import Certainty, Finding, JobView, Outcome, Report
 from allaboard.recover.policy import NOT_ALLOWED
 from allaboard.report.phases import phase_lines
 from allaboard.report.servers import server_lines
-from allaboard.rollcall.roll import Roll, roll_calls
+from allaboard.rollcall.awaited import how_far, waits
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 UNSEEN = 4
@@ -45,36 +46,19 @@ def finding_lines(finding: Finding, colour: bool = False, verbose: bool = False)
 def progress(view: JobView) -> str:
     """The line at the bottom while workers come up: who is here, who is awaited, and where."""
     people = [m for m in view.members if not m.launcher]
-    rolls = [r for r in roll_calls(view) if not r.complete]
-    if rolls:
-        return _awaited(view, rolls[0])
+    if text := waits(view):
+        return text
     coming = [m for m in people if m.in_user_code and not m.candidate]
     if view.rolled_at is None and coming:
         seconds = view.now - view.launched_at
-        where = "; ".join(_how_far(m) for m in coming[:2])
+        where = "; ".join(how_far(m) for m in coming[:2])
         return f"0 of {len(people)} aboard, {seconds:.0f} s: {where}"
     if view.stalled:
-        return f"no progress for {view.now - view.progress_at:.0f} s; looking where everybody is"
+        stood = f"{view.now - view.progress_at:.0f} s"
+        if line := pause_line(view):
+            return f"{line} for {stood}"
+        return f"no progress for {stood}; looking where everybody is"
     return ""
-
-
-def _awaited(view: JobView, roll: Roll) -> str:
-    here = roll.size - len(roll.missing)
-    seconds = view.now - roll.first_arrival if roll.held else 0.0
-    text = f"{here} of {roll.size} aboard, waiting {seconds:.0f} s for "
-    if roll.late:
-        return text + "; ".join(_how_far(m) for m in roll.late[:2])
-    return text + f"rank {', '.join(map(str, roll.missing[:8]))}: never heard of"
-
-
-def _how_far(member: Member) -> str:
-    name = member.who.name
-    if member.phase is Phase.IMPORTING:
-        return f"{name}: importing {member.detail}"
-    place = member.stack.user if member.stack is not None else None
-    if place is not None:
-        return f"{name}: at {place}"
-    return f"{name}: {member.phase.name.lower()}"
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -129,5 +113,5 @@ SHOWN = 8
 
 def _named(finding: Finding) -> str:
     over = ["over"] if finding.over is not None else []
-    who = ", ".join([*(f"{w.job} {w.index}" for w in finding.who[:4]), *over])
+    who = ", ".join([*(w.name for w in finding.who[:4]), *over])
     return f"{finding.rule} {finding.name} ({who})" if who else f"{finding.rule} {finding.name}"

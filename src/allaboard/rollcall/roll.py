@@ -44,7 +44,7 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @once
     def held(self) -> tuple[Member, ...]:
         """Those who stand at the door now."""
-        return tuple(m for m in self.here if m.phase is Phase.ARRIVED and m.alive)
+        return tuple([m for m in self.here if m.phase is Phase.ARRIVED and m.exit is None])
 
     @property
     def never_heard_of(self) -> tuple[int, ...]:
@@ -117,24 +117,15 @@ def _completes(one: list[Member], other: list[Member]) -> bool:
 
 def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
     sizes: dict[int, list[Member]] = defaultdict(list)
-    round_ = max(m.round for m in group)
-    here = [m for m in group if m.round == round_ and (m.alive or m.phase > Phase.ARRIVED)]
+    round_ = max([m.round for m in group])
+    here = [m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)]
     for member in group:
         assert member.declared is not None
         sizes[member.declared.world_size].append(member)
     size = max(sizes, key=lambda s: (len(sizes[s]), s))
-    by_rank: dict[int, list[Member]] = defaultdict(list)
-    for member in here:
-        assert member.declared is not None
-        if member.declared.world_size == size:  # another world's rank says nothing about this one
-            by_rank[member.declared.rank].append(member)
-    present, ours = {id(m) for m in here}, {id(m) for m in group}
-    others = [
-        m
-        for m in people
-        if size > 1 and id(m) not in present and (m.declared is None or id(m) in ours)
-    ]
-    missing = tuple(r for r in range(min(size, LARGEST)) if r not in by_rank)
+    by_rank, twice = _claimed(here, size)
+    others = _others(view, here, group, people) if size > 1 else []
+    missing = _missing(by_rank, min(size, LARGEST))
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
     relevant = (
         [by_index[r] for r in missing if r in by_index] if view.launched > 1 or view.joined else []
@@ -147,7 +138,50 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
         late=tuple(m for m in relevant if m.alive),
         gone=tuple(m for m in relevant if not m.alive),
         missing=missing,
-        twice=tuple(tuple(ms) for ms in by_rank.values() if len(ms) > 1),
+        twice=twice,
         sizes={s: tuple(ms) for s, ms in sizes.items()},
-        leaving=tuple(m for m in here if view.rolled_at is None and m.phase is Phase.LEAVING),
+        leaving=tuple([m for m in here if m.phase is Phase.LEAVING])
+        if view.rolled_at is None
+        else (),
     )
+
+
+def _claimed(
+    here: list[Member], size: int
+) -> tuple[dict[int, Member], tuple[tuple[Member, ...], ...]]:
+    """Who claimed each rank first, and the groups that claim the same."""
+    first: dict[int, Member] = {}
+    several: dict[int, list[Member]] = {}
+    for member in here:
+        told = member.declared
+        assert told is not None
+        if told.world_size != size:  # another world's rank says nothing about this one
+            continue
+        before = first.setdefault(told.rank, member)
+        if before is not member:
+            several.setdefault(told.rank, [before]).append(member)
+    return first, tuple(tuple(several[r]) for r in first if r in several) if several else ()
+
+
+def _others(
+    view: JobView, here: list[Member], group: list[Member], people: list[Member]
+) -> list[Member]:
+    """Who is not here, and may belong to this roll call."""
+    if len(here) == len(people):
+        return []
+    present, ours = {id(m) for m in here}, {id(m) for m in group}
+    found = [
+        m
+        for m in people
+        if id(m) not in present
+        and (m.declared is None or id(m) in ours)
+        and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
+    ]
+    found.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts
+    return found
+
+
+def _missing(claimed: dict[int, Member], size: int) -> tuple[int, ...]:
+    if len(claimed) == size and min(claimed) == 0 and max(claimed) == size - 1:
+        return ()
+    return tuple([r for r in range(size) if r not in claimed])

@@ -55,5 +55,5 @@ RULE = Rule(
     },
     silent_on={"a cluster": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))},
     since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
+    drill=("tf-config-comma",),
 )

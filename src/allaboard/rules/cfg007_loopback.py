@@ -39,7 +39,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             summary=f"{name} is {value.text}, which on each of the {count} hosts means itself",
             who=own(spec),
             evidence=(value.evidence, *_several(facts)),
-            fix=_assignment(value, facts.host),
+            # Another rank's own address would be as wrong.
+            fix=_assignment(value, facts.host if spec.number("rank") == 0 else None),
             where=value.origin.place,
         )
         return

@@ -59,6 +59,21 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
     # WORLD_SIZE alone is a name that other programs use too.
     if len(here) == 1:
         return
+    given = _by_node(facts) if absent == ["RANK"] else None
+    if given is not None:
+        name, rank = given
+        yield Claim(
+            summary=f"RANK is not set, while {name} is {rank}: init_process_group reads RANK",
+            who=own(facts.spec),
+            evidence=(
+                facts.variables[name].evidence,
+                *(facts.variables[n].evidence for n in here if n in facts.variables),
+            ),
+            fix=f"export RANK={rank}   # with one process a host; with several, start them by torchrun",
+            severity=Severity.ERROR,
+            certainty=Certainty.LIKELY,
+        )
+        return
     yield Claim(
         summary=f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not set, "
         f"while {', '.join(here)} {'is' if len(here) == 1 else 'are'}",
@@ -68,9 +83,16 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
             for n in here
         ),
         fix="export " + " ".join(f"{n}={_FOUR[n]}" for n in absent),
-        severity=Severity.ERROR,
+        # Where all meet may stand in the call: init_method="tcp://HOST:PORT".
+        severity=Severity.WARNING if {"RANK", "WORLD_SIZE"} <= set(here) else Severity.ERROR,
         certainty=Certainty.LIKELY,
     )
+
+
+def _by_node(facts: ConfigFacts) -> tuple[str, str] | None:
+    """The variable that numbers this host, where one does, and its number."""
+    names = (n for n in ("NODE_RANK", "GROUP_RANK") if _text(facts, n).isdecimal())
+    return next(((n, _text(facts, n)) for n in names), None)
 
 
 def _text(facts: ConfigFacts, name: str) -> str:
@@ -91,6 +113,10 @@ RULE = Rule(
         "no number": (
             _environment(RANK="one", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
             "RANK is 'one', which is no whole number",
+        ),
+        "NODE_RANK given for RANK": (
+            _environment(NODE_RANK="2", WORLD_SIZE="4", MASTER_ADDR="a", MASTER_PORT="29500"),
+            "RANK is not set, while NODE_RANK is 2: init_process_group reads RANK",
         ),
         "no WORLD_SIZE": (
             _environment(RANK="0", MASTER_ADDR="a", MASTER_PORT="29500"),

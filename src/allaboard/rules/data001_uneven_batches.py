@@ -1,7 +1,8 @@
 """A member came to the end of its data earlier than the others, which now miss it.
 
-The batches of each pass through a loader are counted, and compared where somebody waits for a member or has
-lost it. Uneven data that does no harm (an evaluation, torch's `Join`) is not told.
+The batches of each pass through a loader are counted, and compared where somebody waits for a member in that
+pass or has lost it. Uneven data that does no harm is not told: an evaluation, torch's `Join`, a pass that all
+are through.
 
 ## Why it matters
 Every step needs every rank. One that has a batch less goes on to whatever comes after its loop: the others
@@ -38,7 +39,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _harms(view: JobView, found: Uneven) -> bool:
     """Somebody who had more waits in vain, lost its peer, or calls what the others do not."""
-    more = {m.called for m, _ in found.more}
+    more = {m.called for m, _ in found.more if _in_it(m, found)}
     if any(m.called in more and failed(m) and lost_peer(m) for m in view.members):
         return True
     still = stall(view)
@@ -46,6 +47,11 @@ def _harms(view: JobView, found: Uneven) -> bool:
         return True
     fewer = {m.called for m in found.fewer}
     return any(m.called in fewer for d in differences(view) for m, _ in d.calls)
+
+
+def _in_it(one: Member, found: Uneven) -> bool:
+    """Whether it is still in that pass: who is past it has missed nobody there."""
+    return any(p.place == found.place and p.pass_ == found.pass_ != p.ended for p in one.loops)
 
 
 def _claim(found: Uneven) -> Claim:
@@ -78,10 +84,18 @@ def _waits(rank: int, batches: int) -> Member:
     return msgspec.structs.replace(_at(rank, batches), stack=stack(REDUCE, USER))
 
 
+_DONE = (Loop(PLACE, 1, 12, 1, 12),)
+
+
+def _waits_past(rank: int) -> Member:
+    return msgspec.structs.replace(_waits(rank, 13), loops=(Loop(PLACE, 1, 13, 1, 13),))
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("loops",),
     fires_on={
         "the others wait": (
             stalled(_waits(0, 13), _at(1, 12, 12), _waits(2, 13)),
@@ -92,6 +106,9 @@ RULE = Rule(
     silent_on={
         "nobody waits": job(_at(0, 13), _at(1, 12, 12), _at(2, 13)),
         "all had the same": stalled(_waits(0, 12), _at(1, 12, 12), _waits(2, 12)),
+        "all are past it, and one saves": stalled(
+            _at(0, 13, 13), msgspec.structs.replace(_waits(1, 12), loops=_DONE), _waits_past(2)
+        ),
         "one evaluates alone": stalled(
             _waits(0, 13), reading(1, loops=(Loop(USER, 1, 12, 1, 12),)), _waits(2, 13)
         ),

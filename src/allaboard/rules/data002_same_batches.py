@@ -48,7 +48,8 @@ def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
             ),
             Evidence("gradients are averaged over all of them", "DDP"),
         ),
-        fix=f"give the DataLoader at {place.file}:{place.line} sampler=DistributedSampler(dataset)",
+        fix=f"give the DataLoader at {place.file}:{place.line} sampler=DistributedSampler(dataset); "
+        "if it has one, see that each rank passes its own rank, and makes random items of its own seed",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
@@ -67,6 +68,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("loops",),
     fires_on={
         "no sampler": (job(*_SAME), "all 3 ranks read the same batches at train.py:30 in train"),
     },

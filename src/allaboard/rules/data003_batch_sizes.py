@@ -67,6 +67,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("loops",),
     fires_on={
         "one is half": (
             job(*(reading(r, 1 + r, 4 + r, 7 + r, rows=4 if r == 1 else 8) for r in range(3))),

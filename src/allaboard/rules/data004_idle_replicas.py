@@ -29,7 +29,9 @@ LEAST = 8
 
 def check(view: JobView) -> Iterator[Claim]:
     for one in view.members:
-        told = one.notes.get(NOTE, "").split(";")
+        if NOTE not in one.notes:
+            continue
+        told = one.notes[NOTE].split(";")
         if len(told) == 4 and told[0].isdigit() and int(told[0]) >= LEAST:
             looked, uneven = int(told[0]), told[1] == told[0]
             rows, empty = told[2].split(), told[3].split()

@@ -92,5 +92,5 @@ RULE = Rule(
     },
     silent_on={"the same": side_by_side("version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0")},
     since="0.1",
-    drill=("other-version", "other-numpy"),
+    drill=("other-version", "other-numpy", "other-python"),
 )

@@ -23,6 +23,8 @@ from allaboard.rollcall.roll import roll_calls
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view) if view.joined and view.leads else ():
+        if len({(m.declared.framework, m.declared.backend) for m in roll.held if m.declared}) < 2:
+            continue
         told = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
         for what in ("framework", "backend"):
             values = Counter(_value(d, what) for d in told.values())

@@ -46,6 +46,8 @@ def _claim(one: Member, found: Failures) -> Claim:
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))
     evidence += found.of_it()
+    if name in _CRASH and one.exit.last_line:
+        evidence.append(Evidence(one.exit.last_line, one.log))
     if name in _CRASH:
         fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
     else:
@@ -64,6 +66,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "kill -9, the others fell": (
             job(

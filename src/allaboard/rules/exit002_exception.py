@@ -17,8 +17,9 @@ from allaboard.contracts import Rule
 from allaboard.evidence.failures import Failures, failures, interrupted, too_early
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
+from allaboard.evidence.port_taken import lacks_port
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
-from allaboard.facts.samples import coming, ended, held, job, waiting
+from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -27,7 +28,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in found.began:
         if one.raised is None or one.raised.type == "MemoryError":
             continue
-        if interrupted(one) or loader_worker(one):
+        if interrupted(one) or loader_worker(one) or lacks_port(one):
             continue  # these have rules of their own
         if not too_early(view, one):
             same[(one.raised.type, str(one.raised.where))].append(one)
@@ -63,6 +64,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "one rank, the others fell": (
             job(
@@ -78,6 +80,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "its port was taken": job(
+            ended(0, raised=("DistNetworkError", EADDRINUSE)), ended(1, raised=_LOST)
+        ),
         "only lost its peer": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
         "died before init while others wait": job(
             held(0), ended(1, raised=("KeyError", "x"), member=_EARLY), rolled_at=None

@@ -47,6 +47,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "os._exit": (
             job(waiting(0), ended(1, code=3)),

@@ -36,8 +36,10 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
         evidence=(
             Evidence(f"steps done: {steps}", "black box"),
             Evidence(f"rank {ranks} waits in a collective or lost its peer", "stacks, exceptions"),
+            *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
         ),
-        fix="give every rank the same number of batches (DistributedSampler, drop_last=True)",
+        fix="give every rank the same number of batches (DistributedSampler, drop_last=True); where one "
+        "may stop sooner (sys.exit, break), let all decide it together: all_reduce the wish to stop",
         since=ended_at(gone[0]),
     )
 
@@ -47,6 +49,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit",),
     fires_on={
         "the others wait": (
             stalled(waiting(0), ended(1, at=90.5, code=0), waiting(2)),

@@ -17,7 +17,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.failures import failed, failed_at, failures
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
-from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.samples import EADDRINUSE, ended, job, waiting
 
 SETTLE = 3.0
 """Seconds for another member's own failure to show, before the cause is called unknown."""
@@ -48,6 +48,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "all lost a peer": (
             job(ended(0, raised=_LOST), ended(1, raised=_LOST)),
@@ -55,6 +56,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "the port of one was taken": job(
+            ended(0, raised=("DistNetworkError", EADDRINUSE)), ended(1, raised=_LOST)
+        ),
         "one was killed": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
         "too early to say": job(ended(0, at=99.0, raised=_LOST), waiting(1)),
         "one left with 0": job(ended(0, raised=_LOST), ended(1, at=94.0, code=0)),

@@ -66,6 +66,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "killed": (
             job(ended(0, raised=_LOST), ended(1, raised=_KILLED), waiting(2)),

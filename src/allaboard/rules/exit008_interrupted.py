@@ -44,6 +44,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "one rank": (
             job(ended(0, raised=_INTERRUPT, signal=2), waiting(1), waiting(2)),

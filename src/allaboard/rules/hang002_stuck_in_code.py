@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
@@ -32,12 +33,15 @@ from allaboard.facts import (
     Member,
     Op,
     Severity,
+    Spent,
     Stage,
 )
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, waiting
 
-BUSY_LOOKS = 6
-"""Looks at one place before a member that uses its CPU is said to stay there."""
+BUSY_LOOKS, BUSY_SPAN = 5, 2.0
+"""Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
+CHILD_MAY = 15.0
+"""Seconds that a member may wait for a child process that shows no CPU and no I/O."""
 _PLACES = (Spot.USER, Spot.CHILD)
 
 
@@ -46,18 +50,31 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
+        if patient(view, one) or _child_may(view, one):
+            continue
         if not one.stopped and still(one) and spot(one.stack) in _PLACES and _own(one):
             yield _claim(view, one, waiting_where(found))
+
+
+def _child_may(view: JobView, one: Member) -> bool:
+    """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
+    service, a command on another host) nothing is seen here."""
+    return spot(one.stack) is Spot.CHILD and view.now - stood_since(view) < CHILD_MAY
 
 
 def _own(one: Member) -> bool:
     """A member that computes inside a library is at work; one that spins in user code is not. That
     takes more looks: an evaluation in plain Python is at a few lines for a moment, too."""
     assert one.stack is not None
-    if one.cpu < IDLE:
+    if _idle(one):
         return True
     own = spot(one.stack) is Spot.USER and one.stack.frames[0].is_user
-    return own and one.stack.samples >= BUSY_LOOKS
+    return own and one.stack.samples >= BUSY_LOOKS and one.stack.span >= BUSY_SPAN
+
+
+def _idle(one: Member) -> bool:
+    """Whether it computes nothing; one that always wants to run gets little CPU where others take it."""
+    return one.cpu < IDLE and one.os_state != "R"
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
@@ -65,7 +82,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     place = one.stack.user
     assert place is not None
     # A long call into native code looks the same from outside as an endless loop.
-    working = one.cpu >= IDLE
+    working = not _idle(one)
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
     look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
     children = one.stack.children
@@ -106,7 +123,7 @@ def _for(one: Member) -> str:
 def _look_at(pid: int) -> str:
     return (
         f"ps -o pid,stat,wchan:24,etime,args -p {pid}   # what the child waits for; "
-        f"kill {pid} ends the wait, and a timeout= in the call bounds it"
+        "a timeout= in the call bounds it"
     )
 
 
@@ -122,19 +139,27 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "endless loop": (
             stalled(waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0), waiting(2)),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
         ),
+        "endless loop that gets little CPU": (
+            stalled(
+                waiting(0), member(1, stack=stack(_SPIN, USER), cpu=0.13, os_state="R"), waiting(2)
+            ),
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
+            "while the others wait for it",
+        ),
         "a child process": (
-            stalled(waiting(0), member(1, stack=_CHILD, cpu=0.0), waiting(2)),
+            stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=80.0),
             "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip) "
             "while the others wait for it",
         ),
         "os.system": (
-            stalled(waiting(0), member(1, stack=stack(_SYSTEM), cpu=0.0), waiting(2)),
+            stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=80.0),
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
@@ -149,12 +174,34 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "in an evaluation, for some seconds": stalled(
+            waiting(0),
+            member(1, stack=stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")),
+            waiting(2),
+        ),
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
+        "a child, not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2)),
+        "a child that uploads": stalled(
+            waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=80.0
+        ),
+        "it downloads by itself": stalled(
+            waiting(0), member(1, stack=stack(_SPIN, USER), traffic=4e4), waiting(2)
+        ),
         "waiting in the kernel": stalled(
             waiting(0), member(1, stack=stack(_SYSTEM), os_state="D"), waiting(2)
         ),
+        "a library at work that gets little CPU": stalled(
+            waiting(0),
+            member(
+                1,
+                stack=stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
+                cpu=0.13,
+                os_state="R",
+            ),
+            waiting(2),
+        ),
         "a few looks at a loop": stalled(
-            waiting(0), member(1, stack=stack(_SPIN, USER, samples=5), cpu=1.0), waiting(2)
+            waiting(0), member(1, stack=stack(_SPIN, USER, samples=4), cpu=1.0), waiting(2)
         ),
         "moving stacks": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, moving=True), cpu=1.0), waiting(2)
@@ -191,5 +238,11 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("stuck-in-python", "tf-stuck-in-python", "stuck-in-child"),
+    drill=(
+        "stuck-in-python",
+        "polls-for-a-file",
+        "tf-stuck-in-python",
+        "jax-stuck-in-python",
+        "stuck-in-child",
+    ),
 )

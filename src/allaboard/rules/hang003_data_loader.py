@@ -55,6 +55,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "loader does not answer": (
             stalled(waiting(0), member(1, stack=stack(_POLL, _NEXT, USER)), waiting(2)),

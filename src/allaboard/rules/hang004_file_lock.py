@@ -67,6 +67,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "the kernel knows the holder": (
             stalled(

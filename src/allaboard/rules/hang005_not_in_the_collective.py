@@ -6,7 +6,8 @@ is not in it. It sleeps, waits for a lock, for input, for a network answer or a 
 
 ## What to do
 Look at the line it is at. If it is there on purpose (an upload by rank 0), this is a pause, and no
-fault: the others' collective must be allowed to wait that long.
+fault: the others' collective must be allowed to wait that long. A checkpoint or an evaluation that is seen
+as one is told as "waiting" for a minute, before it is told here.
 """
 
 from __future__ import annotations
@@ -15,11 +16,22 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.locks import holder
+from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import thread_ended
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    JobView,
+    Member,
+    Severity,
+    Spent,
+    Stage,
+)
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 _OTHER_RULES = (
@@ -32,7 +44,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
-        if one.stopped or not still(one) or one.cpu >= IDLE:
+        if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
             continue
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))
@@ -63,15 +75,31 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "asleep": (
             stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
             "worker 1 is not in what the others wait in: asleep at train.py:33 in retry",
         ),
+        "a checkpoint that does not move": (
+            stalled(
+                member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
+                waiting(1),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 0 is not in what the others wait in: writing or reading a checkpoint at "
+            "train.py:41 in train",
+        ),
     },
     silent_on={
         "writing a checkpoint": stalled(
             member(0, stack=stack(_SAVE, USER), io=1e8), waiting(1), waiting(2)
+        ),
+        "a checkpoint on slow storage, for some seconds": stalled(
+            member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
+            waiting(1),
+            waiting(2),
         ),
         "short": stalled(
             waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2), progress_at=98.5
@@ -79,5 +107,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("asleep", "comes-back", "tf-asleep", "pair-asleep"),
+    drill=("asleep", "comes-back", "tf-asleep", "pair-asleep", "jax-asleep"),
 )

@@ -23,7 +23,7 @@ from allaboard.evidence.order import differences
 from allaboard.evidence.servers import has_servers, name
 from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
-from allaboard.evidence.stall import LOOKS, Stall, stall, transferring
+from allaboard.evidence.stall import Stall, settled, stall, transferring
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -49,7 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
     # a job with parameter servers has no collective, and its own rules.
     if has_servers(view) or any(not m.alive for m in view.members) or differences(view):
         return
-    if any(m.stack is None or m.stack.samples < LOOKS or m.stack.moving for m in found.waiting):
+    if not all(settled(m.stack) for m in found.waiting):
         return
     two = crossed(found.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
@@ -58,6 +58,7 @@ def check(view: JobView) -> Iterator[Claim]:
     yield _claim(view, found) if two is None else _crossed(view, *two)
 
 
+RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
 BETWEEN_HOSTS = 10.0
 """Seconds that members of several hosts have stood before nothing better is known."""
 
@@ -108,10 +109,21 @@ def _claim(view: JobView, found: Stall) -> Claim:
         ),
         fix="look for a collective that only some ranks call or call in another order"
         if differ
-        else "check the network between the hosts, and that all ranks pass one shape and dtype",
+        else _fix(found),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stood_since(view),
     )
+
+
+def _fix(found: Stall) -> str:
+    """What to do where all are at one place."""
+    calls = {m.op.name if m.op is not None else "" for m in found.waiting}
+    if calls <= RECEIVES:
+        return "all wait to receive and nobody sends: let one side send first, or use batch_isend_irecv"
+    if calls <= SENDS:
+        return "all send and nobody receives: let one side receive first, or use batch_isend_irecv"
+    network = "check the network between the hosts, and " if len(_hosts(found)) > 1 else "check "
+    return f"{network}that all ranks pass one shape and dtype"
 
 
 def _where(one: Member) -> str:
@@ -139,6 +151,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "another order on rank 2": (
             stalled(waiting(0), waiting(1), waiting(2, op=Op("broadcast", 41, 90.0))),
@@ -147,6 +160,10 @@ RULE = Rule(
         "one place": (
             stalled(waiting(0), waiting(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
+        ),
+        "nobody sends": (
+            stalled(*(waiting(r, op=Op("recv", 41, 90.0)) for r in range(2))),
+            "all 2 members wait for each other in recv at train.py:41 in train",
         ),
         "in a thread beside the main one": (
             stalled(*(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))),

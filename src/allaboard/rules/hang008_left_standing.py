@@ -15,26 +15,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, stall, still
+from allaboard.evidence.stall import stall, still
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, ended, job, member, stack, task, waiting
 
 PATIENCE = 30.0
 """Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
+RESTS = 0.02
+"""Cores: on a host that is full, a process that is slow to leave gets no more than a few hundredths."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or found.waiting or view.now - stood_since(view) < PATIENCE:
         return
+    if any(patient(view, one) for one in found.elsewhere):
+        return
     if found.elsewhere and all(_rests(one) for one in found.elsewhere):
         yield _claim(view, found.elsewhere)
 
 
 def _rests(one: Member) -> bool:
-    idle = still(one) and one.cpu < IDLE and one.os_state == "S"
+    idle = still(one) and one.cpu < RESTS and one.os_state == "S"
     return idle and spot(one.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
 
 
@@ -67,6 +72,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "the last one never ends": (
             job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
@@ -80,6 +86,9 @@ RULE = Rule(
         ),
         "not for long": job(ended(0, code=0), member(1, stack=stack(_END)), progress_at=80.0),
         "it computes": job(ended(0, code=0), member(1, stack=stack(_END), cpu=0.9), **_LONG),
+        "it leaves, on a host that is full": job(
+            ended(0, code=0), member(1, stack=stack(_END), cpu=0.05), **_LONG
+        ),
         "it writes": job(ended(0, code=0), member(1, stack=stack(_END), io=1e7), **_LONG),
         "others wait for it": job(waiting(0), member(1, stack=stack(_END, USER)), **_LONG),
     },

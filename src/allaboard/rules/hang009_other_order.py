@@ -59,6 +59,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "an extra broadcast": (
             job(called(0, _STEP, _STEP), called(1, _STEP, _CAST), called(2, _STEP, _STEP)),
@@ -95,5 +96,5 @@ RULE = Rule(
         "the third has not come yet": job(called(0, _STEP), called(1, _CAST), called(2)),
     },
     since="0.1",
-    drill=("other-order",),
+    drill=("other-order", "other-order-functional"),
 )

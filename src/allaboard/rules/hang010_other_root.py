@@ -31,6 +31,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "root 1 among root 0": (
             one_of_three(_ONE, _OTHER),

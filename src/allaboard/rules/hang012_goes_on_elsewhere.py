@@ -84,6 +84,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("op",),
     fires_on={
         "one trains alone": (
             job(called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=99.9)),

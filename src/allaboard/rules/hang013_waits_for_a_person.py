@@ -62,6 +62,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "input()": (
             stalled(waiting(0), member(1, stack=stack(_ASK, USER)), waiting(2)),

@@ -78,6 +78,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "each wants the other's": (
             _locked(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),

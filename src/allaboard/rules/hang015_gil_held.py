@@ -101,6 +101,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("stack",),
     fires_on={
         "a regular expression": (
             _view(_MAIN, _MATCH, USER, cpu=1.0),

@@ -50,6 +50,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "under an if": (
             job(called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _STEP, _STEP)),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
+from allaboard.facts import BOX, Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held
 
 PATIENCE = 5.0
@@ -25,7 +25,7 @@ PATIENCE = 5.0
 def check(view: JobView) -> Iterator[Claim]:
     # Under another launcher the one process that we started need not be Python at all.
     for one in view.alive if view.launched > 0 else ():
-        if one.probed or one.launcher or one.candidate:
+        if one.probed or one.launcher or one.candidate or BOX in one.notes:
             continue
         if view.now - max(view.launched_at, one.started_at) >= PATIENCE:
             yield Claim(
@@ -55,6 +55,9 @@ RULE = Rule(
             held(0), coming(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0), now=100.0
         ),
         "another launcher": gathering(_ABSENT, launched=0),
+        "its black box cannot be read": gathering(
+            held(0), coming(1, probed=False, phase=Phase.LAUNCHED, notes={BOX: "it is torn"})
+        ),
     },
     since="0.1",
     drill=("probe-absent",),

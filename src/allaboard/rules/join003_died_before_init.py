@@ -16,7 +16,7 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -55,6 +55,8 @@ def _claim(roll: Roll, member: Member) -> Claim:
         fix=f"look whether {host} is up and still in the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
         else f"read {member.log} in the run folder, mend that, start again",
+        # A program that a worker ran for a moment ends just so.
+        certainty=Certainty.LIKELY if member.candidate else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,
     )
 
@@ -99,6 +101,15 @@ RULE = Rule(
     silent_on={
         "nobody waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
         "it is only late": gathering(held(0), coming(1), held(2)),
+        "a program that a late worker ran for a moment": gathering(
+            held(0),
+            coming(1),
+            ended(1, code=None, member=_EARLY | {"candidate": True}),
+            held(2),
+            joined=True,
+            leads=True,
+            launched=1,
+        ),
     },
     since="0.1",
     drill=(
@@ -109,6 +120,7 @@ RULE = Rule(
         "dies-in-import",
         "leader-dies-in-import",
         "no-rank",
+        "node-rank",
         "etcd-first-dies",
         "unplugged",
     ),

@@ -29,7 +29,7 @@ BUSY = 0.5
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        inside = [m for m in roll.here if m.alive and m.phase is Phase.JOINING]
+        inside = [m for m in roll.here if m.phase is Phase.JOINING and m.alive]
         if not inside or any(m.cpu > BUSY for m in inside):
             continue
         if any(collective_with_servers(m) for m in inside):

@@ -25,22 +25,28 @@ def check(view: JobView) -> Iterator[Claim]:
         for twins in roll.twice:
             alive = tuple(m for m in twins if m.alive)
             if len(alive) > 1:
-                yield _claim(roll, alive)
+                yield _claim(roll, alive, view.joined)
 
 
-def _claim(roll: Roll, twins: tuple[Member, ...]) -> Claim:
+def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool) -> Claim:
     rank = twins[0].who.rank
-    absent = f"; nobody is rank {', '.join(map(str, roll.missing))}" if roll.missing else ""
-    pids = " and ".join(str(m.who.pid) for m in twins)
+    # Who else is missing may yet come.
+    settled = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
+    absent = f"; nobody is rank {', '.join(map(str, roll.missing))}" if settled else ""
+    hosts = list(dict.fromkeys(m.who.host for m in twins))
+    on = f", on {' and '.join(hosts)}" if joined else ""
+    each = [f"pid {m.who.pid}" + (f" on {m.who.host}" if joined else "") for m in twins]
+    spare = f"the rank {roll.missing[0] if settled else 'it should have'}"
+    twice = f"if the job was started twice on {hosts[0]}, end one; else "
     return Claim(
-        summary=f"{len(twins)} processes say that they are rank {rank}{absent}",
+        summary=f"{len(twins)} processes say that they are rank {rank}{on}{absent}",
         who=tuple(m.who for m in twins),
         evidence=tuple(
-            Evidence(f"pid {m.who.pid}: rank {rank} of {m.declared.world_size}", m.declared.origin)
-            for m in twins
+            Evidence(f"{name}: rank {rank} of {m.declared.world_size}", m.declared.origin)
+            for name, m in zip(each, twins, strict=True)
             if m.declared is not None
         ),
-        fix=f"give one of pids {pids} the rank {roll.missing[0] if roll.missing else 'it should have'}",
+        fix=(twice if joined and len(hosts) == 1 else "") + f"give {' or '.join(each)} {spare}",
         since=max(m.phase_since for m in twins),
     )
 
@@ -53,6 +59,14 @@ RULE = Rule(
         "rank 1 twice": (
             gathering(held(0), held(1), held(2, declared=declared(1), who=held(1).who)),
             "2 processes say that they are rank 1; nobody is rank 2",
+        ),
+        "rank 1 twice, and others have yet to come": (
+            gathering(held(0, 4), held(1, 4), held(2, 4, declared=declared(1, 4), who=held(1).who)),
+            "2 processes say that they are rank 1",
+        ),
+        "started twice on one host": (
+            gathering(held(0), held(1), held(1), held(2), joined=True, leads=True, launched=1),
+            "2 processes say that they are rank 1, on a",
         ),
     },
     silent_on={

@@ -85,9 +85,9 @@ def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: b
 def _orders(roll: Roll) -> Iterator[Claim]:
     """TensorFlow: the same addresses at other tasks. A name that nobody else uses may be an alias."""
     told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
-    for member in roll.here:
-        if member.declared is not None and member.declared.cluster:
-            told[tuple(sorted(member.declared.cluster.items()))].append(member)
+    for addresses, those in _clusters(roll):
+        if addresses:
+            told[tuple(sorted(addresses.items()))] += those
     if len(told) < 2:
         return
     usual = max(told, key=lambda c: (len(told[c]), -min(m.who.rank for m in told[c])))
@@ -116,7 +116,7 @@ def _orders(roll: Roll) -> Iterator[Claim]:
 
 def _places(roll: Roll) -> Iterator[Claim]:
     """PyTorch and JAX: one meeting place for all."""
-    places = Counter(m.declared.place for m in roll.here if m.declared and m.declared.place)
+    places = Counter([m.declared.place for m in roll.here if m.declared and m.declared.place])
     if len(places) < 2 or len({_port(p) for p in places}) < 2:
         return
     leader = next(

@@ -4,15 +4,19 @@
 PyTorch lets a new rank 1 join an old job's store: both train on with sums that mix two jobs, and both
 end with code 0. The new rank 0 fails with `Address already in use`.
 
+The file of a file:// rendezvous stays when a run is killed: the next run reads the addresses of processes
+that are gone, and hangs in init without a word.
+
 ## What to do
-End what is left of the earlier run (on the host of rank 0: `ss -ltnp`), or give this run another
-port. Until then the members of this run are held back.
+Remove such a file once no run uses it. End what is left of the earlier run (on the host of rank 0:
+`ss -ltnp`), or give this run another port. Until then the members of this run are held back.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
@@ -50,6 +54,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
     """The file of a file:// rendezvous, as it was before anybody of this run was let through."""
+    if not view.joined:
+        yield from _left_here(view, rolls)
     for roll in rolls:
         first = [m for m in roll.held if m.who.rank == 0]
         old = [m for m in first if 0 < roll.size <= int(m.facts.get("rendezvous joined", "0"))]
@@ -71,6 +77,45 @@ def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
             fix=f"rm {shlex.quote(path)}   # once no run uses it",
             since=member.phase_since,
         )
+
+
+def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+    """The same where this host has all members, as the last to come found it: each was asked when it came
+    to its init, and only a file from before the job is told of. Members elsewhere may have made it by right,
+    until as many have joined as there are."""
+    for roll in rolls:
+        if not roll.complete or len(roll.held) < roll.size:
+            continue
+        last = max(roll.held, key=lambda m: m.phase_since)
+        told, joined = last.declared, int(last.facts.get("rendezvous joined", "-1"))
+        all_here = roll.size <= view.launched and roll.size > 1
+        if told is None or joined < (0 if all_here else roll.size):
+            continue
+        path, age = told.place.removeprefix("file://"), last.facts.get("rendezvous age", "")
+        yield Claim(
+            summary=f"the rendezvous file {path} is left from an earlier run: it was written before this "
+            "one began",
+            who=tuple(m.who for m in roll.held if m.who.rank == 0),
+            evidence=(
+                Evidence(
+                    f"last written {age} ago, {joined} clients in it; all {roll.size} members of this "
+                    "run are still held",
+                    path,
+                ),
+                Evidence(told.place, told.origin),
+            ),
+            fix=f"rm {shlex.quote(path)}   # once no run uses it",
+            since=last.phase_since,
+        )
+
+
+def _left_over(joined: int, at: float = 61.0, size: int = 2, **changes: Any) -> JobView:
+    """Two members of this host, the second of which came last and found the file."""
+    told = [declared(r, size, place="file:///shared/meeting") for r in (0, 1)]
+    facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"} if joined >= 0 else {}
+    first = held(0, declared=told[0], facts={"rendezvous joined": "2", "rendezvous age": "3600 s"})
+    last = held(1, declared=told[1], facts=facts, phase_since=at)
+    return gathering(first, last, **({"launched": 2} | changes))
 
 
 def _left(joined: int) -> JobView:
@@ -110,12 +155,20 @@ RULE = Rule(
             "the rendezvous file /shared/meeting belongs to an earlier run: 3 ranks have joined it, and "
             "none of this run has",
         ),
+        "a file, and all members are here": (
+            _left_over(1),
+            "the rendezvous file /shared/meeting is left from an earlier run: it was written before this "
+            "one began",
+        ),
         "on its own host": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
             "port 29500 of a still belongs to the store of an earlier run: pid 77 (python train.py)",
         ),
     },
     silent_on={
+        "the script has removed it": _left_over(-1),
+        "not all are here yet": _left_over(1, size=3),
+        "ranks elsewhere may have joined it": _left_over(1, launched=0),
         "a file that plain ranks of this run have joined": _left(2),
         "a plain rank 0 that still waits": calling(Answer.STORE, 30.0, joined=1),
         "nothing is known of it": calling(Answer.STORE, 30.0, joined=-1),

@@ -79,6 +79,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("step",),
     fires_on={
         "accelerate without a GPU": (
             job(_single(0, told="WORLD_SIZE=2"), _single(1, told="WORLD_SIZE=2"), launched=2),

@@ -25,14 +25,24 @@ def check(view: JobView) -> Iterator[Claim]:
     if tried is None:
         return
     lost = tried.call.shook
+    first = (
+        f"look at rank 0: is it on {tried.name}, has it started, and does it use port {tried.port}?"
+    )
+    if "MASTER_PORT" in tried.origin:
+        first += " MASTER_PORT must be the same on every host;"
+    if not lost:
+        first += " if it waits there, a firewall rejects;"
+    if tried.numeric.startswith("127.") or tried.numeric == "::1":
+        first = f"give the address of rank 0's host, unless it is this one: {tried.name} is each itself;"
+    if tried.origin == "--coordinator":
+        first = f"give every host the same --coordinator (ALLABOARD_COORDINATOR), or none; {first}"
     what = "it was there and has gone" if lost else "nobody listens there"
     yield Claim(
         summary=f"{tried.member.who.host} is refused at {tried.call.address} where all are to meet: "
         f"the host is up, {what}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"look at rank 0 on {tried.name}: has it started, and does it use port {tried.port}? "
-        f"nc -vz {shlex.quote(tried.name)} {tried.port}",
+        fix=f"{first} nc -vz {shlex.quote(tried.name)} {tried.port}",
         since=tried.call.since,
         awaits=True,
     )
@@ -58,5 +68,5 @@ RULE = Rule(
         "silence": calling(Answer.SILENT),
     },
     since="0.1",
-    drill=("net-first-absent",),
+    drill=("net-first-absent", "net-rejected"),
 )

@@ -53,5 +53,5 @@ RULE = Rule(
         "refused": calling(Answer.REFUSED),
     },
     since="0.1",
-    drill=("net-dropped",),
+    drill=("net-dropped", "net-dropped-both"),
 )

@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
+from allaboard.evidence.calling import Attempt, attempt, calling
+from allaboard.evidence.failures import failed_at, failures, undecided
+from allaboard.evidence.port_taken import lacks_port, port_taken
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -23,12 +25,15 @@ from allaboard.facts import (
     Evidence,
     Holder,
     JobView,
+    Member,
     Stage,
 )
-from allaboard.facts.samples import gathering, held
+from allaboard.facts.samples import EADDRINUSE, ended, gathering, held, job, waiting
 from allaboard.rollcall.roll import roll_calls
 
-TURNED_AWAY = ("other-job: ", "no-secret: ", "tls: ", "version: ")
+TURNED_AWAY = (
+    "other-job: ", "other-round: ", "no-secret: ", "tls: ", "version: ", "elsewhere: ",
+)  # fmt: skip
 """How the roll call's own refusals begin."""
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""
@@ -44,6 +49,7 @@ SAID = {
 def check(view: JobView) -> Iterator[Claim]:
     if view.holder is not None and view.holder.answer is not Answer.STORE:
         yield from _held(view, view.holder)
+    yield from _raised(view)
     tried = attempt(view, Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
     if tried is None or view.now - tried.call.since < PATIENCE or tried.call.tries < 2:
         return
@@ -55,10 +61,15 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{SAID[tried.call.answer]} answers at {tried.call.address}, where all are to meet",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or take another port",
+        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or take another port; "
+        f"if rank 0 is not there, mend {_origin(tried)}",
         certainty=Certainty.CERTAIN if sure or tried.waited >= view.timeout else Certainty.LIKELY,
         since=tried.call.since,
     )
+
+
+def _origin(tried: Attempt) -> str:
+    return f"the address in {tried.origin}" if tried.origin else "the address"
 
 
 def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
@@ -84,6 +95,50 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
     )
 
 
+def _raised(view: JobView) -> Iterator[Claim]:
+    """The framework itself wanted to listen, and could not."""
+    found = failures(view)
+    for one in found.began:
+        if not lacks_port(one) or undecided(view, one):
+            continue
+        error, port = one.raised, port_taken(one.raised, one.declared)
+        assert error is not None
+        told = one.declared
+        named = f"port {port}" if port else "its port"
+        holder = view.holder
+        if holder is not None and not holder.address.endswith(f":{port}"):
+            holder = None
+        pid = holder.pid if holder is not None else 0
+        mine = next((m for m in view.members if pid and m.who.pid == pid), None)
+        evidence = [Evidence(f"{error.type}: {error.message[:300]}", one.who.name)]
+        if holder is not None and holder.pid:
+            evidence.append(Evidence(f"pid {holder.pid}: {holder.command}", "/proc"))
+        if told is not None and told.place:
+            evidence.append(Evidence(told.place, told.origin))
+        yield Claim(
+            summary=f"{named} was taken when {one.who.name} wanted to listen there{_by(mine, holder)}",
+            who=(one.who,),
+            evidence=(*evidence, *(found.of_it() if found.began == (one,) else ())),
+            fix=(f"ss -ltnp 'sport = :{port}'" if port else "ss -ltnp")
+            + (
+                "   # the script listens there itself: give that another port"
+                if mine is not None
+                else "   # who holds it: end that one if it is a leftover, or take another port"
+            ),
+            certainty=Certainty.CERTAIN if "EADDRINUSE" in error.message else Certainty.LIKELY,
+            since=failed_at(one),
+        )
+
+
+def _by(mine: Member | None, holder: Holder | None) -> str:
+    """Who holds it, where that was seen."""
+    if mine is not None:
+        return f": {mine.who.name} of this job holds it"
+    if holder is None or not holder.pid:
+        return ""
+    return f": pid {holder.pid} ({holder.command}) holds it"
+
+
 def _holding(answer: Answer, pid: int = 77) -> JobView:
     holder = Holder(
         address="a:29500",
@@ -95,6 +150,10 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
     return gathering(held(0), joined=True, leads=True, launched=1, holder=holder)
 
 
+_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+_SERVED = Holder(address="a:29888", pid=77, command="python -m http.server 29888", at=95.0)
+_OWN = Holder(address="a:29888", pid=100, command="python train.py", at=95.0)
+_REFUSED = ended(0, raised=("DistNetworkError", EADDRINUSE))
 RULE = Rule(
     stage=Stage.NETWORK,
     reads=JobView,
@@ -112,12 +171,28 @@ RULE = Rule(
             _holding(Answer.HTTP),
             "port 29500, where all are to meet, is held on this host by pid 77 (python -m http.server)",
         ),
+        "the framework found it taken": (
+            job(_REFUSED, ended(1, raised=_LOST), holder=_SERVED),
+            "port 29888 was taken when worker 0 wanted to listen there: pid 77 (python -m http.server "
+            "29888) holds it",
+        ),
+        "a server of its own": (
+            job(_REFUSED, ended(1, raised=_LOST), holder=_OWN),
+            "port 29888 was taken when worker 0 wanted to listen there: worker 0 of this job holds it",
+        ),
+        "and who holds it is not to be seen": (
+            job(_REFUSED, waiting(1)),
+            "port 29888 was taken when worker 0 wanted to listen there",
+        ),
     },
     silent_on={
+        "a port of the user's own": job(
+            ended(0, raised=("OSError", "[Errno 98] Address already in use")), waiting(1)
+        ),
         "just seen": calling(Answer.HTTP, 1.0),
         "a store is another rule's": _holding(Answer.STORE),
         "the framework's own server": calling(Answer.GRPC, 30.0),
     },
     since="0.1",
-    drill=("net-web-server", "net-silent-listener"),
+    drill=("net-web-server", "net-silent-listener", "port-taken"),
 )

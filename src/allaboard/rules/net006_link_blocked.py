@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import CONNECTS, Fault, failed, faults, four, on
+from allaboard.evidence.crossings import CONNECTS, Fault, failed, faults, four, on, on_host
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Stage
 
 WORDS = {
@@ -38,28 +40,86 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, fault: Fault) -> Claim:
     first = fault.links[0]
     word = WORDS.get(first.answer, "another program answers")
+    if fault.parts:
+        return _apart(view, fault, word)
     if fault.host:
         others = sorted({k.source for k in fault.links} | {k.target for k in fault.links})
         others.remove(fault.host)
-        what = f"{fault.host} cannot be reached by {', '.join(others[:4])}"
+        named = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+        what = f"{fault.host} cannot {'reach' if fault.out else 'be reached by'} {named}"
         what += " nor reach them" if fault.both else ""
     else:
         way = f"{first.source} cannot connect to {first.target}"
-        what = way + (", nor the other way round" if fault.both else "; the other way it works")
+        other = ", nor the other way round" if fault.both else "; the other way it works"
+        what = way + (other if fault.ways > 1 else "")
     hosts = (fault.host,) if fault.host else fault.pair
-    host, _, port = first.address.rpartition(":")
+    chosen, fix = _interface(view, fault), _opened(view, first)
+    if chosen:
+        name = chosen.partition("=")[2]
+        fix = f"on {fault.host}: ip -br addr   # and name the interface that the others reach, not {name}"
     return Claim(
         summary=f"{what} on the ports for data: {word}",
         who=on(view, *hosts),
+        evidence=(
+            *((Evidence(chosen, f"environment of {fault.host}"),) if chosen else ()),
+            *(
+                Evidence(
+                    f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial"
+                )
+                for k in fault.links[:6]
+            ),
+        ),
+        fix=fix,
+        # One way only may be the way that is not needed.
+        certainty=Certainty.CERTAIN if fault.both else Certainty.LIKELY,
+    )
+
+
+def _opened(view: JobView, link: Link) -> str:
+    """What is to be opened, and how to see it again."""
+    host, _, port = link.address.rpartition(":")
+    listed = {a for m in view.members if m.declared for a in m.declared.cluster.values()}
+    ports = (
+        "each task's own port of the cluster" if link.address in listed else "all ports above 1024"
+    )
+    return (
+        f"open TCP on {ports} between the hosts, both ways; on {link.source}: "
+        f"nc -vz -w3 {host} {port}"
+    )
+
+
+def _interface(view: JobView, fault: Fault) -> str:
+    """The variable by which the host that nobody reaches chose its address."""
+    facts = (m.facts for m in view.members if fault.host and m.who.host == fault.host)
+    origins = (f.get("data interface", "") for f in facts)
+    return next((o for o in origins if o.startswith("GLOO_SOCKET_IFNAME=")), "")
+
+
+def _apart(view: JobView, fault: Fault, word: str) -> Claim:
+    named = [", ".join(part[:4]) + ("…" if len(part) > 4 else "") for part in fault.parts]
+    first = fault.links[0]
+    host, _, port = first.address.rpartition(":")
+    return Claim(
+        summary=f"the hosts fall into {len(named)} parts that do not reach each other on the ports for "
+        f"data, {' | '.join(named[:4])}: {word}",
+        # The smaller part is what is left out, or the job spans what it should not.
+        who=on(view, *fault.parts[-1]),
         evidence=tuple(
             Evidence(f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial")
             for k in fault.links[:6]
         ),
-        fix=f"open TCP on all ports above 1024 between the hosts, both ways; on {first.source}: "
-        f"nc -vz -w3 {host} {port}",
-        # One way only may be the way that is not needed.
-        certainty=Certainty.CERTAIN if fault.both else Certainty.LIKELY,
+        fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
+        f"and what filters between them; on {first.source}: nc -vz -w3 {host} {port}",
     )
+
+
+def _idle() -> JobView:
+    """h2 was told to use the bridge of its containers."""
+    wrong = (failed(i, 2, Answer.UNREACHABLE, "Network is unreachable") for i in (0, 1, 3))
+    facts = {"data address": "172.17.0.1", "data interface": "GLOO_SOCKET_IFNAME=docker0"}
+    view = four(*wrong)
+    members = (*view.members[:2], on_host(2, facts=facts), view.members[3])
+    return msgspec.structs.replace(view, members=members)
 
 
 RULE = Rule(
@@ -74,9 +134,25 @@ RULE = Rule(
             ),
             "h2 cannot be reached by h0, h1, h3 nor reach them on the ports for data: no answer",
         ),
+        "an interface that leads to nobody": (
+            _idle(),
+            "h2 cannot be reached by h0, h1, h3 on the ports for data: unreachable",
+        ),
         "one pair": (
             four(failed(1, 3, Answer.REFUSED), failed(3, 1, Answer.REFUSED)),
             "h1 cannot connect to h3, nor the other way round on the ports for data: refused",
+        ),
+        "a host that reaches nobody": (
+            four(*(failed(2, i, Answer.SILENT) for i in (0, 1, 3))),
+            "h2 cannot reach h0, h1, h3 on the ports for data: no answer",
+        ),
+        "two halves": (
+            four(
+                *(failed(a, b, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
+                *(failed(b, a, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
+            ),
+            "the hosts fall into 2 parts that do not reach each other on the ports for data, "
+            "h0, h1 | h2, h3: no answer",
         ),
         "one way": (
             four(failed(1, 3, Answer.SILENT)),
@@ -93,5 +169,16 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("net-data-ports-dropped", "net-one-way"),
+    drill=(
+        "net-data-ports-dropped",
+        "net-one-way",
+        "one-way-needed",
+        "one-way-needed-jax",
+        "one-way-not-needed",
+        "one-way-tensorflow",
+        "one-way-rejected-tensorflow",
+        "net-idle-interface",
+        "net-dropped-both-tensorflow",
+        "net-dropped-both-jax",
+    ),
 )

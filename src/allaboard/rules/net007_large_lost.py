@@ -25,10 +25,12 @@ def check(view: JobView) -> Iterator[Claim]:
     for fault in faults(view.links, (Answer.CUT,)):
         first = fault.links[0]
         where = f"to {fault.host}" if fault.host else f"from {first.source} to {first.target}"
+        where = f"from {fault.host}" if fault.out else where
+        where = " | ".join(", ".join(p[:4]) for p in fault.parts) or where
         host = first.address.rpartition(":")[0]
         yield Claim(
             summary=f"small messages pass {where}, large ones are lost on the way",
-            who=on(view, *((fault.host,) if fault.host else fault.pair)),
+            who=on(view, *((fault.host,) if fault.host else (first.source, first.target))),
             evidence=tuple(
                 Evidence(
                     f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.said}",

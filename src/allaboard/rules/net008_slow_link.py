@@ -16,15 +16,13 @@ from statistics import median
 from typing import Any
 
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import failed, four, on
+from allaboard.evidence.crossings import DELAY, RATE, failed, four, on
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
 FACTOR = 8.0
 """Times the median of the others; a trial of one block scatters by three or four."""
-RATE = 3e6
-"""Bytes/s: above it a link is not called slow, whatever the others do."""
-DELAY = 0.02
-"""Seconds of round trip: below it a link is not called far."""
+BOTH = 2.0
+"""Times the median that the same link has the other way at the least."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -33,8 +31,22 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     rate = median(k.rate for k in good)
     delay = median(k.seconds for k in good)
-    slow = [k for k in good if k.rate < RATE and k.rate * FACTOR < rate]
-    far = [k for k in good if k.seconds > DELAY and k.seconds > delay * FACTOR]
+    # A busy host is late for one trial; a slow line is slow the other way too.
+    back = {(k.target, k.source): k for k in good}
+    slow = [
+        k
+        for k in good
+        if k.rate < RATE
+        and k.rate * FACTOR < rate
+        and back.get((k.source, k.target), k).rate * BOTH < rate
+    ]
+    far = [
+        k
+        for k in good
+        if k.seconds > DELAY
+        and k.seconds > delay * FACTOR
+        and back.get((k.source, k.target), k).seconds > delay * BOTH
+    ]
     wrong = {(k.source, k.target): k for k in slow + far}
     if not wrong:
         return
@@ -79,12 +91,16 @@ RULE = Rule(
             "the links of h2: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
         ),
         "one far link": (
-            four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
+            four(
+                failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5),
+                failed(3, 1, Answer.ABOARD, seconds=0.09, rate=9e5),
+            ),
             "the link from h1 to h3: 0.6 MB/s and 100.0 ms, the others have 500 MB/s and 0.2 ms",
         ),
     },
     silent_on={
         "all is well": four(),
+        "a busy host was late, once": four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
         "half as fast": four(failed(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)),
     },
     since="0.1",

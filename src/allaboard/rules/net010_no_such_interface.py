@@ -23,9 +23,9 @@ from allaboard.facts import Claim, Evidence, JobView, Stage
 
 def check(view: JobView) -> Iterator[Claim]:
     for _, member in heard_by_all(view):
-        origin, host = member.facts.get("data interface", ""), member.who.host
+        origin = member.facts.get("data interface", "")
         if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):
-            have = member.facts.get("interfaces", "")
+            have, host = member.facts.get("interfaces", ""), member.who.host
             yield Claim(
                 summary=f"{host} has no interface {origin.partition('=')[2]} with an address",
                 who=(member.who,),

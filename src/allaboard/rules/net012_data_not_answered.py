@@ -26,7 +26,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for link in silent_links(view):
         first, silence = link.cases[0]
         address = silence.address
-        call = first.op.name if first.op is not None else _call(first)
+        call = f"inside {first.op.name}" if first.op is not None else _call(first)
         host, other = link.one, link.other
         yield Claim(
             summary=_summary(link, address, call),
@@ -44,11 +44,11 @@ def _summary(link: SilentLink, address: str, call: str) -> str:
     if link.lost is not None:
         source, target = link.lost
         return (
-            f"packets from {source} to {target} are lost, inside {call} at {address}; those from "
+            f"packets from {source} to {target} are lost, {call} at {address}; those from "
             f"{target} to {source} arrive"
         )
     words = "cannot connect to" if link.kind == "connect" else "gets no answer to what it sends to"
-    return f"{link.one} {words} {link.other} at {address}, inside {call}: no packet comes back"
+    return f"{link.one} {words} {link.other} at {address}, {call}: no packet comes back"
 
 
 def _seen(member: Member, silence: Silence) -> Evidence:
@@ -64,7 +64,8 @@ def _seen(member: Member, silence: Silence) -> Evidence:
 
 
 def _call(member: Member) -> str:
-    return member.declared.call if member.declared is not None else "init"
+    call = member.declared.call if member.declared is not None else "init"
+    return f"after {call}" if member.phase > Phase.JOINING else f"inside {call}"
 
 
 def _four(rank: int, *silent: Silence, **changes: object) -> JobView:
@@ -73,7 +74,7 @@ def _four(rank: int, *silent: Silence, **changes: object) -> JobView:
 
     fields: dict[str, object] = {"phase": Phase.JOINING, "phase_since": NOW - 5}
     members = tuple(
-        on_host(i, **fields, **({"unanswered": silent} | changes if i == rank else {}))
+        on_host(i, **(fields | ({"unanswered": silent} | changes if i == rank else {})))
         for i in range(4)
     )
     return replace(four(), members=members, rolled_at=NOW - 5)
@@ -93,6 +94,10 @@ RULE = Rule(
             _four(1, Silence("send", "10.0.0.2:38211", False), op=_REDUCE),
             "h1 gets no answer to what it sends to h2 at 10.0.0.2:38211, inside all_reduce: "
             "no packet comes back",
+        ),
+        "before the first step": (
+            _four(1, Silence("connect", "10.0.0.2:38211"), phase=Phase.JOINED),
+            "h1 cannot connect to h2 at 10.0.0.2:38211, after init_process_group: no packet comes back",
         ),
         "one way alone": (
             _four(2, Silence("send", "10.0.0.1:38211", True), op=_REDUCE),

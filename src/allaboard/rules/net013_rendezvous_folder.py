@@ -23,8 +23,9 @@ from allaboard.rollcall.roll import roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for member in [m for roll in roll_calls(view) for m in roll.held]:
-        trouble, told = member.facts.get("rendezvous trouble", ""), member.declared
+    held = [m for roll in roll_calls(view) for m in roll.held]
+    for member in [m for m in held if "rendezvous trouble" in m.facts]:
+        trouble, told = member.facts["rendezvous trouble"], member.declared
         if not trouble or told is None or not heard(view, member):
             continue
         folder = told.place.removeprefix("file://").rpartition("/")[0] or "/"

@@ -1,4 +1,5 @@
-"""The roll call answers, and does not take this host in: another secret, no certificate, another version.
+"""The roll call answers, and does not take this host in: another secret, no certificate, another version,
+another round.
 
 ## Why it matters
 Whoever is turned away stands at the door for ever, and the others wait for it: to a framework both look
@@ -6,7 +7,9 @@ like a host that is late.
 
 ## What to do
 Give every host of the job the same `--secret-file` (or ALLABOARD_SECRET), certificates of the same
-authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same version of allaboard.
+authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same version of allaboard. Where a job is started
+again in rounds (`--on-failure restart`), a host that was lost, or started anew by itself, belongs to no round
+of it: start all tasks anew.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ PATIENCE = 1.0
 FIXES = {
     "no-secret": "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET",
     "tls": "give all hosts certificates of one authority: --tls-cert, --tls-key, --tls-ca, or none",
+    "other-round": "start every task of the job anew: the others went on without this one",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
 }
 
@@ -52,6 +56,10 @@ RULE = Rule(
             calling(Answer.OTHER, 3.0, "no-secret: does not know the job's secret"),
             "a is turned away at node0:29500, where all are to meet: does not know the job's secret",
         ),
+        "an agent of the round before": (
+            calling(Answer.OTHER, 3.0, "other-round: is in round 0, this job in round 1"),
+            "a is turned away at node0:29500, where all are to meet: is in round 0, this job in round 1",
+        ),
         "no certificate": (
             calling(
                 Answer.OTHER, 3.0, "tls: it speaks TLS, and this host was given no certificate"
@@ -63,6 +71,9 @@ RULE = Rule(
     silent_on={
         "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
         "another job is another rule's": calling(Answer.OTHER, 3.0, "other-job: belongs to job 41"),
+        "the host that leads still ends the round before": calling(
+            Answer.OTHER, 0.5, "other-round: is in round 1, this job in round 0"
+        ),
         "just once": calling(Answer.OTHER, 0.5, "no-secret: does not know the job's secret"),
     },
     since="0.1",

@@ -7,8 +7,8 @@ or write it meets nobody, and the others wait for it.
 ## What to do
 What etcd or the way to it said is given. `etcdctl --endpoints HOST:PORT endpoint health` on the host that
 is named shows it again. A user and certificates are read from the variables that etcdctl reads
-(ETCDCTL_USER, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY); another job's key is avoided by another prefix
-behind the address.
+(ETCDCTL_USER, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY), or certificates from `--tls-ca` and its two;
+another job's key is avoided by another prefix behind the address.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PASSES = "unreachable"
 """The kind of trouble that may pass: it is told when the time for the roll call is over."""
 FIXES = {
     "auth": "set ETCDCTL_USER=name:password on every host, as for etcdctl",
-    "tls": "on every host: etcds:// and ETCDCTL_CACERT (ETCDCTL_CERT, ETCDCTL_KEY), or etcd:// without",
+    "tls": "on every host: etcds:// with ETCDCTL_CACERT (ETCDCTL_CERT, ETCDCTL_KEY) or --tls-ca, or etcd://",
     "no-etcd": "give the address of etcd's client port (2379 as a rule) in --coordinator",
     "garbled": "take a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
     "other-job": "take a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",

@@ -31,6 +31,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "int32 among float32": (
             one_of_three(_ONE, _OTHER),

@@ -40,6 +40,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "six among four": (
             one_of_three(_ONE, _OTHER),

@@ -32,6 +32,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "max among sums": (
             one_of_three(_ONE, _OTHER),

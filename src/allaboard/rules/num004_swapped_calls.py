@@ -73,6 +73,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("traces",),
     fires_on={
         "once, after eight times in order": (
             _ranks_calling((*_KEPT, _ONE, _TWO), (*_KEPT, _TWO, _ONE), (*_KEPT, _ONE, _TWO)),

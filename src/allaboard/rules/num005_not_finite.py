@@ -71,6 +71,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("loss",),
     fires_on={
         "first on one rank": (
             job(_losing(0, 4, 61), _losing(1, 5), _losing(2, 4, 61)),

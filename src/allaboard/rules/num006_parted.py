@@ -79,6 +79,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("checks",),
     fires_on={
         "one has parted": (
             job(_checked(0, 1, 2, 3), _checked(1, 1, 7, 8), _checked(2, 1, 2, 3)),

@@ -11,7 +11,8 @@ is the cause, and ending them changes nothing.
 
 ## What to do
 Start it again at the same address: a worker of TensorFlow 1 that uses MonitoredTrainingSession then goes
-on, from the newest checkpoint where it has one. A
+on, from the newest checkpoint where it has one. `allaboard run --on-failure restart` does so by itself, and
+with `--ps-snapshot SECONDS` the server comes back with the values of the newest snapshot. A
 server that ended with exit code 0 came to the end of its script: its branch for `ps` must end in
 `server.join()`.
 """
@@ -23,7 +24,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import TOGETHER, ended_at
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import SERVER_JOBS, find, how_ended, name, trainers
+from allaboard.evidence.servers import SERVER_JOBS, TF2_CHIEF, find, how_ended, name, trainers
 from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import ended, job, task, waiting
 
@@ -39,14 +40,24 @@ def check(view: JobView) -> Iterator[Claim]:
             continue  # it never served; its exception says more; another serves in its place
         hurt = [m for m in trainers(view) if m.alive or (m.exit is not None and m.exit.code != 0)]
         if hurt and (view.ended or view.now - ended_at(one) >= TOGETHER):
-            yield _claim(view, one, end, hurt, comes=other is not one)
+            yield _claim(view, one, end, hurt)
 
 
 def _raised(one: Member) -> bool:
     return one.raised is not None and one.raised.type not in ("SystemExit", "KeyboardInterrupt")
 
 
-def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member], comes: bool) -> Claim:
+def _fix(view: JobView, one: Member, end: Exit) -> str:
+    if end.signal is None and end.code == 0:
+        return "let its branch for ps end in server.join()"
+    if not view.comes_back:
+        return f"read {one.log}; start the job again, from its newest checkpoint"
+    if any(m.declared is not None and m.declared.call == TF2_CHIEF for m in view.members):
+        return "nothing: all are started again; the chief goes on from its newest checkpoint"
+    return f"nothing: it is started again; workers go on from the newest {view.comes_back}"
+
+
+def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     inside = [m for m in hurt if m.alive and m.op is not None]
     evidence = [Evidence(how_ended(end), "wait status")]
     if inside:
@@ -57,17 +68,12 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member], comes: boo
     steps = max((m.step for m in hurt), default=0)
     if steps:
         evidence.append(Evidence(f"the furthest worker had done {steps} runs", "black box"))
-    left = end.signal is None and end.code == 0
     return Claim(
         summary=f"{name(one)} {how_ended(end)}, and its variables are gone; "
         f"{names(hurt)} cannot go on without it",
         who=(one.who,),
         evidence=tuple(evidence),
-        fix="let its branch for ps end in server.join()"
-        if left
-        else "nothing: it is started again; workers go on from their newest checkpoint"
-        if comes
-        else f"read {one.log}; start the job again, from its newest checkpoint",
+        fix=_fix(view, one, end),
         since=end.at,
     )
 
@@ -77,6 +83,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit",),
     fires_on={
         "killed": (
             job(
@@ -97,6 +104,7 @@ RULE = Rule(
                 task("worker", 0, op=_RUN),
                 task("ps", 0, exit=Exit(at=98.5, signal=9), phase_since=90.0),
                 task("ps", 0, number=3, phase=Phase.IMPORTING, phase_since=99.0),
+                comes_back="snapshot",
             ),
             "ps 0 was killed by SIGKILL, and its variables are gone; "
             "worker 0 cannot go on without it",

@@ -89,6 +89,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("op",),
     fires_on={
         "the chief never came": (
             job(

@@ -91,6 +91,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("op",),
     fires_on={
         "a server died before it served": (
             job(

@@ -46,7 +46,8 @@ def check(view: JobView) -> Iterator[Claim]:
     if not train or len(train) >= total:
         return
     absent = [m for m in view.members if _never_trained(m) or _left(m)]
-    since = max([m.phase_since for m in train] + [m.exit.at for m in absent if m.exit is not None])
+    # Nobody may have made a step yet: one who waits for the first has begun, and that is no step.
+    since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
     if absent and view.now - since >= PATIENCE:
         yield _claim(view, train, absent, total, since)
 
@@ -59,6 +60,14 @@ def _total(one: Member) -> int:
 
 def _never_trained(one: Member) -> bool:
     return not serves(one) and one.who.job != "evaluator" and one.step == 0
+
+
+def _since(one: Member) -> float | None:
+    """Since when it trains, or does not: who trains, since its first step; who was started again, since the
+    process before it ended; who has ended, since then. None for who never came."""
+    if one.exit is not None:
+        return one.exit.at
+    return one.phase_since if one.step else one.after
 
 
 def _left(one: Member) -> bool:
@@ -101,13 +110,30 @@ RULE = Rule(
             "1 of 2 workers train a synchronous job; worker 1 does not: "
             "it is alive, in its own code",
         ),
+        "one fell, and has not come back": (
+            job(
+                task("worker", 0, **_SYNC),
+                task("worker", 1, after=85.0, **_COMING),
+                task("ps", 0),
+            ),
+            "1 of 2 workers train a synchronous job; worker 1 does not: "
+            "it is alive, in its own code",
+        ),
     },
     silent_on={
         "all train": job(task("worker", 0, **_SYNC), task("worker", 1, **_SYNC), task("ps", 0)),
         "asynchronous": job(task("worker", 0), task("worker", 1, **_COMING), task("ps", 0)),
+        "nobody has made a step": job(
+            task("worker", 0, step=0, **_SYNC), task("worker", 1, **_COMING), task("ps", 0)
+        ),
         "it comes a little later": job(
             task("worker", 0, phase_since=95.0, **_SYNC),
             task("worker", 1, **_COMING),
+            task("ps", 0),
+        ),
+        "it fell a moment ago, and comes back": job(
+            task("worker", 0, **_SYNC),
+            task("worker", 1, after=94.0, **_COMING),
             task("ps", 0),
         ),
         "done": job(task("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), task("ps", 0)),

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import throttled
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import SERVER_JOBS, name, wait
+from allaboard.evidence.servers import SERVER_JOBS, has_servers, name, wait
 from allaboard.evidence.waiting import Split, split, used
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import SERVING, job, task
@@ -37,6 +37,8 @@ WAITS = 0.5
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
     held_up = [(m, s) for m in view.alive if (s := split(view, m)) is not None and _waits(m, s)]
     for one in view.alive:
         if one.who.job not in SERVER_JOBS or one.load.span < SPAN:
@@ -46,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         mine = [(m, s) for m, s in held_up if s.most == f"{one.who.job}:{one.who.index}"]
         if mine:
-            yield _claim(one, mine, withheld)
+            yield _claim(view, one, mine, withheld)
 
 
 def _waits(one: Member, shares: Split) -> bool:
@@ -56,7 +58,9 @@ def _waits(one: Member, shares: Split) -> bool:
     return working and shares.span >= SPAN and shares.servers >= WAITS
 
 
-def _claim(one: Member, mine: list[tuple[Member, Split]], withheld: Use | None) -> Claim:
+def _claim(
+    view: JobView, one: Member, mine: list[tuple[Member, Split]], withheld: Use | None
+) -> Claim:
     allowed = one.load.allowed
     cores = "1 core" if allowed == 1 else f"{allowed:g} cores"
     shares = "; ".join(
@@ -81,11 +85,15 @@ def _claim(one: Member, mine: list[tuple[Member, Split]], withheld: Use | None) 
         f"and {names(held_up)} {wait(held_up)} for it",
         who=(one.who,),
         evidence=tuple(evidence),
-        fix="allaboard run --ps 2 ... and cut large variables into parts (partitioner=); "
-        "or give it more cores",
+        fix=f"allaboard run --ps {_servers(view) + 1} ... and cut large variables into parts "
+        "(partitioner=); or give it more cores",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
+
+
+def _servers(view: JobView) -> int:
+    return len({m.who.index for m in view.members if m.who.job in SERVER_JOBS})
 
 
 def _load(cpu: float, inside: float = 0.0, allowed: float = 8) -> Load:

@@ -24,7 +24,7 @@ from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.placement import Held, placement
-from allaboard.evidence.servers import SERVER_JOBS, find, trainers
+from allaboard.evidence.servers import SERVER_JOBS, find, has_servers, trainers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
 from allaboard.facts.samples import SERVING, job, task
 
@@ -39,6 +39,8 @@ STEPS = 5
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
     servers = {m.who.index for m in view.members if m.who.job in SERVER_JOBS}
     placed = {task: held for task, held in placement(view).items() if task.startswith("ps:")}
     total = sum(held.bytes for held in placed.values())

@@ -64,6 +64,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("step",),
     fires_on={
         "one variable for two": (
             job(task("worker", 0, **_placed("ps:0")), *_TWO),

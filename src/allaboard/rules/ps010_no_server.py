@@ -28,7 +28,7 @@ REFUSED = "There must be at least one ps"
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    alone = [m for m in view.members if _placed_nothing(m) and not m.launcher]
+    alone = [m for m in view.members if NOTE in m.notes and _placed_nothing(m) and not m.launcher]
     refused = [m for m in view.members if m.raised is not None and REFUSED in m.raised.message]
     if alone:
         yield _claim(alone, NOTE, "every worker keeps the variables to itself")
@@ -38,7 +38,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _placed_nothing(one: Member) -> bool:
     told = one.declared
-    if told is None or NOTE not in one.notes or told.world_size < 2:
+    if told is None or told.world_size < 2:
         return False
     return not any(t.startswith("ps:") for t in told.cluster)
 

@@ -83,6 +83,7 @@ RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
+    needs=("raised",),
     fires_on={
         "another server alone": (
             job(_worker("/job:ps/task:1 /job:worker/task:1"), task("ps", 0)),

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.servers import has_servers, trainers
 from allaboard.facts import (
@@ -38,12 +40,16 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import job, task
 
+HEARD = 1.0
+"""Seconds in which all who train are heard of: one of them may have gone on first, from further back."""
+
 
 def check(view: JobView) -> Iterator[Claim]:
     if not has_servers(view):
         return
     for back in view.setbacks:
-        if back.who and back.lost > 0:
+        heard = view.ended or view.now - back.at >= HEARD
+        if back.who and back.lost > 0 and heard:
             yield _claim(back, anew=back.low <= len(trainers(view)))
 
 
@@ -94,6 +100,9 @@ RULE = Rule(
     },
     silent_on={
         "nobody was lost: the program restores by itself": _back(460, 401),
+        "just now: others may have begun further back": msgspec.structs.replace(
+            _back(460, 401, _PS), now=99.5
+        ),
         "nothing was lost": _back(460, 460, _PS),
         "never went back": job(*_TASKS),
     },

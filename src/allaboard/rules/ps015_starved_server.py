@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import throttled
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import SERVER_JOBS, name, wait
+from allaboard.evidence.servers import SERVER_JOBS, has_servers, name, wait
 from allaboard.evidence.waiting import split
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import job, task
@@ -41,6 +41,8 @@ WAITS = 0.6
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view):
+        return
     held_up = [m for m in view.alive if _waits(view, m)]
     starved = [(s, found) for s in view.alive if (found := _starved(view, s)) is not None]
     if held_up and starved:

@@ -47,6 +47,7 @@ RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
+    needs=("exit", "raised"),
     fires_on={
         "killed by the kernel": (
             job(waiting(0), ended(1, signal=9, oom=True)),

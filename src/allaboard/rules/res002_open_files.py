@@ -1,7 +1,7 @@
 """A member opens files and does not close them: it will run out of file descriptors.
 
 The number of its open files is counted every few seconds. It is told once half of the limit (`ulimit -n`) is
-used, in a straight line that reaches the limit within ten minutes.
+used, in a straight line that reaches the limit within five times the time over which it was seen.
 
 ## Why it matters
 At the limit the next open, socket or DataLoader worker fails with "Too many open files", in whichever line
@@ -46,6 +46,7 @@ RULE = Rule(
     silent_on={
         "many, but no more": rising("open files", rate=0.0),
         "up and down": rising("open files", fit=0.4),
+        "far ahead of what was seen": rising("open files", rate=2.0),
         "less than half": rising("open files", value=300.0),
         "in hours": rising("open files", rate=0.01),
         "no limit": rising("open files", limit=0.0),

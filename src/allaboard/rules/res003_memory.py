@@ -2,7 +2,8 @@
 
 Looked at every few seconds: the memory of the workers' cgroup against its limit, that of the host, and a
 worker's address space where `ulimit -v` bounds it. Page cache that can be dropped does not count. It is
-told once half is used, in a straight line that reaches the limit within ten minutes.
+told once half is used, in a straight line that reaches the limit within five times the time over which it
+was seen.
 
 ## Why it matters
 The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
@@ -60,6 +61,7 @@ RULE = Rule(
     silent_on={
         "full and steady": rising("memory of the cgroup", pid=0, value=990.0, rate=0.0),
         "it fills and empties": rising("host memory", pid=0, fit=0.5),
+        "far ahead of what was seen": rising("address space", rate=2.0),
         "less than half": rising("address space", value=400.0),
     },
     since="0.1",

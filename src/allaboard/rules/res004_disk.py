@@ -1,7 +1,8 @@
 """A disk or /dev/shm that the job writes to will be full.
 
 Looked at every few seconds: /dev/shm, and the file systems of the run folder and of the working folder. It
-is told once half is used, in a straight line that reaches the end within ten minutes.
+is told once half is used, in a straight line that reaches the end within five times the time over which it
+was seen.
 
 ## Why it matters
 A checkpoint that does not fit is a checkpoint that is torn. A full /dev/shm kills DataLoader workers with a

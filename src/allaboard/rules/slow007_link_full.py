@@ -3,7 +3,8 @@
 Of each connection between the workers of different hosts the kernel counts how long something that was sent
 is not acknowledged yet, and its round trip. Where all members wait for others in more than half of their
 steps, the link on which something is always under way, whose packets queue, is the one that they wait for, if
-others have room. The trials before the start (NET008) saw nothing of what comes later.
+others have room. That takes three hosts or more: between two there is nothing to compare with.
+The trials before the start (NET008) saw nothing of what comes later.
 
 ## Why it matters
 Every all-reduce is as slow as its slowest link. No rank looks guilty: all of them wait.

@@ -16,34 +16,54 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 LISTED, NEWEST = "variables.json", "snapshot.json"
 LOOK = 0.2
 """Seconds between two looks whether the chief has told its variables."""
 PATIENCE = 20.0
-"""Seconds after which a server that does not answer is given up until the next time."""
-AT_ONCE = 1 << 28
-"""Bytes that are asked of a server in one step."""
+"""Seconds without an answer after which a server is given up until the next time."""
+AT_ONCE = 1 << 26
+"""Bytes that are asked of a server in one step: few enough for a slow way in `PATIENCE`."""
+FED = (1 << 31) - (1 << 20)
+"""Bytes of a variable that can be given to a server of another host: a protobuf holds less than 2 GiB."""
+LOCAL = ("127.", "localhost:", "[::1]:")
+SPARE = 1.0
+"""Seconds that a server's own word about the time gets to arrive."""
 ROOM = 1 << 25
 """Bytes that a snapshot leaves free in memory."""
 TOLD = 30.0
 """Seconds without a snapshot before it is told: a server that comes back is empty for a while."""
+UNTOLD = "the chief tells no variables; it does where MonitoredTrainingSession makes its session"
 
 Variable = dict[str, Any]
 
 
-def batches(variables: list[Variable], sizes: list[int], most: int) -> list[list[Variable]]:
-    """The variables in groups of at most so many bytes each, or of one that is larger."""
-    found: list[list[Variable]] = []
+class Piece(NamedTuple):
+    """``size`` elements of the variable at this place of a list, from ``first`` on; all of it where that is
+    -1."""
+
+    variable: int
+    first: int
+    size: int
+
+
+def batches(sizes: list[int], widths: list[int], most: int) -> list[list[Piece]]:
+    """What is asked for in one step each: variables of so many bytes and bytes an element, at most ``most``
+    together; one that is larger comes in pieces."""
+    found: list[list[Piece]] = []
     filled = 0
-    for at, variable in enumerate(variables):
-        size = sizes[at]
-        if not found or filled + size > most:
-            found.append([])
-            filled = 0
-        found[-1].append(variable)
-        filled += size
+    for at, (size, width) in enumerate(zip(sizes, widths)):  # noqa: B905 - Python 3.9
+        step = max(1, most // width) if size > most else 0
+        count = size // width
+        pieces = [Piece(at, n, min(step, count - n)) for n in range(0, count, step or count + 1)]
+        for piece in pieces if step else [Piece(at, 0, -1)]:
+            part = piece.size * width if step else size
+            if not found or filled + part > most:
+                found.append([])
+                filled = 0
+            found[-1].append(piece)
+            filled += part
     return found
 
 
@@ -61,13 +81,17 @@ class Reader:
         """Sessions are not closed: a close waits for a dead server without a bound."""
         self._graph = tf.Graph()
         with self._graph.as_default():
-            tensors = {id(v): self._tensor(v) for v in variables}
-        sizes = [_size(tf, v) for v in variables]
-        self._steps = [
-            (batch, [tensors[id(v)] for v in batch]) for batch in batches(variables, sizes, AT_ONCE)
-        ]
+            whole = [self._tensor(v) for v in variables]
+            widths = [tf.dtypes.as_dtype(v["dtype"]).size or 1 for v in variables]
+            sizes = [_elements(v) * width for v, width in zip(variables, widths)]  # noqa: B905
+            self._steps = [
+                (batch, [self._piece(whole[p.variable], p) for p in batch])
+                for batch in batches(sizes, widths, AT_ONCE)
+            ]
         self.values: list[tuple[Variable, Any]] | None = None
         self.error = ""
+        self.answered = 0.0
+        """When it last gave a part of what it was asked for (s)."""
 
     def _tensor(self, v: Variable) -> Any:
         tf, raw = self._tf, self._tf.raw_ops
@@ -78,6 +102,15 @@ class Reader:
                 return raw.ReadVariableOp(resource=raw.VarHandleOp(**told), dtype=told["dtype"])
             made = raw.VariableV2 if v["kind"] == "VariableV2" else raw.Variable
             return raw.Identity(input=made(**told))
+
+    def _piece(self, whole: Any, piece: Piece) -> Any:
+        if piece.size < 0:
+            return whole
+        raw = self._tf.raw_ops
+        with self._tf.device(whole.device):
+            flat = raw.Reshape(tensor=whole, shape=[-1])
+            first, count = ([self._tf.constant(n, "int64")] for n in (piece.first, piece.size))
+            return raw.Slice(input=flat, begin=first, size=count)
 
     def read(self) -> None:
         """Fills in ``values``, or ``error``."""
@@ -91,12 +124,15 @@ class Reader:
                 session = tf.Session(self._target, graph=self._graph, config=config)
                 self._session = session
             options = tf.RunOptions(timeout_in_ms=int(PATIENCE * 1000))
-            values: list[tuple[Variable, Any]] = []
+            got: dict[int, list[Any]] = {}
             for batch, tensors in self._steps:
-                got = session.run(tensors, options=options)
-                values += [(v, got[at]) for at, v in enumerate(batch)]
+                values = session.run(tensors, options=options)
+                for piece, value in zip(batch, values):  # noqa: B905
+                    got.setdefault(piece.variable, []).append(value)
+                self.answered = time.monotonic()
+            whole = [(v, _joined(v, got.pop(at))) for at, v in enumerate(self._variables)]
             if session is self._session:  # else it was given up meanwhile
-                self.values = values
+                self.values = whole
         except Exception as error:
             if session is self._session:
                 self.error = _said(error)
@@ -109,11 +145,49 @@ class Reader:
             self._session = None
 
 
-def _size(tf: Any, v: Variable) -> int:
+class Answering(Protocol):
+    """Who answers in parts."""
+
+    answered: float
+
+
+def await_answers(thread: threading.Thread, one: Answering, patience: float = PATIENCE) -> None:
+    """Returns when the thread has ended, or nothing has come for longer than it may take (s): large variables
+    over a slow way take minutes in all."""
+    while thread.is_alive():
+        left = one.answered + patience + SPARE - time.monotonic()
+        if left <= 0:
+            return
+        thread.join(left)
+
+
+def _elements(v: Variable) -> int:
     count = 1
     for side in v["shape"] or ():
         count *= side or 1
-    return int(count * (tf.dtypes.as_dtype(v["dtype"]).size or 1))
+    return int(count)
+
+
+def _joined(v: Variable, parts: list[Any]) -> Any:
+    """The variable of its pieces."""
+    if len(parts) == 1:
+        return parts[0]
+    return importlib.import_module("numpy").concatenate(parts).reshape(v["shape"])
+
+
+def hindrance(told: dict[str, Any]) -> str:
+    """Why what the chief tells of cannot be kept, or not be given back; "" where it can."""
+    if told["unread"]:
+        return f"not only variables are to be kept: {', '.join(told['unread'][:4])}"
+    if all(address.startswith(LOCAL) for address in told["cluster"].values()):
+        return ""  # each server reads the file itself
+    large = [v["name"] for v in told["variables"] if _elements(v) * v.get("width", 1) > FED]
+    if not large:
+        return ""
+    return (
+        f"{', '.join(large[:4])}: more than 2 GiB, which a server of another host cannot be given "
+        "at once; divide it (partitioner=)"
+    )
 
 
 class Keeper:
@@ -126,7 +200,7 @@ class Keeper:
         self.number = number
         self._good = time.monotonic()
         self._told = False
-        self._unread: list[str] = told["unread"]
+        self._hindrance = hindrance(told)
         tasks = sorted({v["task"] for v in told["variables"]})
         self._readers = {
             t: Reader(tf, told["cluster"][t], t, [v for v in told["variables"] if v["task"] == t])
@@ -138,15 +212,15 @@ class Keeper:
         trouble = self._take()
         if not trouble:
             self._good, self._told = time.monotonic(), False
-        elif not self._told and (self._unread or time.monotonic() - self._good >= TOLD):
+        elif not self._told and (self._hindrance or time.monotonic() - self._good >= TOLD):
             self._told = True
             say(trouble=trouble)
 
     def _take(self) -> str:
-        if self._unread:
-            return f"not only variables are to be kept: {', '.join(self._unread[:4])}"
+        if self._hindrance:
+            return self._hindrance
         began = time.monotonic()
-        self._read(began + PATIENCE)
+        self._read()
         for task, reader in self._readers.items():
             if reader.values is None:
                 return f"{task.replace(':', ' ')} could not be read: {reader.error}"
@@ -174,15 +248,16 @@ class Keeper:
             reader.values = None
         return ""
 
-    def _read(self, deadline: float) -> None:
+    def _read(self) -> None:
         """All servers at the same time; one that does not answer holds up nobody else."""
         threads = {}
         for task, reader in self._readers.items():
             reader.values, reader.error = None, f"no answer for {PATIENCE:g} s"
+            reader.answered = time.monotonic()
             threads[task] = threading.Thread(target=reader.read, daemon=True)
             threads[task].start()
         for task, thread in threads.items():
-            thread.join(max(0.0, deadline - time.monotonic()) + 1.0)
+            await_answers(thread, self._readers[task])
             if thread.is_alive():
                 self._readers[task].renew()
 
@@ -226,6 +301,7 @@ def main() -> None:
     path = folder / LISTED
     known, number, due = 0, 0, 0.0
     keeper: Keeper | None = None
+    awaited: float | None = time.monotonic() + TOLD
     while True:
         try:
             changed = path.stat().st_mtime_ns
@@ -236,6 +312,9 @@ def main() -> None:
             number = keeper.number if keeper is not None else 0
             keeper = Keeper(tf, folder, json.loads(path.read_text()), number)
         now = time.monotonic()
+        if keeper is None and awaited is not None and now >= awaited:
+            awaited = None
+            say(trouble=UNTOLD)
         if keeper is not None and now >= due:
             keeper.take()
             due = max(now + period, time.monotonic())

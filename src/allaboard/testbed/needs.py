@@ -49,11 +49,26 @@ def fake_clock() -> Path | None:
     return next(iter(sorted(Path("/usr/lib").glob(f"*/{FAKE_CLOCK}"))), None)
 
 
+@cache
+def other_python() -> Path | None:
+    """Another minor version of Python on this machine, 3.9 or newer."""
+    found = [shutil.which(f"python3.{minor}") for minor in range(9, 16)]
+    found += map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3.*[0-9]"))
+    ask = "import sys; print(sys.version_info[1], sys.executable)"
+    for each in filter(None, found):
+        words = [each, "-I", "-S", "-c", ask]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        minor, _, path = done.stdout.strip().partition(" ")
+        if done.returncode == 0 and int(minor) >= 9 and int(minor) != sys.version_info.minor:
+            return Path(path)
+    return None
+
+
 def missing(*further: str) -> str:
     """Why a bed cannot be made here, and what would help; "" where it can.
 
-    ``further`` parts: "clock" (another wall clock on a host), "wire" (delay and loss), or the name
-    of a program.
+    ``further`` parts: "clock" (another wall clock on a host), "wire" (delay and loss), "python" (another
+    minor version), or the name of a program.
     """
     if why := _bed():
         return why
@@ -61,6 +76,9 @@ def missing(*further: str) -> str:
         if part == "clock":
             if fake_clock() is None:
                 return "no libfaketime: apt-get install faketime"
+        elif part == "python":
+            if other_python() is None:
+                return "no second Python from 3.9 on"
         elif part == "wire":
             if not Path("/dev/net/tun").exists():
                 return "no /dev/net/tun: this kernel has no TAP devices"

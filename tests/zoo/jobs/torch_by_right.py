@@ -7,7 +7,9 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import _functional_collectives as calls
 from torch.distributed.algorithms.join import Join
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS = int(os.environ.get("STEPS", "150"))
@@ -53,6 +55,22 @@ def exchanges(rank, size, pair, step):
         dist.barrier()
 
 
+def functional(rank, size, mesh):
+    """The same by the functions that DTensor calls."""
+    give = [rank + 1 if r == (rank + 1) % size else 1 for r in range(size)]
+    take = [r + 1 if rank == (r + 1) % size else 1 for r in range(size)]
+    moved = calls.all_to_all_single(torch.ones(sum(give)), take, give, mesh)
+    if rank == 0:
+        total = calls.all_reduce(torch.ones(4), "sum", (mesh, 0))
+    else:
+        total = calls.all_reduce(torch.zeros(2, 2), "SUM", dist.group.WORLD)
+    if rank % 2:  # which is the same operation between ranks
+        dist.all_reduce(torch.ones(3))
+    else:
+        total = total.sum() + calls.all_reduce(torch.ones(3), "sum", mesh).sum()
+    assert float(total.sum()) >= 4 and len(moved) == sum(take)
+
+
 def beside(group, stop):
     while True:  # who left because of its own ``stop`` would leave the others waiting
         enough = torch.tensor([1.0 if stop.is_set() else 0.0])
@@ -92,7 +110,9 @@ def main():
     stop = threading.Event()
     thread = threading.Thread(target=beside, args=(lonely, stop))
     thread.start()
+    mesh = init_device_mesh("cpu", (size,))
     for step in range(STEPS):
+        functional(rank, size, mesh)
         exchanges(rank, size, pairs[rank // 2], step)
     stop.set()
     thread.join()

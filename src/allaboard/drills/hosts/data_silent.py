@@ -11,8 +11,7 @@ DRILL = HostDrill(
     # h2 tries two hosts, with 60 bytes each; what gloo opens comes after those.
     arrange=lambda bed: bed.block("h2", Block(way="out", new=True, but=(MEETING_PORT,), after=150)),
     hosts=3,
-    options=(),
-    ends=False,
     within=12.0,
+    bound=22.0,
     allowed=("JOIN004",),
 )

@@ -8,6 +8,7 @@ DRILL = HostDrill(
     arguments=("--init", shared.URL, "--steps", "20"),
     environment=shared.without_address,
     expects="",
+    hosts=2,
     arrange=shared.folder,
     options=(),
     exit_codes=(0,),

@@ -8,4 +8,5 @@ DRILL = HostDrill(
     arguments=("--steps", "20"),
     options=(),
     exit_codes=(0,),
+    long="elsewhere-tensorflow trains it on three hosts",
 )

@@ -8,4 +8,5 @@ DRILL = HostDrill(
     arguments=("--steps", "20"),
     options=(),
     exit_codes=(0,),
+    long="tests/zoo/test_launchers.py trains PyTorch on four hosts",
 )

@@ -9,4 +9,5 @@ DRILL = HostDrill(
     arguments=("--steps", "20"),
     options=(),
     exit_codes=(0,),
+    long="as with torch",
 )

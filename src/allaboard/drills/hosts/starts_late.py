@@ -1,13 +1,15 @@
-"""One host starts 20 s after the others, which is late and no fault: the job waits, and trains."""
+"""One host starts late, which is no fault: the job waits, every host says for whom, and trains."""
 
 from allaboard.contracts import HostDrill
 
 DRILL = HostDrill(
     framework="torch",
     expects="",
-    late={3: 20.0},
+    on=(0, 1, 3),
+    late={2: 40.0},
+    says=r"3 of 4 aboard, waiting \d+ s for (rank 2: never heard of|worker 2: \w+)",
     arguments=("--steps", "20"),
-    options=("--timeout", "60"),
+    options=("--timeout", "90"),
     exit_codes=(0,),
-    long="20 s of waiting",
+    long="40 s of waiting",
 )

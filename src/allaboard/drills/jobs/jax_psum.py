@@ -6,6 +6,7 @@ The faults stand in the job's own code, as they do in life; nothing in here know
 import argparse
 import os
 import time
+from pathlib import Path
 
 
 def before_init(name):
@@ -15,11 +16,26 @@ def before_init(name):
         time.sleep(3600)
 
 
+def wait_for_flag(flags):
+    while not flags:
+        pass
+
+
+def before_step(name):
+    """What the guilty rank does in the middle of training."""
+    if name == "jax-asleep":
+        time.sleep(3600)
+    elif name == "jax-stuck-in-python":
+        wait_for_flag([])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="")
     parser.add_argument("--guilty", type=int, default=-1)
     parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--at-step", type=int, default=60)
+    parser.add_argument("--mark", help="written when the fault happens")
     parser.add_argument("--timeout", type=int, default=300)
     options = parser.parse_args()
     rank = int(os.environ["JAX_PROCESS_ID"])
@@ -49,7 +65,11 @@ def main():
         return weights - 0.01 * gradient, value
 
     generator = np.random.default_rng(rank)
-    for _ in range(options.steps):
+    for number in range(options.steps):
+        if rank == options.guilty and number == options.at_step:
+            if options.mark:
+                Path(options.mark).write_text(repr(time.time()))
+            before_step(options.fault)
         images = generator.normal(size=(8, 64)).astype(np.float32)
         labels = images.sum(1)
         images, labels = (

@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,6 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.distributed._functional_collectives as functional
 import torch.distributed.nn  # before init, or its defaults keep the group alive past destroy
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -136,6 +136,11 @@ def flush(second, first):
             pass
 
 
+def wait_for(path):
+    while not os.path.exists(path):
+        pass
+
+
 def report_progress():
     while True:
         time.sleep(0.05)
@@ -154,6 +159,8 @@ def fail(name, rank):
     """The fault, in the middle of training."""
     if name == "stuck-in-python":
         wait_for_flag([])
+    elif name == "polls-for-a-file":
+        wait_for(tempfile.gettempdir() + "/this-file-never-comes")
     elif name == "asleep":
         retry_later()
     elif name == "input":
@@ -185,8 +192,16 @@ def fail(name, rank):
         eat_memory()
     elif name == "other-order":
         dist.broadcast(torch.ones(3), src=0)
-    elif name == "other-order-unseen":
+    elif name == "other-order-functional":
+        from torch.distributed import _functional_collectives as functional  # PyTorch 1 has none
+
         functional.broadcast(torch.ones(3), 0, dist.group.WORLD).wait()
+    elif name == "other-order-unseen":
+        operations = (
+            torch.ops._c10d_functional
+        )  # as a compiled graph calls them; PyTorch 1 has none
+        group = dist.group.WORLD.group_name
+        operations.wait_tensor(operations.broadcast(torch.ones(3), 0, group))
     elif name == "killed-by-itself":
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "aborts-at-exit":
@@ -195,6 +210,10 @@ def fail(name, rank):
         time.sleep(10)
     elif name == "pause":
         time.sleep(1.5)
+
+
+def status_page(port, kept=[]):  # noqa: B006 - open as long as the process
+    kept.append(socket.create_server(("", port)))
 
 
 def before_init(name, guilty):
@@ -210,6 +229,8 @@ def before_init(name, guilty):
         os.environ["RANK"] = "0" if os.environ["RANK"] != "0" else "1"
     elif name == "sizes-disagree":
         os.environ["WORLD_SIZE"] = "2"
+    elif name == "port-taken":
+        status_page(int(os.environ["MASTER_PORT"]))
     elif name == "other-port":
         os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
 

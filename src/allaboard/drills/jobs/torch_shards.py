@@ -16,9 +16,9 @@ from torch.utils.data import DataLoader, TensorDataset
 ROWS = 8
 
 
-def part(fault, guilty, batches):
-    """This rank's rows; what is wrong with them is wrong from the start."""
-    images = torch.randn(batches * ROWS * 3, 64, generator=torch.Generator().manual_seed(7))
+def part(fault, guilty, batches, rows):
+    """This rank's share of ``batches`` batches; what is wrong with it is wrong from the start."""
+    images = torch.randn(batches * rows * 3, 64, generator=torch.Generator().manual_seed(7))
     if fault != "same-batches":
         images = images[dist.get_rank() :: dist.get_world_size()]
     if fault == "uneven-batches" and guilty:
@@ -53,7 +53,7 @@ def main():
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     rows = ROWS // 2 if options.fault == "batch-sizes-differ" and guilty else ROWS
-    loader = DataLoader(part(options.fault, guilty, options.at_step), batch_size=rows)
+    loader = DataLoader(part(options.fault, guilty, options.at_step, rows), batch_size=rows)
     begins = options.at_step
     if options.fault in ("same-batches", "batch-sizes-differ"):
         begins = 1

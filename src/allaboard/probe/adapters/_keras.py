@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from .. import member
-from ..blackbox import CHECKPOINT, EVALUATION
+from ..layout import CHECKPOINT, EVALUATION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def _jax_trainer(module: Any) -> None:
         before = self.train_function
         result = make(self, *args, **kwargs)
         if self.train_function is not before:
+            member.here.steps_told = True
             self.train_function = _step(self.train_function)
         return result
 

@@ -7,7 +7,7 @@ tf.function, as Keras' `fit` does, is part of that function's step, and cannot b
 from __future__ import annotations
 
 from .. import member
-from ..blackbox import CHECKPOINT
+from ..layout import CHECKPOINT
 from . import _tensorflow_replicas as replicas
 
 TYPE_CHECKING = False
@@ -59,9 +59,7 @@ def _saving(call: Any) -> Any:
 def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
     call = cls.__dict__.get(name)
     if call is None:
-        member.here.note(
-            "hook " + module.__name__, "this version has no %s.%s" % (cls.__name__, name)
-        )
+        member.here.lacks(module.__name__, "%s.%s" % (cls.__name__, name))
     else:
         setattr(cls, name, wrap(call))
 

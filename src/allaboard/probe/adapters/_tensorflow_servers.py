@@ -176,6 +176,7 @@ def _session_manager(module: Any) -> None:
         inner = member.operation("SessionManager." + name, getattr(cls, name))
         setattr(cls, name, _with_placement(inner))
     cls.prepare_session = snapshot.restoring(cls.prepare_session, CLUSTER)
+    cls.wait_for_session = snapshot.listing(cls.wait_for_session, CLUSTER)
     cls.__init__ = _with_wait(cls.__init__)
 
 

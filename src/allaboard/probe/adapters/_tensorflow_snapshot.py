@@ -1,6 +1,7 @@
 """`--ps-snapshot` in TensorFlow 1's chief: tells which variables there are, and restores from the newest
-snapshot in memory where that is newer than the newest checkpoint. Tried on TensorFlow 2.21's
-`tf.compat.v1`.
+snapshot in memory where that is newer than the newest checkpoint. Where a server is on another host, which
+cannot read the chief's memory as a file, the variables are initialised with those values instead. Tried on
+TensorFlow 2.21's `tf.compat.v1`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 
 from .. import member
+from . import _tensorflow_fed as fed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +42,12 @@ def restoring(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[...
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
+        ways = (_from_file, fed.initialised) if _local(cluster) else (fed.initialised,)
         result = None
-        for _ in range(2):  # the newest may be replaced by a newer one while it is read
-            result = _restored(call, signature, args, kwargs)
-            if result is not None:
-                break
+        for way in ways:
+            for _ in range(2):  # the newest may be replaced by a newer one while it is read
+                if result is None:
+                    result = _restored(way, call, signature, args, kwargs)
         if result is None:
             result = call(*args, **kwargs)
         try:
@@ -56,31 +59,68 @@ def restoring(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[...
     return inside
 
 
+def listing(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[..., Any]:
+    """`SessionManager.wait_for_session`, which who is not the chief calls: its graph has the same variables,
+    and its host may keep them too. On one host the chief's word is enough."""
+    if not folder():
+        return call
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        try:
+            if not _local(cluster):
+                _tell(args[0]._graph, cluster)
+        except Exception as error:
+            member.here.note("snapshot", repr(error))
+        return result
+
+    return inside
+
+
+def _local(cluster: dict[str, str]) -> bool:
+    """Whether every task reads the same memory."""
+    return all(a.startswith(("127.", "localhost:", "[::1]:")) for a in cluster.values())
+
+
 def _restored(
-    call: Callable[..., Any], signature: inspect.Signature, args: Any, kwargs: Any
+    way: Callable[..., Any],
+    call: Callable[..., Any],
+    signature: inspect.Signature,
+    args: Any,
+    kwargs: Any,
 ) -> Any:
     """The session with the values of the newest snapshot; None where it is not to be had so."""
     try:
         given = dict(signature.bind(*args, **kwargs).arguments)
         checkpoints = given.get("checkpoint_dir")
         newest = _newest()
-        if newest is None or given.get("saver") is None or _on_disk(checkpoints) >= newest["step"]:
+        if newest is None or _on_disk(checkpoints) >= newest["step"]:
             return None
-        given.update(checkpoint_dir=None, checkpoint_filename_with_path=newest["prefix"])
     except Exception as error:
         member.here.note("snapshot", repr(error))
         return None
     try:
-        result = call(**given)
+        given.update(checkpoint_dir=None, checkpoint_filename_with_path=None)
+        result = way(call, given, newest["prefix"])
     except Exception as error:
         if type(error).__name__ in AGAIN:
             raise
-        member.here.note("snapshot", "not restored: %s" % str(error).partition("\n")[0])
+        said = str(error).partition("\n")[0]
+        member.here.note("snapshot", "not restored: number %d: %s" % (newest["number"], said))
         return None
-    _remember(given["saver"], checkpoints)
-    told = {"number": newest["number"], "step": newest["step"], "when": time.monotonic()}
-    member.here.note("restored", json.dumps(told))
+    if result is not None:
+        _remember(given.get("saver"), checkpoints)
+        told = {"number": newest["number"], "step": newest["step"], "when": time.monotonic()}
+        member.here.note("restored", json.dumps(told))
     return result
+
+
+def _from_file(call: Callable[..., Any], given: dict[str, Any], prefix: str) -> Any:
+    """As a checkpoint, which every server reads by itself."""
+    if given.get("saver") is None:
+        return None
+    return call(**dict(given, checkpoint_filename_with_path=prefix))
 
 
 def _newest() -> dict[str, Any] | None:
@@ -107,7 +147,7 @@ def _checkpoints() -> Any:
 
 def _remember(saver: Any, checkpoints: str | None) -> None:
     """As a restore from the folder does: so that the saver goes on deleting the oldest."""
-    if not checkpoints:
+    if not checkpoints or saver is None:
         return
     try:
         state = _checkpoints().get_checkpoint_state(checkpoints)
@@ -147,6 +187,7 @@ def listed(graph: Any, cluster: dict[str, str]) -> dict[str, Any]:
                 "shared": str(op.get_attr("shared_name").decode() or op.name),
                 "container": str(op.get_attr("container").decode()),
                 "dtype": str(variable.dtype.base_dtype.name),
+                "width": int(variable.dtype.base_dtype.size or 1),
                 "shape": variable.shape.as_list(),
                 "device": str(variable.device),
                 "task": task,

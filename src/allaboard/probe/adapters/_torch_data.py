@@ -7,13 +7,14 @@ loaders share.
 from __future__ import annotations
 
 import functools
-import sys
+from sys import _getframe
 from time import monotonic
 from zlib import crc32
 
 from .. import member
 from ..calls import Calls
-from ..passes import Loops, Pass
+from ..layout import BATCHES, BATCHES_AT
+from ..passes import EACH, FIRST, Loops, Pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 ELEMENTS = 32
 """Of a batch that is sampled, so many elements go into its digest."""
+NOWHERE = Pass(None, 0)
+"""A pass through a loop for which there is no room; it has no batches."""
 DEEP = 4
 """Lists and dicts within each other that are looked into for a tensor."""
-ATTRIBUTE = "_allaboard_pass"
 
 
 class _Data:
@@ -49,11 +51,13 @@ _data = _Data()
 def loader(module: Any) -> None:
     """Hooks the iterators of `torch.utils.data.DataLoader`."""
     cls = module._BaseDataLoaderIter
-    following, reset = cls.__next__, cls._reset
+    following, reset, here = cls.__next__, cls._reset, member.here
+    told = BATCHES.pack_into
+    cls._allaboard_pass = None
 
     @functools.wraps(following)
     def __next__(self: Any) -> Any:
-        box = member.here.box
+        box = here.box
         if box is None:
             return following(self)
         began = monotonic()
@@ -66,14 +70,22 @@ def loader(module: Any) -> None:
         if slot is not None and slot.main:
             box.input += monotonic() - began
             try:
-                _came(box, self, data, sys._getframe(1))
+                current = self._allaboard_pass
+                if current is not None and current.batches >= FIRST:
+                    current.batches = n = current.batches + 1
+                    loop = current.loop
+                    if loop.passes == current.number:
+                        told(loop.map, loop.at + BATCHES_AT, current.number, n)
+                    if n % EACH:
+                        return data
+                _came(box, self, data, _getframe(1))
             except Exception:
                 pass
         return data
 
     @functools.wraps(reset)
     def _reset(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.__dict__.pop(ATTRIBUTE, None)
+        self._allaboard_pass = None
         return reset(self, *args, **kwargs)
 
     cls.__next__ = __next__
@@ -81,17 +93,20 @@ def loader(module: Any) -> None:
 
 
 def _came(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
-    own = iterator.__dict__
-    current = own.get(ATTRIBUTE)
+    """One of the first batches of a pass, or one of so many."""
+    current = iterator._allaboard_pass
     if current is None:
-        current = own[ATTRIBUTE] = _data.begin(box, frame) or False
-    if current and current.batch():
-        current.sample(*_told(data), box.steps)
+        current = iterator._allaboard_pass = _data.begin(box, frame) or NOWHERE
+    if current is NOWHERE:
+        return
+    if current.batches < FIRST:
+        current.batch()
+    current.sample(*_told(data), box.steps)
 
 
 def _ended(iterator: Any) -> None:
-    current = iterator.__dict__.get(ATTRIBUTE)
-    if current:
+    current = iterator._allaboard_pass
+    if current is not None and current is not NOWHERE:
         current.whole()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ..blackbox import LOSS, LOSS_AT
+from ..layout import LOSS, LOSS_AT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 
 
 class Losses:
-    """What this process saw; it is written only where something is wrong, or right again."""
+    """What this process saw; it is written only where something is wrong, or right again.
+
+    ``plain`` is torch's own class of tensors, once it is known. ``shaped``: a backward began from more than
+    one number, so from now on it is asked how many there are. ``bad``: how many in a row were not finite.
+    """
 
     def __init__(self) -> None:
+        self.plain: Any = None
+        self.shaped = False
+        self.bad = 0
         self._box: Box | None = None
         self._count = 0
-        self._bad = 0
         self._first = 0
         self._value = 0.0
-        self._plain: tuple[type, ...] = ()
 
-    def saw(self, box: Box, roots: Any) -> None:
-        """Looks at the tensors that a backward begins from."""
-        root = roots[0]
+    def look(self, box: Box, root: Any) -> None:
+        """Looks at the first tensor that a backward begins from, whatever it is."""
+        if self.plain is None:
+            self.plain = getattr(sys.modules.get("torch"), "Tensor", None)
         # Not a subclass: what a distributed tensor answers may be a collective of its own.
-        if type(root) is not self._tensor() or not root.is_cpu or root.numel() != 1:
-            return
-        value = root.item()
+        if type(root) is self.plain and root.is_cpu and root.numel() == 1:
+            self.told(box, root.item())
+
+    def told(self, box: Box, value: Any) -> None:
+        """Takes in one value."""
+        if box is not self._box:
+            self._box, self.bad = box, 0
         if value - value == 0.0:
-            if self._bad:
-                self._bad = 0
+            if self.bad:
+                self.bad = 0
                 self._write(box)
             return
-        if box is not self._box:
-            self._box, self._bad = box, 0
-        if not self._bad:
+        if not self.bad:
             self._first, self._value = box.steps + 1, value
-        self._bad += 1
+        self.bad += 1
         self._write(box)
-
-    def _tensor(self) -> Any:
-        if not self._plain:
-            found = getattr(sys.modules.get("torch"), "Tensor", None)
-            if found is None:
-                return None
-            self._plain = (found,)
-        return self._plain[0]
 
     def _write(self, box: Box) -> None:
         self._count = n = self._count + 1
-        LOSS.pack_into(box.map, LOSS_AT, n, self._bad, self._first, self._value, n)
+        LOSS.pack_into(box.map, LOSS_AT, n, self.bad, self._first, self._value, n)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
-from time import monotonic, thread_time
+import weakref
+from sys import _getframe
+from time import monotonic
 
-from .. import member
+from .. import layout, member
 from ..calls import Calls, Group
+from ..layout import CALLS, LEFT_AT
 from . import _torch_calls as table
-from ._torch_loss import Losses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,20 @@ if TYPE_CHECKING:
 
     from ..blackbox import Box
 
-_LABEL = table.DDP.encode()
+    Last = tuple[Any, ...]
+
+NEVER: Last = (None,) * 10
+"""What was called last from one place: its code, group, shape, dtype, reduce operation, root and what else
+all ranks share; the box, the group's record, and the signature."""
+
+
+class Flat:
+    """All parameters of a reducer as one tensor would show them."""
+
+    def __init__(self, parameters: Any) -> None:
+        parameters = list(parameters)
+        self.shape = (sum(p.numel() for p in parameters),)
+        self.dtype = parameters[0].dtype
 
 
 class Recorder:
@@ -35,16 +49,29 @@ class Recorder:
         self.box: Box | None = None
         self.calls: Calls | None = None
         self.groups: dict[int, Group | None] = {}
-        self.reducers: dict[int, tuple[Any, _Flat]] = {}
+        # Weak: a group that outlived the program's own would leave its sockets open, and its file:// behind.
+        self.reducers: dict[int, tuple[weakref.ref[Any], Flat]] = {}
         self.pending: list[int] = []
         self.world: Group | None = None
         self.names: dict[int, tuple[object, str]] = {}
         self.spoiled = False
+        self._recent: list[dict[int, Last]] = []
+
+    def remembered(self) -> dict[int, Last]:
+        """For one operation: what was called last from each place (f_lasti), until all is forgotten."""
+        self._recent.append({})
+        return self._recent[-1]
+
+    def forget(self) -> None:
+        """What was known of calls is to be found anew."""
+        for recent in self._recent:
+            recent.clear()
 
     def group(self, box: Box, pg: Any) -> Group | None:
         """The group of this process group; None for one that this rank is not in, or without room."""
         if box is not self.box:
             self.box, self.calls = box, Calls(box.map)
+            self.forget()
             self.groups.clear()
             self.world = None
         members = self.module._world.pg_group_ranks.get(pg)
@@ -52,7 +79,8 @@ class Recorder:
         if members is not None and self.calls is not None:
             ranks = sorted(members, key=members.get)
             own = members.get(self.module.get_rank(), 0)
-            group = self.calls.group(str(pg.group_name), member.here.round, ranks, own)
+            name = getattr(pg, "group_name", None) or self.module._world.pg_names[pg]
+            group = self.calls.group(str(name), member.here.round, ranks, own)
             if group is not None and self.spoiled:
                 group.unordered(1)
         self.groups[id(pg)] = group
@@ -74,8 +102,10 @@ class Recorder:
         described: tuple[Any, Any, Any, Any, Any],
         frame: FrameType,
         now: float,
+        recent: dict[int, Last] | None = None,
     ) -> Group | None:
-        """Counts one call; returns its group, None where it has none."""
+        """Counts one call; returns its group, None where it has none. A call right from the user's own
+        code is kept in ``recent``."""
         pg, tensor, reduce, root, extra = described
         group = self.world if pg is None else self.groups.get(id(pg))
         if group is None or box is not self.box:
@@ -86,8 +116,10 @@ class Recorder:
         assert calls is not None
         code = frame.f_code
         if not calls.own.get(id(code)):
-            frame = calls.caller(frame)
-            code = frame.f_code
+            found_at = calls.caller(frame)
+            recent = recent if found_at is frame else None
+            frame, code = found_at, found_at.f_code
+        told = root
         if type(root) is tuple:  # a rank within the group
             root = group.ranks[root[0]]
         key: tuple[Any, ...]
@@ -104,6 +136,9 @@ class Recorder:
         if group.busy:  # by another thread: calls of this one within a call are not counted
             group.unordered(group.number)
         group.call(found[0], found[1], found[2], now)
+        if recent is not None and tensor is not None:
+            same = (code, id(pg), tensor.shape, tensor.dtype, reduce, told, extra)
+            recent[frame.f_lasti] = (*same, box, group, found)
         return group
 
     def _learn(
@@ -123,7 +158,10 @@ class Recorder:
             root,
             extra,
         )
-        return calls.signature(key, (name, reduced, dtype, shape, root), required, frame)
+        found = calls.signature(key, (name, reduced, dtype, shape, root), required, frame)
+        if found[0] % layout.SIGNATURES == 0:  # it is to be written again where it comes again
+            self.forget()
+        return found
 
     def _reduce(self, op: object) -> str:
         """The reduce operation's name. Kept, so that no other object gets its id."""
@@ -145,9 +183,10 @@ class Recorder:
         """After destroy_process_group: which groups there are is asked anew."""
         left = {id(pg) for pg in self.module._world.pg_map}
         self.pending.clear()
+        self.forget()
         self.world = None
-        for one, (pg, _) in list(self.reducers.items()):
-            if id(pg) not in left:
+        for one, (of, _) in list(self.reducers.items()):
+            if id(of()) not in left:
                 del self.reducers[one]
         for key, group in list(self.groups.items()):
             if key not in left:
@@ -156,30 +195,71 @@ class Recorder:
                     self.calls.free(group)
 
 
-def recorded(recorder: Recorder, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The collective ``call`` wrapped; same signature, same result."""
-    describe = table.DESCRIBE[name][0]
+def recorded(
+    recorder: Recorder,
+    name: str,
+    call: Callable[..., Any],
+    describe: Callable[..., table.Described | None] | None = None,
+) -> Callable[..., Any]:
+    """The collective ``call`` wrapped; same signature, same result. ``describe`` where its arguments are not
+    those of the operation ``name``.
+
+    A step's caches hold the model, not us: here every object that is touched costs more than what is done
+    with it. So the call that comes again from its place with its signature is told in this one function.
+    """
+    describe = describe or table.DESCRIBE[name][0]
     label = name.encode()
+    recent: dict[int, Last] = recorder.remembered()
+    here = member.here
+    told_entry, told_call = layout.ENTRY.pack_into, layout.CALL.pack_into
+    told_op, told_left = layout.OP.pack_into, layout.LEFT.pack_into
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        box = member.here.box
+        box = here.box
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth:
             return call(*args, **kwargs)
         group = None
         now = monotonic()
+        map_, number = box.map, 0
         try:
             described = describe(*args, **kwargs)
             if described is not None:
-                group = recorder.note(box, name, described, sys._getframe(1), now)
+                pg, tensor, reduce, root, extra = described
+                frame = _getframe(1)
+                code, one, shape, dtype, how, to, more, whose, group, signed = recent.get(
+                    frame.f_lasti, NEVER
+                )
+                if (
+                    code is frame.f_code
+                    and whose is box
+                    and one == id(pg)
+                    and tensor is not None
+                    and dtype is tensor.dtype
+                    and shape == tensor.shape
+                    and how is reduce
+                    and to == root
+                    and more == extra
+                    and not group.busy
+                ):
+                    group.number = number = group.number + 1
+                    group.digest = digest = (group.digest * 1000003 + signed[1]) & 0xFFFFFFFF
+                    group.path = path = (group.path * 1000003 + signed[2]) & 0xFFFFFFFF
+                    told_entry(map_, group.ring + number % CALLS * 12, digest, path, signed[0])
+                    told_call(map_, group.at, number, now, digest, number)
+                else:
+                    group = recorder.note(box, name, described, frame, now, recent)
+                    number = group.number if group is not None else 0
+                if group is not None:
+                    group.busy = True
         except Exception:
+            group = None
             recorder.spoil()
-        if group is None:
-            slot.enter(label, 0, 0, now)
-        else:
-            slot.enter(label, group.index, group.number, now)
-            group.busy = True
+        slot.depth = 1
+        slot.count = count = slot.count + 1
+        index = 0 if group is None else group.index
+        told_op(map_, slot.at, count, now, slot.spent, 1, index, number, label, count)
         try:
             return call(*args, **kwargs)
         except BaseException:
@@ -189,99 +269,11 @@ def recorded(recorder: Recorder, name: str, call: Callable[..., Any]) -> Callabl
         finally:
             if group is not None:
                 group.busy = False
-            slot.leave(label)
+            slot.depth = 0
+            lasted = monotonic() - now
+            slot.spent = spent = slot.spent + lasted
+            told_left(map_, slot.at + LEFT_AT, spent, 0)
             if slot.main:
-                box.sync += monotonic() - now
+                box.sync += lasted
 
     return inside
-
-
-class _Flat:
-    """All parameters of a reducer as one tensor would show them."""
-
-    def __init__(self, parameters: Any) -> None:
-        parameters = list(parameters)
-        self.shape = (sum(p.numel() for p in parameters),)
-        self.dtype = parameters[0].dtype
-
-
-def reducer(recorder: Recorder, cls: Any) -> None:
-    """Hooks DDP's reducer: which group it reduces over, and that a backward of it is due."""
-    create, prepare = cls.__init__, cls.prepare_for_backward
-
-    @functools.wraps(create)
-    def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
-        create(self, params, *args, **kwargs)
-        try:
-            pg = kwargs.get("process_group") or args[2]
-            recorder.reducers[id(self)] = (pg, _Flat(params))
-        except Exception:
-            recorder.reducers.pop(id(self), None)
-
-    @functools.wraps(prepare)
-    def prepare_for_backward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if id(self) not in recorder.pending:
-            recorder.pending.append(id(self))
-        return prepare(self, *args, **kwargs)
-
-    cls.__init__ = __init__
-    cls.prepare_for_backward = prepare_for_backward
-
-
-def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The autograd engine's entry: the gradients of every reducer that is due go round in it."""
-    losses = Losses()
-
-    @functools.wraps(call)
-    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-        box = member.here.box
-        if box is not None:
-            try:
-                losses.saw(box, args[0])
-            except Exception:
-                pass
-        if not recorder.pending:
-            return call(*args, **kwargs)
-        slot = box.slot() if box is not None else None
-        if box is None or slot is None or slot.depth:
-            recorder.pending.clear()
-            return call(*args, **kwargs)
-        group = None
-        now = monotonic()
-        try:
-            due, recorder.pending[:] = list(recorder.pending), []
-            for one in due:
-                if one in recorder.reducers:
-                    pg, flat = recorder.reducers[one]
-                    group = recorder.note(
-                        box, table.DDP, (pg, flat, None, -1, None), sys._getframe(1), now
-                    )
-        except Exception:
-            recorder.spoil()
-        if group is None:
-            return call(*args, **kwargs)
-        slot.enter(_LABEL, group.index, group.number, now)
-        worked = thread_time()
-        try:
-            return call(*args, **kwargs)
-        except BaseException:
-            group.unordered(group.number + 1)
-            raise
-        finally:
-            slot.leave(_LABEL)
-            if slot.main:  # it computes in there too; who waits for gradients uses no CPU
-                box.sync += max(0.0, monotonic() - now - (thread_time() - worked))
-
-    return _engine_run_backward
-
-
-def join(recorder: Recorder, cls: Any) -> None:
-    """Under `Join` ranks that have run out of data shadow the calls of the others."""
-    enter = cls.__enter__
-
-    @functools.wraps(enter)
-    def __enter__(self: Any) -> Any:
-        recorder.spoil()
-        return enter(self)
-
-    cls.__enter__ = __enter__

@@ -26,16 +26,17 @@ class Steps:
         self._one = 0
         self._several = False
         self._values = Values()
+        self._every = self._values.every
 
     def __call__(self, optimizer: Any, args: object, kwargs: object) -> None:
         if id(optimizer) != self._one:
             self._other(optimizer)
         member.step()
-        if self._values.every and member.here.box is not None:
+        if self._every and member.here.box is not None:
             try:
                 self._values.stepped(member.here.box, optimizer)
             except Exception:
-                self._values.every = 0
+                self._every = 0
 
     def _other(self, optimizer: Any) -> None:
         try:

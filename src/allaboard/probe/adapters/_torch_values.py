@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from zlib import crc32
 
-from ..blackbox import CHECK, CHECKS, CHECKS_AT
+from ..layout import CHECK, CHECKS, CHECKS_AT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""JAX: `jax.distributed.initialize`. Hooked and tried on jax 0.10.
+"""JAX: `jax.distributed.initialize`, steps, waits and checkpoints. Hooked and tried on jax 0.10.
 
 JAX reads JAX_COORDINATOR_ADDRESS from the environment and nothing else of it; under
 `allaboard run -n N` the number of processes and this one's id are filled in when the call leaves
@@ -11,6 +11,8 @@ import functools
 import os
 
 from .. import member
+from . import _jax_steps as steps
+from . import _jax_waits as waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,4 +74,14 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
     }
 
 
-MODULES = {"jax._src.distributed": _distributed}
+def _api(module: Any) -> None:
+    steps.api(module)
+    waits.api(module)
+
+
+MODULES = {
+    "jax._src.distributed": _distributed,
+    "jax._src.api": _api,
+    "jax._src.pjit": steps.slow,
+    **waits.MODULES,
+}

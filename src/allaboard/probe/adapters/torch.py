@@ -1,9 +1,9 @@
 """PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps, DataLoader.
 
-Hooked and tried on torch 2.13. Functions are replaced in ``distributed_c10d`` right after it has
-executed, before anything can take a reference to them. DDP's own all-reduces run in C++ inside
-backward; what is seen of them is that its reducer is due, and the backward in which they run. The
-operations of ``_functional_collectives`` are not seen.
+Hooked and tried on torch 2.13; what older ones lack is in docs/versions.md. Functions are replaced in
+``distributed_c10d`` right after it has executed, before anything can take a reference to them. DDP's
+own all-reduces run in C++ inside backward; what is seen of them is that its reducer is due, and the
+backward in which they run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 
 from .. import member
+from . import _torch_1 as first
 from . import _torch_accelerate as accelerate
+from . import _torch_backward as gradients
+from . import _torch_compiled as compiled
+from . import _torch_functional as functional
+from . import _torch_phases as phases
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
 from ._torch_data import loader
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+LET_GO = 0.005
+"""Seconds that the threads of process groups have at the interpreter's end."""
 BETWEEN_TWO = ("recv", "send")
 """Seen while they last, but no call that all ranks share."""
 
@@ -49,12 +57,19 @@ def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
 def _distributed(module: Any) -> None:
     names = set(getattr(module, "__all__", ()))
     recorder = _recorder(module)
+    grouped = hasattr(module, "_world")
+    if not grouped and first.known(module):
+        recorder.module, grouped = first.Groups(module), True
+    if not grouped:
+        member.here.lacks(
+            "torch.distributed", "_world: whether calls of all ranks match is not known"
+        )
     for name in (*DESCRIBE, *BETWEEN_TWO):
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
             wrapped = (
                 member.waiting(name, call)
-                if name in BETWEEN_TWO
+                if name in BETWEEN_TWO or not grouped
                 else record.recorded(recorder, name, call)
             )
             setattr(module, name, wrapped)
@@ -64,9 +79,9 @@ def _distributed(module: Any) -> None:
     module.init_process_group = member.joining(module.init_process_group, declared)
     native = sys.modules.get("torch._C._distributed_c10d")
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
-        record.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
+        gradients.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
     elif native is not None:
-        _absent("torch.nn.parallel", "Reducer.prepare_for_backward")
+        member.here.lacks("torch.nn.parallel", "Reducer.prepare_for_backward")
     work = getattr(native, "Work", None)
     if hasattr(work, "wait"):
         work.wait = member.waiting("Work.wait", work.wait)  # type: ignore[union-attr]
@@ -103,18 +118,26 @@ def _destroying(recorder: record.Recorder, call: Any) -> Any:
 def _graph(module: Any) -> None:
     call = getattr(module, "_engine_run_backward", None)
     if call is not None:
-        module._engine_run_backward = record.backward(_recorder(), call)
+        module._engine_run_backward = gradients.backward(_recorder(), call)
+
+
+def _autograd(module: Any) -> None:
+    if hasattr(getattr(module, "graph", None), "_engine_run_backward"):
+        return
+    if callable(getattr(module, "backward", None)):
+        module.backward = first.backward(_recorder(), module.backward)
     else:
-        _absent("torch.autograd", "_engine_run_backward")
-
-
-def _absent(module: str, name: str) -> None:
-    """What this version does not offer is told in the report; training goes on without it."""
-    member.here.note("hook " + module, "this version has no " + name)
+        member.here.lacks("torch.autograd", "_engine_run_backward")
 
 
 def _join(module: Any) -> None:
-    record.join(_recorder(), module.Join)
+    gradients.join(_recorder(), module.Join)
+
+
+def _functional(module: Any) -> None:
+    recorder = _recorder()
+    if recorder.module is not None and hasattr(recorder.module, "_world"):
+        functional.hook(recorder, module)
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -163,19 +186,38 @@ def _query(method: str, rank: int, size: int) -> tuple[str, int, int]:
     return parts._replace(query="").geturl(), rank, size
 
 
+def at_end() -> None:
+    """Gives gloo's threads a moment with the interpreter.
+
+    After its last collective such a thread lets go of what it holds of Python (``~ThreadLocalState``). One
+    that still waits for the interpreter when that goes down is unwound through C++ destructors instead:
+    ``terminate called without an active exception``, SIGABRT, though all was trained. To sleep is to let
+    go of the interpreter; nothing is waited for.
+    """
+    if "torch.distributed.distributed_c10d" in sys.modules:
+        time.sleep(LET_GO)
+
+
 def _optimizer(module: Any) -> None:
+    phases.optimizer(module)
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(Steps())
+    elif hasattr(getattr(module, "Optimizer", None), first.AFTER_STEP):
+        first.steps(module.Optimizer)
     else:
-        _absent("torch.optim", "register_optimizer_step_post_hook")
+        member.here.lacks("torch.optim", "register_optimizer_step_post_hook")
 
 
 MODULES = {
     "torch.distributed.distributed_c10d": _distributed,
     "torch.autograd.graph": _graph,
+    "torch.autograd": _autograd,
     "torch.distributed.algorithms.join": _join,
+    "torch.distributed._functional_collectives": _functional,
+    "torch._dynamo.output_graph": compiled.hook,
     "torch.optim.optimizer": _optimizer,
     "torch.utils.data.dataloader": loader,
     "accelerate.state": accelerate.state,
+    **phases.MODULES,
 }

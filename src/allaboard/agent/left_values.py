@@ -1,0 +1,58 @@
+"""What is left of a job that did not come to its end: the servers' newest values, as a checkpoint on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+NEWEST = "snapshot.json"
+"""Where `serving.snapshots` tells its newest one."""
+STATE = "checkpoint"
+"""The file by which TensorFlow finds the newest checkpoint of a folder; tf.train.CheckpointState as text."""
+TRIES = 3
+"""A snapshot may be replaced by a newer one while it is copied."""
+
+
+class Left(NamedTuple):
+    """A folder that `checkpoint_dir` of MonitoredTrainingSession takes, and the global step in it."""
+
+    folder: Path
+    step: int
+
+
+def leave(memory: Path, folder: Path) -> Left | None:
+    """Copies the newest snapshot in ``memory`` to ``folder``, which is there whole or not at all; None where
+    none was taken. Raises OSError where there is no room for it."""
+    for attempt in range(TRIES):
+        try:
+            told = json.loads((memory / NEWEST).read_text())
+        except FileNotFoundError:
+            return None
+        try:
+            return _copied(Path(told["prefix"]), int(told["step"]), folder)
+        except FileNotFoundError:
+            if attempt == TRIES - 1:
+                raise
+    return None
+
+
+def _copied(prefix: Path, step: int, folder: Path) -> Left:
+    new = folder.with_name(folder.name + ".new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700, parents=True)
+    name = f"model.ckpt-{step}"
+    try:
+        for suffix in ("index", "data-00000-of-00001"):
+            shutil.copyfile(f"{prefix}.{suffix}", new / f"{name}.{suffix}")
+        lines = (
+            f'{key}: "{name}"\n' for key in ("model_checkpoint_path", "all_model_checkpoint_paths")
+        )
+        (new / STATE).write_text("".join(lines))
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+    except OSError:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    return Left(folder, step)

@@ -1,0 +1,90 @@
+"""The door of the roll call: whom it is opened for, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.coordinator.crossing import Crossing
+from allaboard.coordinator.events import Command, LetThrough, Note, split_key
+from allaboard.decide import Policy, proven
+from allaboard.facts import Answer, Claim, JobView
+from allaboard.rollcall.awaited import waits
+from allaboard.rollcall.roll import Roll
+
+FIRST_WAIT, OUTSIDE = 10.0, 4.0
+"""Seconds at the door after which it is told whom all wait for, first; where this host has not met the
+others, which want of time may not explain."""
+ANSWERS = 2.0
+"""Seconds after the last arrival in which every member's agent tells what it runs with."""
+
+
+class Gate:
+    """``began`` is when the job did; ``away`` are the agents whose stream is broken just now."""
+
+    def __init__(
+        self, began: float, policy: Policy, crossing: Crossing, away: dict[int, float]
+    ) -> None:
+        self.rolled_at: float | None = None
+        """When the first member was let through."""
+        self._began = began
+        self._policy = policy
+        self._crossing = crossing
+        self._away = away
+        self._told = 0.0
+
+    def boarded(self, now: float) -> None:
+        """A member was let through, here or by the host where all meet."""
+        if self.rolled_at is None:
+            self.rolled_at = now
+
+    def due(self, now: float, rolls: tuple[Roll, ...], startup: list[Claim]) -> Iterator[Command]:
+        """Lets a complete roll call through; what a rule of the ``startup`` proved wrong stays held."""
+        self._crossing.size = max((r.size for r in rolls), default=0)
+        waved_on = self._crossing.waved_on
+        if any(proven(claim) for claim in startup) and not waved_on:
+            if not self._policy.only_reports or self._crossing.stale:
+                return
+            waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
+        for roll in rolls:
+            if roll.complete and self._crossing.leads and not waved_on:
+                if self._incomplete(roll, now):
+                    continue
+                yield from self._crossing.trials(now, roll)
+                if not self._crossing.tried(now):
+                    continue
+            if not roll.complete and not waved_on:
+                continue
+            for member in roll.held:
+                yield LetThrough(pid=member.called, round=roll.round)
+            if self.rolled_at is None:
+                self.rolled_at = now
+                done = _all_aboard(roll, now - self._began) if roll.complete else waved_on
+                yield Note(text=done)
+
+    def _incomplete(self, roll: Roll, now: float) -> bool:
+        """Whether all are there, and yet something is to be waited for."""
+        if any(not m.facts for m in roll.held) and now - roll.last_arrival < ANSWERS:
+            return True
+        # The word would not reach one whose agent is away, and the port would be gone.
+        return any(split_key(m.called)[0] in self._away for m in roll.held)
+
+    def awaited(self, view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Command]:
+        """On several hosts nobody sees another's terminal: whom all wait for is told to all, after times that
+        double."""
+        arrived = [r.first_arrival for r in rolls if r.held]
+        if not view.joined or not arrived or self.rolled_at is not None:
+            return
+        call = view.call
+        outside = not view.leads and call is not None and call.answer is not Answer.ABOARD
+        waited = view.now - min(arrived)
+        due = self._told or (OUTSIDE if outside else FIRST_WAIT)
+        if waited >= due and (text := waits(view)):
+            self._told = 2 * due if waited >= FIRST_WAIT else FIRST_WAIT
+            yield Note(text=text, waits=True)
+
+
+def _all_aboard(roll: Roll, seconds: float) -> str:
+    first = roll.here[0].declared
+    assert first is not None
+    where = f", {first.place}" if first.place else ""
+    return f"all {roll.size} aboard after {seconds:.1f} s ({first.call}{where})"

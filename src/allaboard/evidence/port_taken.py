@@ -1,0 +1,36 @@
+"""Whether what a member raised says that the port where it was to listen had been taken.
+
+The words are those of torch's TCPStore (torch/csrc/distributed/c10d/socket.cpp) and of TensorFlow's gRPC
+server (tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc), as current releases print them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Declared, Member, Raised
+
+_STORE = re.compile(
+    r"failed to listen on any local network address\. port: (\d+)\b.*?EADDRINUSE", re.DOTALL
+)
+_GRPC = "Could not start gRPC server"
+
+
+def port_taken(raised: Raised | None, declared: Declared | None = None) -> int | None:
+    """The port that the framework could not have; 0 where it is not known which, None where something else
+    was raised. TensorFlow's exception does not say it: it is that of the task in what was ``declared``."""
+    if raised is None:
+        return None
+    found = _STORE.search(raised.message)
+    if found is not None:
+        return int(found[1])
+    if _GRPC not in raised.message:
+        return None
+    address = declared.cluster.get(f"{declared.job}:{declared.index}", "") if declared else ""
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else 0
+
+
+def lacks_port(member: Member) -> bool:
+    """Whether it ended because its port was taken."""
+    return port_taken(member.raised, member.declared) is not None

@@ -1,0 +1,116 @@
+"""DDP's gradients: its reducer runs in C++, and the backward in which its collectives go round.
+
+What is seen of them is which group a reducer is over, that a backward of it is due, and the engine's entry;
+also the value that backward begins from, and that ranks under `Join` shadow each other's calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from sys import _getframe
+from time import monotonic, thread_time
+
+from .. import member
+from . import _torch_calls as table
+from ._torch_loss import Losses
+from ._torch_record import Flat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ._torch_record import Recorder
+
+_LABEL = table.DDP.encode()
+
+
+def reducer(recorder: Recorder, cls: Any) -> None:
+    """Hooks DDP's reducer: which group it reduces over, and that a backward of it is due."""
+    create, prepare = cls.__init__, cls.prepare_for_backward
+
+    @functools.wraps(create)
+    def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
+        create(self, params, *args, **kwargs)
+        try:
+            pg = kwargs.get("process_group") or args[2]
+            recorder.reducers[id(self)] = (weakref.ref(pg), Flat(params))
+        except Exception:
+            recorder.reducers.pop(id(self), None)
+
+    @functools.wraps(prepare)
+    def prepare_for_backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if id(self) not in recorder.pending:
+            recorder.pending.append(id(self))
+        return prepare(self, *args, **kwargs)
+
+    cls.__init__ = __init__
+    cls.prepare_for_backward = prepare_for_backward
+
+
+def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The autograd engine's entry: the gradients of every reducer that is due go round in it."""
+    losses, here, pending = Losses(), member.here, recorder.pending
+
+    @functools.wraps(call)
+    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+        box = here.box
+        if box is not None:
+            try:
+                root = args[0][0]
+                # Not a subclass: what a distributed tensor answers may be a collective of its own.
+                if type(root) is losses.plain and not losses.shaped and root.is_cpu:
+                    value = root.item()
+                    if value - value != 0.0 or losses.bad:
+                        losses.told(box, value)
+                else:
+                    losses.look(box, root)
+            except Exception:
+                losses.shaped = True
+        if not pending:
+            return call(*args, **kwargs)
+        slot = box.slot() if box is not None else None
+        if box is None or slot is None or slot.depth:
+            pending.clear()
+            return call(*args, **kwargs)
+        group = None
+        now = monotonic()
+        try:
+            due, pending[:] = list(pending), []
+            for one in due:
+                of, flat = recorder.reducers.get(one, (None, None))
+                pg = of() if of is not None else None
+                if pg is not None:
+                    group = recorder.note(
+                        box, table.DDP, (pg, flat, None, -1, None), _getframe(1), now
+                    )
+        except Exception:
+            recorder.spoil()
+        if group is None:
+            return call(*args, **kwargs)
+        slot.enter(_LABEL, group.index, group.number, now)
+        worked = thread_time()
+        try:
+            return call(*args, **kwargs)
+        except BaseException:
+            group.unordered(group.number + 1)
+            raise
+        finally:
+            slot.leave(_LABEL)
+            if slot.main:  # it computes in there too; who waits for gradients uses no CPU
+                box.sync += max(0.0, monotonic() - now - (thread_time() - worked))
+
+    return _engine_run_backward
+
+
+def join(recorder: Recorder, cls: Any) -> None:
+    """Under `Join` ranks that have run out of data shadow the calls of the others."""
+    enter = cls.__enter__
+
+    @functools.wraps(enter)
+    def __enter__(self: Any) -> Any:
+        recorder.spoil()
+        return enter(self)
+
+    cls.__enter__ = __enter__

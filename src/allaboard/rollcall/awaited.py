@@ -1,0 +1,57 @@
+"""Whom a roll call that is not complete waits for, and since when, in a line for people. Pure."""
+
+from __future__ import annotations
+
+from allaboard.facts import Answer, Call, JobView, Member, Phase
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+def waits(view: JobView) -> str:
+    """What this host's members wait for; "" where nobody of them stands at the door."""
+    rolls = [r for r in roll_calls(view) if not r.complete]
+    if not rolls:
+        return ""
+    call = view.call
+    if view.joined and not view.leads and call is not None and rolls[0].held:
+        seconds = view.now - rolls[0].first_arrival
+        place = f"{call.address}, where all meet" if call.address else "the way to the meeting"
+        return f"waiting {seconds:.0f} s for {place}: {_means(call)}"
+    return awaited(view, rolls[0])
+
+
+def _means(call: Call) -> str:
+    """What was met there, and what it leaves open."""
+    if call.answer is not Answer.REFUSED:
+        return str(call.answer)
+    if call.shook:
+        return "it was there, and now the port is refused: it has gone, or comes back"
+    return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
+
+
+def awaited(view: JobView, roll: Roll) -> str:
+    """Who is here, and who is not: in which line, or never heard of."""
+    here = roll.size - len(roll.missing)
+    seconds = view.now - roll.first_arrival if roll.held else 0.0
+    text = f"{here} of {roll.size} aboard, waiting {seconds:.0f} s for "
+    told = [how_far(m) for m in roll.late[:NAMED]]
+    unheard = roll.never_heard_of
+    if unheard or not told:
+        ranks = ", ".join(map(str, (unheard or roll.missing)[:8]))
+        more = max(0, len(unheard or roll.missing) - 8)
+        told.append(f"rank {ranks}{f' and {more} more' if more else ''}: never heard of")
+    return text + "; ".join(told)
+
+
+NAMED = 2
+"""Late members whose place is told."""
+
+
+def how_far(member: Member) -> str:
+    """Who it is, and what it does meanwhile."""
+    name = member.who.name
+    if member.phase is Phase.IMPORTING:
+        return f"{name}: importing {member.detail}"
+    place = member.stack.user if member.stack is not None else None
+    if place is not None:
+        return f"{name}: at {place}"
+    return f"{name}: {member.phase.name.lower()}"

@@ -1,0 +1,163 @@
+"""The address where all are to meet leads to another host than the first member's.
+
+## Why it matters
+PyTorch's rank 0, JAX's process 0 and TensorFlow's chief open the port, each on its own host. Whoever was
+given another host's address, by a typing error, an old list of hosts or an /etc/hosts of its own, is refused
+there for as long as its framework waits, and the others only see that it never comes.
+
+## What to do
+Give every host the same MASTER_ADDR (TF_CONFIG, coordinator address): that of the host where rank 0 runs.
+Where the name is the same and the address is not, compare `getent hosts NAME` on the two hosts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.calling import Attempt, attempt, calling
+from allaboard.evidence.crossings import four
+from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
+from allaboard.facts.samples import NOW
+from allaboard.rollcall.roll import roll_calls
+
+PATIENCE = 4.0
+"""Seconds in which rank 0 is refused at an address that may be forwarded to it before that is told."""
+
+
+PASSING = 1.5
+"""Seconds after which whoever was led to another host has not come to the right one by itself."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    yield from _strayed(view)
+    tried = attempt(view, Answer.OTHER, Answer.REFUSED)
+    if tried is None:
+        return
+    kind, _, why = tried.call.said.partition(": ")
+    if tried.call.answer is Answer.OTHER and kind == "elsewhere":
+        yield _elsewhere(tried, why)
+        return
+    first = tried.member.who.rank == 0 and tried.call.answer is Answer.REFUSED
+    if first and not tried.call.shook and view.now - tried.call.since >= PATIENCE:
+        yield _not_mine(tried)
+
+
+def _elsewhere(tried: Attempt, why: str) -> Claim:
+    """The host that was met says who it is."""
+    who, _, right = why.partition(", and itself goes to ")
+    mine = tried.member.who.host
+    name = shlex.quote(tried.name)
+    same = right.rpartition(":")[0] == tried.name
+    return Claim(
+        summary=f"{_said(tried)} leads {mine} to the wrong host: {who.removeprefix('this is ')}",
+        who=(tried.member.who,),
+        evidence=(*tried.evidence, Evidence(why, "what answers there")),
+        fix=f"getent hosts {name}   # on {mine} and on the others; mend the one that differs"
+        if same
+        else f"on {mine}: give {right} in place of {tried.call.address}"
+        if right and right != tried.call.address
+        else f"on {mine}: give the address of the host where rank 0 runs",
+        since=tried.call.since,
+    )
+
+
+def _strayed(view: JobView) -> Iterator[Claim]:
+    """Where all meet: another host tells who came there instead."""
+    here = {m.who.host for m in view.members}
+    waited = any(roll.held and roll.missing for roll in roll_calls(view))
+    for knock in view.knocks if view.leads and waited else ():
+        late = view.now - knock.at >= PASSING
+        if knock.kind == "elsewhere" and late and knock.peer not in here:
+            yield Claim(
+                summary=f"{knock.peer} is led to the wrong host: {knock.said}",
+                who=(Who(index=-1, host=knock.peer),),
+                evidence=(
+                    Evidence(f"{knock.peer} asked for the job there", knock.said.partition(",")[0]),
+                ),
+                fix=f"on {shlex.quote(knock.peer)}: give the address of the host where rank 0 runs "
+                "(MASTER_ADDR, TF_CONFIG, coordinator address), and look at its /etc/hosts",
+                since=knock.at,
+            )
+
+
+def _not_mine(tried: Attempt) -> Claim:
+    """Rank 0 opens the port on its own host."""
+    mine = tried.member.who.host
+    return Claim(
+        summary=f"rank 0 runs on {mine}, and {_said(tried)} leads to another host, where nobody listens",
+        who=(tried.member.who,),
+        evidence=tried.evidence,
+        fix=f"on every host: give an address of {mine} (ip -br addr), or start rank 0 on {tried.name}",
+        # A service's address may be forwarded to this host, and only to the framework's own port.
+        certainty=Certainty.LIKELY,
+        since=tried.call.since,
+    )
+
+
+def _said(tried: Attempt) -> str:
+    origin = tried.origin
+    name = "MASTER_ADDR" if "MASTER_ADDR" in origin else origin
+    if not name:
+        return tried.call.address
+    return f"{name}={tried.name}" if name == "MASTER_ADDR" else f"{tried.call.address} ({name})"
+
+
+_WHY = "elsewhere: this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
+
+
+def _first() -> JobView:
+    """Rank 0 is refused at an address of another host."""
+    view = calling(Answer.REFUSED, 6.0, "Connection refused")
+    (one,) = view.members
+    assert one.declared is not None
+    told = msgspec.structs.replace(one.declared, rank=0)
+    who = msgspec.structs.replace(one.who, rank=0, index=0)
+    return msgspec.structs.replace(
+        view, members=(msgspec.structs.replace(one, who=who, declared=told),)
+    )
+
+
+def _led(host: str, at: float = NOW - 4.0) -> JobView:
+    """Of four hosts three are where all meet, and this one was at h1."""
+    knock = Knock(peer=host, kind="elsewhere", said="h1, which holds rank 1, not rank 0", at=at)
+    members = tuple(m for m in four().members if m.who.rank != 2)
+    return msgspec.structs.replace(four(), members=members, knocks=(knock,))
+
+
+RULE = Rule(
+    stage=Stage.NETWORK,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "another host of the job": (
+            calling(Answer.OTHER, 1.0, _WHY),
+            "MASTER_ADDR=node0 leads a to the wrong host: h2, which holds rank 2, not rank 0",
+        ),
+        "told by the host that was met": (
+            _led("h2"),
+            "h2 is led to the wrong host: h1, which holds rank 1, not rank 0",
+        ),
+        "rank 0 itself": (
+            _first(),
+            "rank 0 runs on a, and MASTER_ADDR=node0 leads to another host, where nobody listens",
+        ),
+    },
+    silent_on={
+        "it found the way": _led("h3"),
+        "only just": _led("h2", NOW - 0.5),
+        "rank 1 is refused: rank 0 may yet come": calling(Answer.REFUSED, 6.0, "refused"),
+        "another program": calling(Answer.OTHER, 6.0, "b'220 smtp'"),
+    },
+    since="0.1",
+    drill=(
+        "wrong-first-host",
+        "wrong-first-host-jax",
+        "wrong-first-host-of-first",
+        "hosts-file-swapped",
+        "wrong-chief",
+    ),
+)

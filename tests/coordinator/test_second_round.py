@@ -1,0 +1,65 @@
+"""Beyond all pairs, what failed is tried the other way round before anything is judged."""
+
+from __future__ import annotations
+
+from allaboard.coordinator.crossing import Crossing
+from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken, TryLinks
+from allaboard.evidence.crossings import CONNECTS, faults
+from allaboard.facts import Answer, Link
+from allaboard.facts.samples import declared, gathering, held
+from allaboard.meeting.member import FIGURES
+from allaboard.rollcall.roll import roll_calls
+
+HOSTS = 70
+
+
+def answered(crossing: Crossing, asked: TryLinks, dead: tuple[tuple[int, int], ...]) -> None:
+    """What this agent tells of the links that it was asked for."""
+    failed, figures = [], []
+    for host, address in asked.targets:
+        if (asked.agent, int(host[1:])) in dead:
+            source = f"h{asked.agent}"
+            link = Link(source=source, target=host, address=address, answer=Answer.SILENT)
+            failed.append(link)
+            figures.append((0.0, 0.0))
+        else:
+            figures.append((0.001, 5e8))
+    worked = b"".join(FIGURES.pack(*f) for f in figures)
+    crossing.take(LinksTried(agent=asked.agent, links=tuple(failed), worked=worked))
+
+
+def rounds(*dead: tuple[int, int]) -> tuple[list[int], Crossing]:
+    """How many trials each round has, where these links do not work."""
+    crossing = Crossing("h0", joined=True)
+    crossing.take(RoleTaken(leads=True))
+    for i in range(HOSTS):
+        crossing.take(AgentHere(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i))
+    first = held(0, HOSTS, declared=declared(0, HOSTS))
+    (roll,) = roll_calls(gathering(first, joined=True, leads=True, launched=1))
+    trials = []
+    while asked := list(crossing.trials(100.0, roll)):
+        assert crossing.facts()["links"] == () and not crossing.tried(100.0)
+        trials.append(sum(len(one.targets) for one in asked))
+        for one in asked:
+            answered(crossing, one, dead)
+    assert crossing.tried(100.0)
+    return trials, crossing
+
+
+def test_where_all_is_well_there_is_one_round() -> None:
+    trials, crossing = rounds()
+    assert trials == [HOSTS * 7] and len(crossing.facts()["links"]) == HOSTS * 7
+
+
+def test_a_link_that_works_the_other_way_is_told_as_that() -> None:
+    trials, crossing = rounds((5, 6))
+    assert trials[1:] == [1]
+    (fault,) = faults(crossing.facts()["links"], CONNECTS)
+    assert (fault.pair, fault.both, fault.ways) == (("h5", "h6"), False, 2)
+
+
+def test_a_link_that_works_neither_way() -> None:
+    trials, crossing = rounds((5, 6), (6, 5))
+    assert trials[1:] == [1]
+    (fault,) = faults(crossing.facts()["links"], CONNECTS)
+    assert (fault.pair, fault.both) == (("h5", "h6"), True)

@@ -1,0 +1,118 @@
+"""Which of a program's jitted functions is its training step."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allaboard.probe import member
+from allaboard.probe.adapters._jax_steps import PLACE, Steps
+from allaboard.probe.blackbox import Box
+
+
+class Array:
+    sharding = None
+
+
+def train_step() -> None: ...
+
+
+def eval_step() -> None: ...
+
+
+def prepare() -> None: ...
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    member.here.box = made = Box(str(tmp_path / "1.box"))
+    yield made
+    member.here.box = None
+    member.here.notes.pop(PLACE, None)
+
+
+def flat(tree: Any) -> list[Any]:
+    """As jax.tree_util.tree_leaves does with tuples and dicts."""
+    if isinstance(tree, dict):
+        tree = tuple(tree.values())
+    return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, tuple) else [tree]
+
+
+def train(steps: Steps, many: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
+    for _ in range(many):
+        new = tuple(Array() for _ in state)
+        steps(train_step, (state, Array()), {}, (new, Array()))
+        state = new
+    return state
+
+
+def test_it_is_given_what_it_gave(box: Box) -> None:
+    steps = Steps(flat)
+    for _ in range(2):
+        steps(prepare, (Array(),), {}, Array())
+    state = train(steps, 10, (Array(), Array(), Array()))
+    assert box.steps == 8  # what it is given is first seen in the second, which shows it
+    total = Array()
+    for _ in range(20):
+        new = Array()
+        steps(eval_step, (state, Array(), total), {}, new)
+        total = new
+    assert box.steps == 8
+    train(steps, 5, state)
+    assert box.steps == 13
+    assert str(member.here.notes[PLACE]).startswith(__file__[-100:])
+
+
+def test_of_functions_that_carry_nothing_the_one_that_is_called(box: Box) -> None:
+    steps = Steps(flat)
+    for _ in range(10):
+        steps(prepare, (Array(),), {}, Array())
+    assert box.steps == 7
+
+
+def test_what_is_jaxs_own_is_none(box: Box) -> None:
+    def add() -> None: ...
+
+    add.__module__ = "jax._src.numpy.ufuncs"
+    steps = Steps(flat)
+    for _ in range(10):
+        steps(add, (Array(),), {}, Array())
+    assert box.steps == 0 and box.slot() is not None and box.slot().count == 0  # type: ignore[union-attr]
+
+
+def test_arrays_that_cannot_be_followed_do_no_harm(box: Box) -> None:
+    class Odd:
+        __slots__ = ("sharding",)
+
+        def __init__(self) -> None:
+            self.sharding = 1
+
+    steps = Steps(flat)
+    for _ in range(6):
+        steps(prepare, (1,), {}, Odd())
+    train(steps, 4, (Array(),))
+
+
+def test_a_function_is_not_kept_alive(box: Box) -> None:
+    steps = Steps(flat)
+
+    def once() -> None: ...
+
+    gone = weakref.ref(once)
+    steps(once, (Array(),), {}, Array())
+    assert len(steps._known) == 1
+    del once
+    gc.collect()
+    assert gone() is None and steps._known == {}
+
+
+def test_what_has_no_weak_references_is_passed_over(box: Box) -> None:
+    steps = Steps(flat)
+    for _ in range(3):
+        steps((1, 2), (Array(),), {}, Array())
+    assert steps._known == {} and box.steps == 0

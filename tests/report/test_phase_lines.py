@@ -1,0 +1,45 @@
+"""The line that tells where the time of a training went."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts import Certainty, Finding, Outcome, Severity, Spent, Stage
+from allaboard.facts.samples import job, member
+from allaboard.report.assemble import assemble
+from allaboard.report.phases import phase_lines
+
+
+def told(*spent: Spent, findings: tuple[Finding, ...] = ()) -> list[str]:
+    report = assemble(
+        job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
+        run_dir="", view=job(*(member(r) for r in range(len(spent)))), findings=findings, notes=(),
+    )  # fmt: skip
+    workers = [
+        msgspec.structs.replace(w, trained=20.0, spent=s)
+        for w, s in zip(report.workers, spent, strict=True)
+    ]
+    return phase_lines(msgspec.structs.replace(report, workers=tuple(workers)))
+
+
+def test_what_all_do_is_told_of_each() -> None:
+    each = Spent(sync=5.0, checkpoints=2.0, saved=2)
+    assert told(each, each, each) == [
+        "of 20 s of training each spent 25% waiting for others, 10% in 2 checkpoints"
+    ]
+
+
+def test_what_one_does_alone_is_told_of_it() -> None:
+    alone, other = Spent(checkpoints=12.0, saved=2, evaluations=1.0, evaluated=1), Spent(sync=10.0)
+    for others in ([other], [other, other]):
+        assert "60% in 2 checkpoints (rank 0), " in told(alone, *others)[0] + ", "
+        assert "5% in 1 evaluation (rank 0)" in told(alone, *others)[0]
+
+
+def test_where_an_error_was_found_it_would_mislead() -> None:
+    hang = Finding(
+        rule="HANG001", name="stopped", severity=Severity.ERROR, certainty=Certainty.CERTAIN,
+        stage=Stage.RUNTIME, who=(), summary="worker 1 is stopped", evidence=(), fix="kill -CONT 1",
+    )  # fmt: skip
+    each = Spent(sync=5.0)
+    assert told(each, each) and not told(each, each, findings=(hang,))

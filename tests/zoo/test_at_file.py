@@ -1,0 +1,51 @@
+"""A file:// rendezvous on one host: what was left is told of, what is in use is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+JOB = Path(__file__).parent / "jobs" / "torch_at_file.py"
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
+    """The exit code of two ranks that meet in there, the rules that spoke, and all that was printed."""
+    words = ["-m", "allaboard", "run", "-n", "2", "--grace", "2", "--run-dir", str(folder / "run")]
+    done = subprocess.run(
+        [sys.executable, *words, str(JOB), str(folder / "meeting"), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    report = json.loads((folder / "run" / "report.json").read_text())
+    rules = [f["rule"] for f in report["findings"]]
+    return done.returncode, rules, done.stdout + done.stderr
+
+
+@pytest.mark.zoo
+def test_who_was_killed_leaves_it_and_it_is_told_of(tmp_path: Path) -> None:
+    left = run(tmp_path, "killed")
+    assert left[:2] == (0, []), left[2]
+    os.utime(tmp_path / "meeting", (time.time() - 60.0,) * 2)
+    again = run(tmp_path)
+    assert again[:2] == (3, ["JOIN008"]), again[2]
+    assert f"rm {tmp_path}/meeting" in again[2]
+    (tmp_path / "meeting").unlink()
+    healthy = run(tmp_path)
+    assert healthy[:2] == (0, []), healthy[2]
+    assert healthy[2].count("met 1") == 2
+
+
+@pytest.mark.zoo
+def test_a_script_that_destroys_nothing_leaves_nothing(tmp_path: Path) -> None:
+    """As without us: torch removes the file when the interpreter lets go of the group."""
+    ended = run(tmp_path, "ddp")
+    assert ended[:2] == (0, []), ended[2]
+    assert not (tmp_path / "meeting").exists()

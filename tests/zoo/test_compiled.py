@@ -1,0 +1,40 @@
+"""A collective inside of a compiled graph is not counted, which is told; a rank that is stopped is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JOB = Path(__file__).parent / "jobs" / "torch_compiled.py"
+TOLD = (
+    "what torch.compile does, in worker 0, worker 1: its graphs call collectives (all_reduce), "
+    "which are not counted"
+)
+
+
+def ran(folder: Path, stop: int) -> tuple[int, dict[str, Any], str]:
+    run = [sys.executable, "-m", "allaboard", "run", "-n", "2", "--on-hang", "stop"]
+    words = [*run, "--run-dir", str(folder), str(JOB), str(stop)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return done.returncode, report, done.stdout + done.stderr
+
+
+@pytest.mark.zoo
+def test_a_compiled_job_that_is_well(tmp_path: Path) -> None:
+    code, report, said = ran(tmp_path, -1)
+    assert (code, said.count("trained")) == (0, 2), said
+    assert (report["findings"], report["unseen"]) == ([], [TOLD]), said
+
+
+@pytest.mark.zoo
+def test_a_rank_that_is_stopped_in_it(tmp_path: Path) -> None:
+    code, report, said = ran(tmp_path, 20)
+    assert code == 4, said
+    assert [f["rule"] for f in report["findings"]] == ["HANG001"], said
+    assert [w["rank"] for w in report["findings"][0]["who"]] == [1] and report["unseen"] == [TOLD]
