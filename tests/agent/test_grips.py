@@ -12,7 +12,7 @@ import pytest
 
 from allaboard.agent import sampler
 from allaboard.agent.grips import Grips
-from allaboard.evidence.grips import Glance, asks, grip, wanting
+from allaboard.evidence.grips import LEAST, Glance, asks, grip, wanting
 from allaboard.evidence.parse import SpiedThread
 from allaboard.facts import Frame, Grip, Task
 
@@ -65,18 +65,21 @@ def started(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
         one.communicate()
 
 
-async def looks(pid: int, times: int) -> Grip | None:
+async def looks(pid: int, times: int, between: float) -> Grip | None:
     grips = Grips(sampler.spy_threads)
     for _ in range(times):
         found = await grips.look(pid)
         if found is not None:
             return found
-        await asyncio.sleep(BETWEEN)
+        await asyncio.sleep(between)
     return None
 
 
 def looked(
-    started: list[subprocess.Popen[str]], code: str, times: int = PATIENT
+    started: list[subprocess.Popen[str]],
+    code: str,
+    times: int = PATIENT,
+    between: float = BETWEEN,
 ) -> tuple[int, Grip | None]:
     process = subprocess.Popen(
         [sys.executable, "-c", OTHER + code], stdout=subprocess.PIPE, text=True
@@ -84,7 +87,7 @@ def looked(
     started.append(process)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("ready")  # two threads may say it
-    return process.pid, asyncio.run(looks(process.pid, times))
+    return process.pid, asyncio.run(looks(process.pid, times, between))
 
 
 @pytest.mark.alone
@@ -105,6 +108,14 @@ def test_another_thread_lets_the_main_one_not_run(started: list[subprocess.Popen
     _, found = looked(started, code)
     assert found is not None
     assert (found.main, found.stops_main, found.thread) == (False, True, "meter")
+
+
+@pytest.mark.alone
+def test_looks_that_follow_each_other_closely_see_it_too(
+    started: list[subprocess.Popen[str]],
+) -> None:
+    _, found = looked(started, ASLEEP, 10 * PATIENT, LEAST / 6)
+    assert found is not None and found.main
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,8 @@ class Deeds:
         self.events += await asyncio.gather(
             *(sampler.look(p, self._watch.boxes.get(p), now(), self._grips) for p in pids)
         )
-        self.events.append(Locks(waits=lock_waits()))
+        ours = self._watch.boxes
+        self.events.append(Locks(waits=tuple(w for w in lock_waits() if w.waiter in ours)))
 
     def _at_gate(self) -> bool:
         boxes = self._watch.boxes.values()

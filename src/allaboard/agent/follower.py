@@ -16,12 +16,13 @@ from allaboard.coordinator.events import (
     Kept,
     Knocked,
     LetThrough,
+    Locks,
     Looked,
     Measured,
     Seen,
     Trace,
 )
-from allaboard.facts import Answer, Call, Phase
+from allaboard.facts import Answer, Call, LockWait, Phase
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial, joined
 from allaboard.meeting.lively import lively as set_lively
@@ -61,6 +62,8 @@ class Follower:
         self._ends: dict[int, Exited] = {}
         self._strays: dict[str, Knocked] = {}
         self._untold: list[Event] = []
+        self._waits: tuple[LockWait, ...] = ()
+        """For file locks, as last told."""
         self._links: asyncio.Task[None] | None = None
         self.events: list[Event] = []
         self.commands: list[Command] = []
@@ -119,6 +122,7 @@ class Follower:
         self._writer = met.writer
         self._be(lively=True)
         self._last.clear()
+        self._waits = ()
         # What happened before there was anybody to hear it.
         self._untold = [*self._lives.values(), *self._answers.values(), *self._ends.values()]
         self._untold += self._strays.values()
@@ -186,6 +190,9 @@ class Follower:
                 return True
             case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured() | Kept():
                 return True
+            case Locks():
+                before, self._waits = self._waits, event.waits
+                return event.waits != before
             case Knocked():
                 return _strays(event)
         return False

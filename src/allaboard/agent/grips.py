@@ -37,8 +37,10 @@ class Grips:
     async def look(self, pid: int) -> Grip | None:
         """A look at a process. It is compared with the last one, and takes no time but where a thread looks
         as if it waited."""
-        now = Glance(monotonic(), tasks(pid))
-        before, self._before[pid] = self._before.get(pid), now
+        before, at = self._before.get(pid), monotonic()
+        if before is not None and at - before.at < LEAST:
+            return None  # too soon to tell; it stays what the next look is compared with
+        now = self._before[pid] = Glance(at, tasks(pid))
         if before is None or not wanting(before, now):
             return None
         first = await self._closely(pid, before, now)

@@ -24,6 +24,7 @@ from allaboard.coordinator.events import (
     Knocked,
     LetThrough,
     LinksTried,
+    Locks,
     Look,
     Looked,
     Measured,
@@ -307,6 +308,9 @@ def _ours(event: Event, member: Connection) -> Event | None:
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
         case Kept():
             return msgspec.structs.replace(event, at=event.at + late)
+        case Locks():
+            named = [msgspec.structs.replace(w, waiter=key(number, w.waiter)) for w in event.waits]
+            return Locks(waits=tuple(named), agent=number)
         case Answered():
             return Answered(pid=key(number, event.pid), facts=event.facts)
         case Trace():

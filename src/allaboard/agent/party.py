@@ -13,6 +13,7 @@ from typing import Any
 from allaboard.agent.election import Election
 from allaboard.agent.follower import Follower
 from allaboard.agent.leader import Leader
+from allaboard.agent.meeting_place import door_to, is_local, meeting_address, store_of_launcher
 from allaboard.agent.ports import Ports, alone_here, apart
 from allaboard.agent.rendezvous import SURVEY, surveyed
 from allaboard.coordinator.events import (
@@ -33,9 +34,9 @@ from allaboard.coordinator.events import (
 )
 from allaboard.facts import Answer, Call, Declared, Phase
 from allaboard.hosts.data_address import data_address
-from allaboard.hosts.described import Described, master
+from allaboard.hosts.described import Described
 from allaboard.meeting.dial import split
-from allaboard.meeting.doors import Door, FileDoor, StoreDoor
+from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
 from allaboard.meeting.listener import more_files
@@ -89,7 +90,7 @@ class Party:
         self._door: Door | None = None
         self.worker = 0
         """The pid of the first member of this host; 0 where none was seen."""
-        self._early = self._store_of_launcher()
+        self._early = store_of_launcher(told, environment, coordinator)
         """A way to the meeting that is known before anybody stands at a door."""
         if self._early is not None:
             self._door = self._early
@@ -100,13 +101,6 @@ class Party:
             place = parse(coordinator)
             seats = EtcdSeats(place, told.job, environment, tls)
             self._election = Election(self, seats, self._session, place.endpoints[0])
-
-    def _store_of_launcher(self) -> StoreDoor | None:
-        """Under torchrun, unless its environment says that the job meets elsewhere."""
-        told, place = self.told, master(self.environment)
-        if not told.kept or not place or told.rank < 0 or told.address or self.coordinator:
-            return None
-        return None if "JAX_COORDINATOR_ADDRESS" in self.environment else StoreDoor(place, told.job)
 
     def start(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
@@ -254,7 +248,7 @@ class Party:
             self._prepared.set()
             await self._election.run()
             return
-        elsewhere = self.told.rank > 0 or (self.told.rank < 0 and not await _is_local(self.address))
+        elsewhere = self.told.rank > 0 or (self.told.rank < 0 and not await is_local(self.address))
         if elsewhere and self.address and self.leader is None and self.follower is None:
             self._follow()
         elif self._early is not None and self.told.rank == 0:
@@ -271,11 +265,11 @@ class Party:
             if declared.cluster and declared.hold:
                 await self._ports.listen_as_task(declared, self.address)
             return
-        self.address = self.coordinator or _meeting_address(declared) or self.address
-        self._door = self._door_of(declared)
+        self.address = self.coordinator or meeting_address(declared) or self.address
+        self._door = self._door_to(declared)
         if self._early is not None and self._meets_there(declared):
             return
-        leads = declared.rank == 0 and (self._door is not None or await _is_local(self.address))
+        leads = declared.rank == 0 and (self._door is not None or await is_local(self.address))
         if declared.cluster and declared.hold and (not leads or apart(declared, self.address)):
             await self._ports.listen_as_task(declared, self.address)
         if leads and not (self.follower is not None and self.follower.linked):
@@ -287,7 +281,7 @@ class Party:
         if self.follower is None:
             self._follow()
         alone = alone_here(declared.rank, self.environment) and not declared.cluster
-        if alone and self._door is None and self.address and not await _is_local(self.address):
+        if alone and self._door is None and self.address and not await is_local(self.address):
             await self._ports.point_elsewhere(self.address)
 
     def _meets_there(self, declared: Declared) -> bool:
@@ -316,15 +310,10 @@ class Party:
         self._surveyed = True
         self._wake()
 
-    def _door_of(self, declared: Declared) -> Door | None:
+    def _door_to(self, declared: Declared) -> Door | None:
         if self.coordinator:
             return None
-        if declared.place.startswith("file://"):
-            path = declared.place.removeprefix("file://")
-            return FileDoor(path, self.told.job, self._began - 3600)
-        if self.told.kept and _same(declared.place, f"tcp://{master(self.environment)}"):
-            return StoreDoor(declared.place.removeprefix("tcp://"), self.told.job)
-        return None
+        return door_to(declared, self.told, self.environment, self._began)
 
     async def _lead(self, declared: Declared) -> None:
         more_files()
@@ -389,7 +378,7 @@ class Party:
 
     async def _lead_without(self) -> None:
         await self._prepared.wait()
-        if self.leader is None and await _is_local(self.address):
+        if self.leader is None and await is_local(self.address):
             size = self.told.size or 1
             await self._lead(Declared(framework="", call="", rank=0, world_size=size))
         else:
@@ -421,33 +410,3 @@ class Party:
     async def _try(self, command: TryLinks) -> None:
         tried = await try_links(self.identity(), command.targets)
         self._tell(LinksTried(agent=0, links=tried.links, worked=tried.worked))
-
-
-def _meeting_address(declared: Declared) -> str:
-    """``host:port`` of the place that the framework itself will use; empty for a file."""
-    if declared.cluster:
-        order = [f"{j}:0" for j in ("chief", "master", "worker")]
-        return next((declared.cluster[t] for t in order if t in declared.cluster), "")
-    scheme, _, rest = declared.place.partition("://")
-    return rest.partition("/")[0] if scheme == "tcp" else ""
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two places are written alike, but for the brackets of an IPv6 address."""
-    bare = str.maketrans("", "", "[]")
-    return one.translate(bare) == other.translate(bare)
-
-
-async def _is_local(address: str) -> bool:
-    """Whether the address is one of this host's: whether it can be bound."""
-    try:
-        host, _ = split(address)
-        server = await asyncio.start_server(_hang_up, host, 0)
-    except (OSError, ValueError):
-        return False
-    server.close()
-    return True
-
-
-async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.close()

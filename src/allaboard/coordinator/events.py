@@ -144,9 +144,10 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Who waits for file locks on this host now."""
+    """Who of an agent's members waits for file locks on its host now."""
 
     waits: tuple[LockWait, ...]
+    agent: int = 0
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):

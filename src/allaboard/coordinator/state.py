@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from operator import attrgetter
 from statistics import median
 
@@ -99,7 +100,7 @@ class Job:
         self.workers: set[int] = set()
         self.succession = Succession(self.records, self.workers)
         self.progress_at = at
-        self.lock_waits: tuple[LockWait, ...] = ()
+        self.lock_waits: dict[int, tuple[LockWait, ...]] = {}
         self.interrupted = 0
         self.ending: End | None = None
         self.crossing = Crossing(settings.host, settings.joined)
@@ -217,7 +218,7 @@ class Job:
             case Measured():
                 self._measured(event)
             case Locks():
-                self.lock_waits = event.waits
+                self.lock_waits[event.agent] = event.waits
             case Interrupted():
                 self.interrupted = self.interrupted or event.signal
             case Kept():
@@ -349,7 +350,7 @@ class Job:
             progress_at=self.progress_at,
             median_step=step,
             stall_after=stall_after(self.records.values(), step),
-            lock_waits=self.lock_waits,
+            lock_waits=tuple(chain.from_iterable(self.lock_waits.values())),
             uses=self.gauges.uses,
             setbacks=tuple(self.setbacks.known),
             comes_back=self.returns.source,

@@ -21,12 +21,12 @@ def standing(view: JobView) -> tuple[Member, ...]:
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
     if view.stalled:
         return joined
-    groups = _groups(view)
+    behind_of = _Behind(view)
     awaited: dict[int, tuple[Member, ...]] = {}
     for one in joined:
         key = _waits_in(view, one)
         if key is not None and one.op is not None:
-            behind = _behind(view, groups[key], one.op.position)
+            behind = behind_of(key, one.op.position)
             if behind is not None:
                 awaited[one.called] = behind
     return _closed(view, joined, awaited)
@@ -42,15 +42,21 @@ def stood_since(view: JobView) -> float:
 @once
 def missed(view: JobView) -> tuple[tuple[Member, Key, tuple[Member, ...]], ...]:
     """Who waits, without moving, in a call of which group, for which members that go on elsewhere."""
-    groups = _groups(view)
+    behind_of = _Behind(view)
+    going: dict[tuple[Key, int], tuple[Member, ...]] = {}
     found = []
     for one in view.alive:
         key = _waits_in(view, one)
-        if key is not None and one.op is not None:
-            behind = _behind(view, groups[key], one.op.position) or ()
-            moving = tuple(m for m in behind if m.alive and not _quiet(view, m) and not m.stopped)
-            if moving:
-                found.append((one, key, moving))
+        if key is None or one.op is None:
+            continue
+        call = key, one.op.position
+        if call not in going:
+            behind = behind_of(*call) or ()
+            going[call] = tuple(
+                m for m in behind if m.alive and not _quiet(view, m) and not m.stopped
+            )
+        if going[call]:
+            found.append((one, key, going[call]))
     return tuple(found)
 
 
@@ -69,6 +75,21 @@ def _groups(view: JobView) -> dict[Key, list[tuple[Member, GroupState]]]:
         for state in member.groups:
             groups[state.key].append((member, state))
     return groups
+
+
+class _Behind:
+    """Who of a group has not come to a call. Of each call it is worked out once: all that wait in it ask."""
+
+    def __init__(self, view: JobView) -> None:
+        self._view = view
+        self._groups = _groups(view)
+        self._known: dict[tuple[Key, int], tuple[Member, ...] | None] = {}
+
+    def __call__(self, key: Key, position: int) -> tuple[Member, ...] | None:
+        call = key, position
+        if call not in self._known:
+            self._known[call] = _behind(self._view, self._groups[key], position)
+        return self._known[call]
 
 
 def _behind(
@@ -91,18 +112,21 @@ def _closed(
 ) -> tuple[Member, ...]:
     """Those that wait for nobody who moves, however far round, and those whom they wait for."""
     free = {m.called for m in joined if not _quiet(view, m) and not m.stopped}
+    # All that wait in one call await the same members, and have the very same tuple of them.
+    calls = {id(others): others for others in awaited.values()}
+    waiters = defaultdict(list)
+    for called, others in awaited.items():
+        waiters[id(others)].append(called)
     while True:
-        more = {
-            pid
-            for pid, others in awaited.items()
-            if pid not in free and any(m.called in free for m in others)
-        }
-        if not more:
+        goes_on = [n for n, others in calls.items() if any(m.called in free for m in others)]
+        if not goes_on:
             break
-        free |= more
-    stuck = {pid for pid in awaited if pid not in free}
-    for pid in list(stuck):
-        stuck |= {m.called for m in awaited[pid] if m.alive}
+        for call in goes_on:
+            del calls[call]
+            free.update(waiters[call])
+    stuck = {called for call in calls for called in waiters[call]}
+    for others in calls.values():
+        stuck |= {m.called for m in others if m.alive}
     return tuple(m for m in joined if m.called in stuck)
 
 

@@ -14,7 +14,9 @@ from allaboard.facts.usage import Use
 
 
 class LockWait(msgspec.Struct, frozen=True):
-    """One process that waits for a file lock, as /proc/locks shows it; ``holders`` are pids."""
+    """One process that waits for a file lock, as /proc/locks shows it; ``holders`` are pids on its host.
+
+    ``waiter`` is its pid; in a JobView what `Member.called` is."""
 
     waiter: int
     holders: tuple[int, ...]

@@ -28,7 +28,7 @@ from allaboard.facts import (
     Member,
     Stage,
 )
-from allaboard.facts.samples import member, stack, stalled, waiting
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -36,7 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
-        wait = next((w for w in view.lock_waits if w.waiter == one.who.pid), None)
+        wait = next((w for w in view.lock_waits if w.waiter == one.called), None)
         if not one.stopped and (wait is not None or spot(one.stack) is Spot.FILE_LOCK):
             yield _claim(view, one, wait, waiting_where(found))
 
@@ -47,7 +47,10 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
     holders = ", ".join(map(str, wait.holders)) if wait is not None else ""
     evidence = [others]
     if wait is not None:
-        evidence.insert(0, Evidence(f"{path or 'a file'}: held by pid {holders}", "/proc/locks"))
+        on = f" of {one.who.host}" if one.elsewhere else ""
+        evidence.insert(
+            0, Evidence(f"{path or 'a file'}: held by pid {holders}", "/proc/locks" + on)
+        )
     if place is not None:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
     return Claim(
@@ -63,6 +66,7 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
 
 
 _LINE = Frame("/home/u/train.py", 20, "cached", "fcntl.flock(file, fcntl.LOCK_EX)")
+_ELSEWHERE = 1 << 32 | 101
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -79,10 +83,26 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
+        "on another host": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_LINE), key=_ELSEWHERE),
+                waiting(2),
+                lock_waits=(LockWait(_ELSEWHERE, (77,), "/tmp/cache.lock"),),
+            ),
+            "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
+            "the others wait for it",
+        ),
     },
     silent_on={
         "somebody else's lock": stalled(
             waiting(0), waiting(1), waiting(2), lock_waits=(LockWait(999, (77,), "/tmp/x"),)
+        ),
+        "a process of another host that has the same pid": stalled(
+            waiting(0),
+            member(1, stack=stack(USER), key=_ELSEWHERE),
+            waiting(2),
+            lock_waits=(LockWait(101, (77,), "/tmp/x"),),
         ),
         "the lock came in time": stalled(
             waiting(0), member(1, stack=stack(_LINE)), waiting(2), progress_at=99.0

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import Attempt, attempt, calling
 from allaboard.evidence.failures import failed_at, failures, undecided
@@ -106,10 +108,10 @@ def _raised(view: JobView) -> Iterator[Claim]:
         told = one.declared
         named = f"port {port}" if port else "its port"
         holder = view.holder
-        if holder is not None and not holder.address.endswith(f":{port}"):
-            holder = None
+        if holder is not None and (one.elsewhere or not holder.address.endswith(f":{port}")):
+            holder = None  # of another port, or seen on another host than the one that wanted it
         pid = holder.pid if holder is not None else 0
-        mine = next((m for m in view.members if pid and m.who.pid == pid), None)
+        mine = next((m for m in view.members if pid and m.called == pid), None)
         evidence = [Evidence(f"{error.type}: {error.message[:300]}", one.who.name)]
         if holder is not None and holder.pid:
             evidence.append(Evidence(f"pid {holder.pid}: {holder.command}", "/proc"))
@@ -182,6 +184,10 @@ RULE = Rule(
         ),
         "and who holds it is not to be seen": (
             job(_REFUSED, waiting(1)),
+            "port 29888 was taken when worker 0 wanted to listen there",
+        ),
+        "on another host than the holder that was seen": (
+            job(msgspec.structs.replace(_REFUSED, key=1 << 32 | 100), waiting(1), holder=_SERVED),
             "port 29888 was taken when worker 0 wanted to listen there",
         ),
     },

@@ -1,0 +1,16 @@
+"""A rank of another host than the deciding one waits for a file lock that a process there holds."""
+
+from allaboard.contracts import HostDrill
+
+DRILL = HostDrill(
+    framework="torch",
+    expects="HANG004",
+    hosts=2,
+    blames=(1,),
+    faults={1: "file-lock"},
+    options=("--on-hang", "stop"),
+    exit_codes=(4,),
+    within=15.0,
+    says=r"held by pid \d+",
+    long="a file lock of one host is tried always, and so are ranks that stand still on several",
+)
