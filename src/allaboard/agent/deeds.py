@@ -112,11 +112,7 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                # Without a secret another host's word ends only what serves for a training that is
-                # done; whether it serves is seen here.
-                done = command.outcome is Outcome.COMPLETED and only_serve(self._job.view(now))
-                known = self._options.secret or self._options.tls
-                if self._options.strict or known or not self._job.quiet or done:
+                if not self._job.quiet or self._may_end_us(now, command):
                     self._end(now, command)
             case Put():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")
@@ -125,6 +121,16 @@ class Deeds:
                 self._replace(command)
             case TryLinks():
                 pass  # the party's
+
+    def _may_end_us(self, now: float, end: End) -> bool:
+        """Whether another host's word ends what is here: with a secret always, else what the user allowed
+        here too, and what serves for a training that is done; whether it serves is seen here."""
+        options = self._options
+        if options.strict or options.secret or options.tls:
+            return True
+        if end.outcome is Outcome.HANG:
+            return options.stop_on_hang
+        return end.outcome is Outcome.COMPLETED and only_serve(self._job.view(now))
 
     def announce(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""

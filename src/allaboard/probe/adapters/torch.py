@@ -194,7 +194,7 @@ def at_end() -> None:
     ``terminate called without an active exception``, SIGABRT, though all was trained. To sleep is to let
     go of the interpreter; nothing is waited for.
     """
-    if "torch.distributed.distributed_c10d" in sys.modules:
+    if member.here.round and "torch.distributed.distributed_c10d" in sys.modules:
         time.sleep(LET_GO)
 
 
