@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.facts import Member
+from allaboard.facts import JobView, Member
 
 
 def names(members: Iterable[Member]) -> str:
     """``worker 0, worker 1``."""
     return ", ".join(m.who.name for m in members)
+
+
+def on_host(view: JobView, one: Member, command: str) -> str:
+    """``command`` with the host where it is to be typed: of a job on several, a pid says little without."""
+    return f"on {one.who.host}: {command}" if view.joined else command

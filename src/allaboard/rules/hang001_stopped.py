@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.servers import has_servers, serves
 from allaboard.facts import Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 
@@ -47,7 +48,9 @@ def _claim(view: JobView, member: Member) -> Claim:
         + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead"),
         who=(member.who,),
         evidence=tuple(evidence),
-        fix="detach the debugger" if traced else f"kill -CONT {member.who.pid}",
+        fix="detach the debugger"
+        if traced
+        else on_host(view, member, f"kill -CONT {member.who.pid}"),
         since=member.os_state_since,
     )
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
@@ -100,7 +101,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         fix=_look_at(children[0][0])
         if children
         else f"see what {place.function} waits for at {place.file}:{place.line}; "
-        f"py-spy dump --locals --pid {one.who.pid}",
+        + on_host(view, one, f"py-spy dump --locals --pid {one.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stood_since(view),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
@@ -43,7 +44,8 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
             Evidence(f"in {leaf} for {view.now - stood_since(view):.0f} s, no CPU", one.stack.by),
             others,
         ),
-        fix=f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid   # its loader processes",
+        fix=on_host(view, one, f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid")
+        + "   # its loader processes",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )

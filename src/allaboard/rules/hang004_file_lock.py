@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import stall, waiting_where
 from allaboard.evidence.standing import stood_since
@@ -59,7 +60,11 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
         + "; the others wait for it",
         who=(one.who,),
         evidence=tuple(evidence),
-        fix=f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks",
+        fix=on_host(
+            view,
+            one,
+            f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks",
+        ),
         certainty=Certainty.CERTAIN if wait is not None else Certainty.LIKELY,
         since=stood_since(view),
     )

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.locks import holder
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
@@ -62,7 +63,8 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
         ),
-        fix=f"py-spy dump --pid {one.who.pid}   # then {place.file}:{place.line}",
+        fix=on_host(view, one, f"py-spy dump --pid {one.who.pid}")
+        + f"   # then {place.file}:{place.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.standing import standing
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
@@ -43,7 +44,8 @@ def _claim(view: JobView, one: Member) -> Claim:
             Evidence(f"state D for {view.now - one.os_state_since:.0f} s", f"{proc}/stat"),
             *((Evidence(call, f"{proc}/syscall"),) if call else ()),
         ),
-        fix=f"cat {proc}/stack   # as root: which file system it waits for; then dmesg | tail",
+        fix=on_host(view, one, f"cat {proc}/stack")
+        + "   # as root: which file system it waits for; then dmesg | tail",
         certainty=Certainty.LIKELY,
         since=one.os_state_since,
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import stall, still
@@ -59,7 +60,7 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
             )
             for m, place in places[:3]
         ),
-        fix=f"py-spy dump --native --pid {standing[0].who.pid}",
+        fix=on_host(view, standing[0], f"py-spy dump --native --pid {standing[0].who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),

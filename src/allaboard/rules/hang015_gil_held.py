@@ -26,6 +26,7 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.grips import gripped, place
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.stall import stall, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
@@ -71,7 +72,7 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
             *((others,) if others is not None else ()),
         ),
         fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), bound it, or "
-        f"give it a process; py-spy dump --native --pid {one.who.pid}",
+        "give it a process; " + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING if held.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stood_since(view),

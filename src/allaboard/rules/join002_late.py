@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held, stack
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -29,10 +30,10 @@ def check(view: JobView) -> Iterator[Claim]:
         hard = view.timeout_hard is not None and waited >= view.timeout_hard
         if hard or waited >= view.timeout:
             for member in roll.late:
-                yield _claim(roll, member, waited, hard)
+                yield _claim(view, roll, member, waited, hard)
 
 
-def _claim(roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
+def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
     place = member.stack.user if member.stack is not None else None
     doing = f"at {place}" if place is not None else _phase(member)
     evidence = [Evidence(f"{len(roll.here)} of {roll.size} wait since {waited:.0f} s", "roll call")]
@@ -47,7 +48,8 @@ def _claim(roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
         summary=f"{name} is alive and has not come to init: {doing}",
         who=(member.who,),
         evidence=tuple(evidence),
-        fix=f"py-spy dump --pid {member.who.pid}   # then call init before the slow part",
+        fix=on_host(view, member, f"py-spy dump --pid {member.who.pid}")
+        + "   # then call init before the slow part",
         severity=Severity.ERROR if hard else Severity.WARNING,
         since=roll.first_arrival,
     )

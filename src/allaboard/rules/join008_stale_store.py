@@ -20,7 +20,8 @@ from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
-from allaboard.facts import Answer, Claim, Evidence, Holder, JobView, Stage, Who
+from allaboard.evidence.naming import on_host
+from allaboard.facts import Answer, Claim, Evidence, Holder, JobView, Member, Stage
 from allaboard.facts.samples import declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -34,7 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
     holder = view.holder
     store = holder is not None and holder.answer is Answer.STORE
     if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
-        yield _held(waiting[0].who, holder)
+        yield _held(view, waiting[0], holder)
     yield from _files(view, rolls)
     tried = attempt(view, Answer.STORE)
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
@@ -124,17 +125,19 @@ def _left(joined: int) -> JobView:
     return gathering(held(0, declared=told, facts=facts), joined=True, leads=True, launched=1)
 
 
-def _held(who: Who, holder: Holder) -> Claim:
+def _held(view: JobView, one: Member, holder: Holder) -> Claim:
     port = holder.address.rpartition(":")[2]
     which = f"pid {holder.pid} ({holder.command})" if holder.pid else "another process"
     return Claim(
-        summary=f"port {port} of {who.host} still belongs to the store of an earlier run: {which}",
-        who=(who,),
+        summary=f"port {port} of {one.who.host} still belongs to the store of an earlier run: {which}",
+        who=(one.who,),
         evidence=(
             Evidence("bind: Address already in use", holder.address),
             Evidence("it answers a ping as a TCPStore does", "greeting"),
         ),
-        fix=(f"kill {holder.pid}   # or" if holder.pid else "") + " take another MASTER_PORT",
+        fix=f"{on_host(view, one, f'kill {holder.pid}')}   # or take another MASTER_PORT"
+        if holder.pid
+        else "take another MASTER_PORT",
         since=holder.at,
     )
 

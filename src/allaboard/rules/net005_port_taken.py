@@ -19,6 +19,7 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import Attempt, attempt, calling
 from allaboard.evidence.failures import failed_at, failures, undecided
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.port_taken import lacks_port, port_taken
 from allaboard.facts import (
     Answer,
@@ -91,8 +92,10 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
             Evidence("bind: Address already in use", holder.address),
             Evidence(f"it answers as {SAID.get(holder.answer, 'another program')}", "greeting"),
         ),
-        fix=(f"kill {holder.pid}   # if it is a leftover; else" if holder.pid else "")
-        + " take another port, the same on every host",
+        fix=f"{on_host(view, waiting[0], f'kill {holder.pid}')}   # if it is a leftover; else "
+        "take another port, the same on every host"
+        if holder.pid
+        else "take another port, the same on every host",
         since=holder.at,
     )
 

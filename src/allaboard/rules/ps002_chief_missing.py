@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.servers import AWAITS_CHIEF, CREATES, chief, doing, find, has_servers, wait
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
@@ -76,7 +76,9 @@ def _claim(
         summary=f"{names(waiting)} {wait(waiting)} for {called} to initialise the variables: {doing(one)}",
         who=(one.who,) if one is not None else (),
         evidence=tuple(evidence),
-        fix=f"start {called}" if gone or one is None else f"py-spy dump --pid {one.who.pid}",
+        fix=f"start {called}"
+        if gone or one is None
+        else on_host(view, one, f"py-spy dump --pid {one.who.pid}"),
         severity=S.ERROR if gone else S.WARNING,
         certainty=Certainty.LIKELY,
         since=since,

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.naming import on_host
 from allaboard.evidence.servers import doing, has_servers, name, serves
 from allaboard.facts import (
     Certainty,
@@ -89,7 +90,7 @@ def _claim(
             Evidence(f"so for {view.now - since:.0f} s", "black box"),
             Evidence(", ".join(f"{name(m)}: {m.step} runs" for m in (*train, *absent)), "black box"),
         ),
-        fix=f"py-spy dump --pid {first.who.pid}"
+        fix=on_host(view, first, f"py-spy dump --pid {first.who.pid}")
         if first.alive
         else f"read {first.log}; start {name(first)} again",
         severity=Severity.WARNING,

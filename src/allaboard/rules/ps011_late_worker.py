@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.servers import has_servers, name, trainers
 from allaboard.evidence.waiting import Split, split
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage
@@ -52,10 +52,10 @@ def check(view: JobView) -> Iterator[Claim]:
     if not late or len(late) > len(others) or median(s.workers for _, s in others) < WAIT:
         return
     for one, shares in late:
-        yield _claim(one, shares, others)
+        yield _claim(view, one, shares, others)
 
 
-def _claim(one: Member, shares: Split, others: list[tuple[Member, Split]]) -> Claim:
+def _claim(view: JobView, one: Member, shares: Split, others: list[tuple[Member, Split]]) -> Claim:
     spends = max(
         (shares.own, "in its own code"),
         (shares.computing, "computing"),
@@ -77,7 +77,7 @@ def _claim(one: Member, shares: Split, others: list[tuple[Member, Split]]) -> Cl
                 f"{one.notes['synchronous']} gradients make an update", "SyncReplicasOptimizer"
             ),
         ),
-        fix=f"py-spy record --duration 20 --pid {one.who.pid} -o late.svg",
+        fix=on_host(view, one, f"py-spy record --duration 20 --pid {one.who.pid} -o late.svg"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.running_out import claim, rising, running_out
 from allaboard.facts import Claim, JobView, Stage
 
@@ -29,7 +29,8 @@ def check(view: JobView) -> Iterator[Claim]:
             use,
             tuple(m.who for m in whose),
             f"{names(whose)} runs out of file descriptors",
-            f"ls -l /proc/{use.pid}/fd | sort -k 11 | tail -50   # what is open; close it after use",
+            on_host(view, whose[0], f"ls -l /proc/{use.pid}/fd | sort -k 11 | tail -50")
+            + "   # what is open; close it after use",
         )
 
 

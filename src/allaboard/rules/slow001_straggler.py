@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.lag import Lag, Part, lag
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import names, on_host
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -41,10 +41,10 @@ from allaboard.facts.samples import job, member, stalled
 def check(view: JobView) -> Iterator[Claim]:
     found = lag(view)
     if found is not None:
-        yield _claim(found)
+        yield _claim(view, found)
 
 
-def _claim(found: Lag) -> Claim:
+def _claim(view: JobView, found: Lag) -> Claim:
     where = f" in {found.part}" if found.part is not None else ""
     took = f"{_ms(found.took)} a step{where}, the others {_ms(found.usual)}"
     return Claim(
@@ -73,19 +73,20 @@ def _claim(found: Lag) -> Claim:
                 "/proc",
             ),
         ),
-        fix=_fix(found),
+        fix=_fix(view, found),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
 
 
-def _fix(found: Lag) -> str:
-    pid = found.slow[0].who.pid
+def _fix(view: JobView, found: Lag) -> str:
+    slow = found.slow[0]
     if found.part is Part.INPUT:
         return (
             "see what its data costs: its disk or mount, its shard, num_workers of its DataLoader"
         )
-    return f"see what it does in a step: py-spy record -d 10 -o slow.svg --pid {pid}"
+    record = f"py-spy record -d 10 -o slow.svg --pid {slow.who.pid}"
+    return f"see what it does in a step: {on_host(view, slow, record)}"
 
 
 def _ms(seconds: float) -> str:

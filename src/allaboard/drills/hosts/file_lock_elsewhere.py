@@ -12,5 +12,4 @@ DRILL = HostDrill(
     exit_codes=(4,),
     within=15.0,
     says=r"held by pid \d+",
-    long="a file lock of one host is tried always, and ranks that stand still on several are too",
 )
