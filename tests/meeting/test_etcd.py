@@ -169,8 +169,11 @@ def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Pa
             await asked
 
         assert kind(dies())[0] == "unreachable"
+        etcd.process.wait()
         found, said = kind(one.keep())
-        assert (found, said.partition(": ")[2]) == ("unreachable", "connection refused")
+        # Over the connection of before, whose reset may come late, or over a new one.
+        assert found == "unreachable"
+        assert said.partition(": ")[2] in ("connection refused", "connection reset by peer")
 
 
 def test_the_next_endpoint_is_asked_where_one_has_stopped(port: int, tmp_path: Path) -> None:
