@@ -150,6 +150,35 @@ def test_a_stopped_worker_is_named_within_two_seconds() -> None:
     assert world.end is None, "report is the default"
 
 
+def test_who_was_stopped_and_goes_on_is_not_blamed_for_where_it_stood() -> None:
+    world = World()
+    world.train(0, 1, 2, step=10)
+    world.tell()
+    world.train(0, 2, step=10, ops=11, op=Op("all_reduce", 11, world.clock.now))
+    world.state[1] = "T"
+    stood = {1: (SPIN, USER)}
+    world.wait(6, stacks=stood)
+    assert world.rules == ["HANG001"]
+    world.state[1] = "S"
+    world.wait(1, stacks=stood)
+    assert world.rules == ["HANG001"]
+    world.wait(6, stacks=stood)
+    assert world.rules == ["HANG001", "HANG002"], "it was not because it was stopped"
+
+
+def test_a_job_that_is_being_ended_is_blamed_for_no_stall() -> None:
+    world = World(stop_on_hang=True)
+    world.train(0, 1, 2, step=10)
+    world.tell()
+    world.train(0, 2, step=10, ops=11, op=Op("all_reduce", 11, world.clock.now))
+    world.state[1] = "T"
+    world.wait(6, stacks={1: (SPIN, USER)})
+    assert world.end is not None
+    world.state[1] = "S"
+    world.wait(20, stacks={1: (SPIN, USER)})
+    assert world.rules == ["HANG001"]
+
+
 def test_a_spinning_rank_is_named_and_the_waiting_ones_are_not() -> None:
     world = World()
     world.train(0, 1, 2, step=10)

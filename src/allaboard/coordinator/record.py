@@ -27,6 +27,7 @@ from allaboard.facts import (
     Traced,
     Who,
 )
+from allaboard.facts.member import STOPPED
 
 NO_PACE = Pace()
 _NO_BOX = BoxReading(phase=Phase.LAUNCHED, phase_since=0.0, round=0)
@@ -92,6 +93,8 @@ class Record:
         if self.lost:  # its agent is back
             self.lost, self.exit = False, None
         if seen.state != self.state:
+            if self.state in STOPPED and seen.state not in STOPPED:
+                self.looks.clear()  # at one place because it was stopped: that proves nothing of it now
             self.state, self.state_since = seen.state, seen.at
         self.cpu_marks.append((seen.at, seen.cpu))
         while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < seen.at - WINDOW:
@@ -106,7 +109,7 @@ class Record:
                 seen.allowed,
                 works=works(self.box),
                 for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
-                stopped=self.state in "Tt",
+                stopped=self.state in STOPPED,
             )
         if box is not None and box.pace is not None:
             self.paces = self.paces or Paces()

@@ -34,8 +34,11 @@ class Stall(msgspec.Struct, frozen=True):
 
 @once
 def stall(view: JobView) -> Stall | None:
-    """None while nobody stands still, or has joined, or has been looked at yet; and where a server is lost,
-    which explains every wait. Asynchronous workers wait for no peer, and none of them is ``waiting``."""
+    """None while nobody stands still, or has joined, or has been looked at yet; where a server is lost,
+    which explains every wait; and while the job is being ended, whatever each still does then.
+    Asynchronous workers wait for no peer, and none of them is ``waiting``."""
+    if view.ending:
+        return None
     stand = standing(view)
     if not any(m.stack is not None for m in stand) or lost(view):
         return None

@@ -117,6 +117,10 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     last_line: str = ""
 
 
+STOPPED = ("T", "t")
+"""States of a process that is stopped by a signal (T) or held by a tracer (t), see proc(5)."""
+
+
 class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that is known of one process now.
 
@@ -202,8 +206,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def stopped(self) -> bool:
-        """Stopped by a signal (T) or held by a tracer (t), see proc(5)."""
-        return self.os_state in ("T", "t")
+        """Stopped by a signal, or held by a tracer."""
+        return self.os_state in STOPPED
 
     @property
     def in_user_code(self) -> bool:
