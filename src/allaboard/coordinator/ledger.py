@@ -9,7 +9,7 @@ import msgspec
 from allaboard.catalogue import Entry
 from allaboard.diagnose import stamp
 from allaboard.evidence.host_load import trains
-from allaboard.facts import Claim, Finding, JobView, Who
+from allaboard.facts import Certainty, Claim, Finding, JobView, Severity, Stage, Who
 
 SETTLED = 5.0
 """Seconds for which a claim must not have been made, while the job moves, before it is over."""
@@ -17,6 +17,8 @@ BLIND = 15.0
 """Seconds after the observer was not scheduled in which what is measured over a while may be unknown yet."""
 AGAIN = 60.0
 """What comes again within so many seconds was not over, and is not said once more."""
+
+UNKNOWN = Certainty.UNKNOWN
 
 People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
@@ -30,7 +32,8 @@ class Ledger:
     """The findings of a job by rule and by whom they are about, oldest first.
 
     A claim that only adds members to an earlier one of its rule takes that one's place, and is not
-    said again.
+    said again. That some lost their peers for an unknown reason is not said once it is known who failed: an
+    agent whose deciding host has gone sees its own members alone, and knows what it was told.
     """
 
     def __init__(self, utc: Callable[[float], str]) -> None:
@@ -54,7 +57,7 @@ class Ledger:
                     known = None
                 else:
                     self._known[key] = msgspec.structs.replace(known, over=None)
-            if known is not None:
+            if known is not None or (_unexplained(entry, claim) and self._failure_known()):
                 continue
             finding = self._finding(now, entry, claim)
             grown = self._grown(entry.code, who)
@@ -97,6 +100,12 @@ class Ledger:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 yield finding
 
+    def _failure_known(self) -> bool:
+        return any(
+            f.stage == Stage.EXIT and f.severity == Severity.ERROR and f.certainty != UNKNOWN
+            for f in self._known.values()
+        )
+
     def _grown(self, code: str, who: People) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
@@ -120,6 +129,10 @@ class Ledger:
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._known.values())
+
+
+def _unexplained(entry: Entry, claim: Claim) -> bool:
+    return entry.rule.stage is Stage.EXIT and claim.certainty is UNKNOWN
 
 
 def _people(who: Iterable[Who]) -> People:

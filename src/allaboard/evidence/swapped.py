@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -144,7 +145,13 @@ class _Window:
             one, two = dict.fromkeys(row)
             kept, broken = self._kept(one, two, then - number)
             back, broken_back = self._kept(two, one, then - number)
-            if kept < back:
+            turned = kept < back
+            if kept and back:  # in a loop either comes after the other: which one is due here?
+                due = self._due(one, two, number, then)
+                if due is None:
+                    continue
+                turned = due == two
+            if turned:
                 one, two, kept, broken = two, one, back, broken_back
             odd = tuple(i for i, site in enumerate(row) if site != one)
             if not kept:
@@ -183,6 +190,23 @@ class _Window:
             elif number + distance <= self.last and (after is None or len(set(after)) == 1):
                 broken += 1
         return kept, broken
+
+    def _due(self, one: Frame | None, two: Frame | None, number: int, then: int) -> Frame | None:
+        """At which of both places call ``number`` was due, where all ranks call there by turns; None where
+        they do not, or it cannot be told."""
+        if one is None or two is None:
+            return None
+        before = [s for n in range(self.first, number) if (s := self._place(n)) in (one, two)]
+        after = [s for n in range(then + 1, self.last + 1) if (s := self._place(n)) in (one, two)]
+        if any(a == b for part in (before, after) for a, b in pairwise(part)):
+            return None
+        due = {two if s == one else one for s in before[-1:]} | set(after[:1])
+        return due.pop() if len(due) == 1 else None
+
+    def _place(self, number: int) -> Frame | None:
+        """Where all ranks made this call; None where they did not all at one place."""
+        row = self.rows.get(number, ())
+        return row[0] if len(set(row)) == 1 else None
 
     def _sides(self, number: int) -> tuple[tuple[int, ...], ...]:
         row = self.rows[number]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.servers import collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
-from allaboard.facts.samples import coming, gathering, held, job, member
+from allaboard.facts.samples import coming, ended, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
 
 PATIENCE = 20.0
@@ -32,7 +32,7 @@ def check(view: JobView) -> Iterator[Claim]:
         inside = [m for m in roll.here if m.phase is Phase.JOINING and m.alive]
         if not inside or any(m.cpu > BUSY for m in inside):
             continue
-        if any(collective_with_servers(m) for m in inside):
+        if roll.gone or any(collective_with_servers(m) for m in inside):
             continue  # that is why
         since = max(m.phase_since for m in inside)
         if view.now - since < PATIENCE:
@@ -82,6 +82,11 @@ RULE = Rule(
         "just begun": job(*(member(r, phase=Phase.JOINING, phase_since=95.0) for r in range(3))),
         "compiling": job(
             *(member(r, phase=Phase.JOINING, phase_since=60.0, cpu=1.0) for r in range(3))
+        ),
+        "one has died": gathering(
+            member(0, phase=Phase.JOINING, phase_since=60.0),
+            member(1, phase=Phase.JOINING, phase_since=60.0),
+            ended(2, code=1, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}),
         ),
         "held by the roll call": gathering(held(0), held(1), coming(2)),
     },

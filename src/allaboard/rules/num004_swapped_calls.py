@@ -80,6 +80,11 @@ RULE = Rule(
             "worker 1 swapped two calls of all_reduce that look alike: at train.py:42 in train "
             "before train.py:41 in train, the others after it",
         ),
+        "in a loop, by the first rank": (
+            _ranks_calling((_TWO, *_KEPT, _TWO, _ONE), (_TWO, *_KEPT, _ONE, _TWO)),
+            "worker 0 swapped two calls of all_reduce that look alike: at train.py:42 in train "
+            "before train.py:41 in train, the others after it",
+        ),
         "always, by one of three": (
             _ranks_calling((_ONE, _TWO) * 3, (_ONE, _TWO) * 3, (_TWO, _ONE) * 3),
             "worker 2 swapped two calls of all_reduce that look alike: at train.py:42 in train "
@@ -95,6 +100,10 @@ RULE = Rule(
         "roots in turn": _ranks_calling(_ROOT * 3, _ROOT * 3, _ROOT[::-1] * 3),
         "a branch by the data": _ranks_calling(
             (_ONE, _ONE, _TWO, _ONE, _TWO), (_ONE, _TWO, _ONE, _ONE, _TWO), (_ONE,) * 5
+        ),
+        "in a loop of three, where both orders occur": _ranks_calling(
+            (_ONE, _TWO, _TWO) * 8 + (_ONE, _TWO, _TWO, _ONE),
+            (_ONE, _TWO, _TWO) * 8 + (_ONE, _TWO, _ONE, _TWO),
         ),
         "in one order": _ranks_calling(_KEPT, _KEPT),
     },

@@ -22,17 +22,42 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Loss, Member, Severity, Stage
+from allaboard.evidence.servers import serves
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Loss,
+    Member,
+    Phase,
+    Severity,
+    Stage,
+)
 from allaboard.facts.samples import job, member
 
 ROW = 3
 """Values in a row that must be bad."""
 
 
+WAIT = 3.0
+"""Seconds to wait for the others' news of the step in which it began: from other hosts they come every
+second, and the rank where it began may be among them."""
+
+
 def check(view: JobView) -> Iterator[Claim]:
     bad = [m for m in view.members if m.loss is not None and m.loss.bad >= ROW]
-    if bad:
+    if bad and not view.ending and not _may_be_earlier(view, bad):
         yield _claim(bad)
+
+
+def _may_be_earlier(view: JobView, bad: list[Member]) -> bool:
+    """Whether it is not known yet that the loss of the others was fine until then."""
+    losses = [m.loss for m in bad if m.loss is not None]
+    first = min(losses, key=lambda loss: loss.step)
+    if view.median_step is None or first.bad * view.median_step >= WAIT or view.stalled:
+        return False
+    return any(m.step < first.step for m in view.alive if _trains(m) and m not in bad)
 
 
 def _claim(bad: list[Member]) -> Claim:
@@ -63,8 +88,12 @@ def _claim(bad: list[Member]) -> Claim:
     )
 
 
+def _trains(one: Member) -> bool:
+    return one.phase is Phase.TRAINING and not one.launcher and not serves(one)
+
+
 def _losing(rank: int, bad: int, step: int = 60, value: str = "nan") -> Member:
-    return member(rank, loss=Loss(bad=bad, step=step, value=value))
+    return member(rank, step=step + bad, loss=Loss(bad=bad, step=step, value=value))
 
 
 RULE = Rule(
@@ -78,12 +107,22 @@ RULE = Rule(
             "the loss of worker 1 is nan since step 60",
         ),
         "infinity": (
-            job(_losing(0, 3, value="inf"), member(1), member(2)),
+            job(
+                _losing(0, 3, value="inf"), member(1, step=62), member(2, step=60), median_step=0.1
+            ),
             "the loss of worker 0 is inf since step 60",
+        ),
+        "another does not get on": (
+            job(_losing(0, 40), member(1, step=58), median_step=0.1),
+            "the loss of worker 0 is nan since step 60",
         ),
     },
     silent_on={
         "a step that is skipped": job(_losing(0, 1), member(1), member(2)),
+        "it may have begun on another host, of which the news is older": job(
+            _losing(0, 4, 61), member(1, step=58), _losing(2, 4, 61), median_step=0.1
+        ),
+        "the job is being ended": job(_losing(0, 40), ending=True),
         "it was bad once": job(_losing(0, 0), member(1), member(2)),
         "never seen": job(member(0), member(1), member(2)),
     },

@@ -1,0 +1,34 @@
+"""A lost peer is no riddle once it is known who failed, here or on another host."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.ledger import Ledger
+from allaboard.diagnose import diagnose
+from allaboard.facts.samples import ended, job
+
+LOST = ("RuntimeError", "Connection closed by peer [10.77.0.2]:59819")
+
+
+def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
+    clock = FakeClock()
+    alone = job(ended(2, raised=LOST), launched=1)
+    claims = list(diagnose(alone, catalogue().entries))
+    (riddle,) = Ledger(clock.utc).new(clock.now, claims)
+    assert riddle.rule == "EXIT005"
+    for rule, told in (("EXIT002", False), ("HANG005", True)):
+        ledger = Ledger(clock.utc)
+        entry = next(e for e in catalogue().entries if e.code == rule)
+        ledger.told(
+            msgspec.structs.replace(
+                riddle,
+                rule=rule,
+                stage=entry.rule.stage,
+                certainty="certain",
+                severity="error",
+            )
+        )
+        assert bool(list(ledger.new(clock.now, claims))) is told, rule
