@@ -36,10 +36,16 @@ FIXES = {
 def check(view: JobView) -> Iterator[Claim]:
     members = stepping(view)
     waits = [m.pace.input for m in members]
-    if not members or lag(view) is not None:
+    if not members or lag(view) is not None or not _all_known(view):
         return
     if min(waits) >= LEAST and all(m.pace.input >= SHARE * m.pace.step for m in members):
         yield _claim(members)
+
+
+def _all_known(view: JobView) -> bool:
+    """Whether this is the whole job: a host that has lost the deciding one sees its own part."""
+    told = [m.declared.world_size for m in view.members if m.declared is not None]
+    return not view.joined or len(view.members) >= max(told, default=0)
 
 
 def _claim(members: tuple[Member, ...]) -> Claim:
@@ -82,6 +88,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "one host of several that sees no other": job(
+            member(1, pace=Pace(steps=63, step=0.1, input=0.08, sync=0.01, span=15.0)), joined=True
+        ),
         "one alone": job(_stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)),
         "half of it": job(*(_stepping(r, 0.05) for r in range(3))),
         "steps of a few ms": job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
