@@ -50,7 +50,11 @@ def lacks(drill: HostDrill) -> str:
 
 def rehearse(name: str) -> Rehearsal:
     """Stages one host drill. Raises CannotMake where no bed can be made."""
-    drill = all_host_drills()[name]
+    return stage(name, all_host_drills()[name])
+
+
+def stage(name: str, drill: HostDrill) -> Rehearsal:
+    """Stages this one, whether it is in the room or not. Raises CannotMake where no bed can be made."""
     with Bed(drill.hosts, lifetime=LIMIT + 60) as bed:
         return _Stage(name, drill, bed).run()
 
