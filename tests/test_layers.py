@@ -24,7 +24,7 @@ ROWS: list[tuple[str, ...]] = [
     ("report",),
     ("meeting",),
     ("agent", "lint"),
-    ("rehearse", "launching"),
+    ("rehearse", "rehearse_spread", "launching"),
     ("attached",),
     ("rehearse_hosts", "preflight"),
     ("dropin",),
