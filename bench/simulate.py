@@ -54,14 +54,16 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     job.handle(clock.now, *started)
     job.handle(clock.now, *trace.looks(clock.now, 0.0), *trace.answers())
     start, said, busy, ticks, stop = clock.now, [], 0.0, 0, trace.seconds
-    at = 0.0
+    at, stands = 0.0, False
     while at < stop:
-        clock.advance(traces.TICK)
+        clock.advance(traces.SOON if stands else traces.TICK)
         at = clock.now - start
         events = list(trace.looks(clock.now, at))
         began = time.perf_counter()
         commands = job.handle(clock.now, *events)
-        for look in [c for c in commands if isinstance(c, Look)]:
+        looks = [c for c in commands if isinstance(c, Look)]
+        stands = bool(looks) or (stands and job.view(clock.now).stalled)
+        for look in looks:
             alive = [p for p in look.pids if trace.pids[p] not in trace.dead]
             commands += job.handle(clock.now, *(trace.stack(p, clock.now, at) for p in alive))
         for asked in [c for c in commands if isinstance(c, Compare)]:

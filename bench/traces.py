@@ -87,8 +87,8 @@ FEWER = 1, 3
 """Batches that one rank has less, where they are uneven."""
 PERIOD = 3
 """A stall that comes again does so after so many times its own length."""
-TICK = 0.5
-"""Seconds between two reports, as the agent's while a job trains."""
+TICK, SOON = 0.5, 0.25
+"""Seconds between two reports, as the agent's while a job trains, and while it stands still."""
 
 
 @dataclass
