@@ -110,7 +110,7 @@ def signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signatu
     )
 
 
-def stack(*frames: Frame, samples: int = 6, moving: bool = False) -> Stack:
+def stack(*frames: Frame, samples: int = 8, moving: bool = False) -> Stack:
     """Looked at ``samples`` times over two seconds."""
     return Stack(frames=frames, taken_at=99.0, samples=samples, span=2.0, moving=moving)
 
