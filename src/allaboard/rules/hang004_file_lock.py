@@ -115,5 +115,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("file-lock",),
+    drill=("file-lock", "file-lock-elsewhere"),
 )
