@@ -44,7 +44,7 @@ class Workers:
         self._started = started
         self._pids: dict[int, int] = {}
         self._done: set[int] = set()
-        self._ooms: dict[int, tuple[Path | None, int]] = {}
+        self._ooms: dict[int, dict[Path, int]] = {}
         self._adopted: dict[int, int] = {}
         self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
@@ -98,11 +98,13 @@ class Workers:
             pass  # the reaper is gone, and the workers with it
 
     def count_ooms(self) -> None:
-        """A process may be moved to another control group; its count there starts when it comes."""
+        """A process may be moved to another control group; its count there starts when it comes. Those before
+        stay: while the kernel takes it down, cgroup v1 shows it in the root group."""
         for worker, pid in self._pids.items():
             file = oom.counter_file(pid) if worker not in self._done else None
-            if file is not None and file != self._ooms.get(worker, (None, 0))[0]:
-                self._ooms[worker] = (file, oom.count(file))
+            known = self._ooms.setdefault(worker, {})
+            if file is not None and file not in known:
+                known[file] = oom.count(file)
 
     def _ready(self) -> None:
         while True:
@@ -150,7 +152,7 @@ class Workers:
         worker, pid, at = int(message["exited"]), int(message["pid"]), float(message["at"])
         self.events += self._watch.last(pid, at)
         self._watch.exited(pid)
-        file, before = self._ooms.get(worker, (None, 0))
+        struck = any(oom.count(f) > before for f, before in self._ooms.get(worker, {}).items())
         killed = message["signal"] == signal.SIGKILL
         self.events.append(
             Exited(
@@ -158,7 +160,7 @@ class Workers:
                 at=at,
                 code=message["code"],
                 signal=message["signal"],
-                oom=killed and oom.count(file) > before,
+                oom=killed and struck,
                 last_line=self._streams.last_line(worker),
             )
         )
