@@ -3,10 +3,12 @@
 The host where all meet is a process of its own: the agent's own listener, state and all rules. The
 other hosts are simulated over real loopback sockets, thousands in each of a few processes: they speak
 the whole protocol (proof of the secret, declaration, fingerprint, links as they were asked for,
-verdict). Beside it, in the same run, the same roll call through PyTorch's TCPStore (libuv): each tells
-the same facts under a key of its own, counts itself, and waits for the verdict; there is no proof, and
-nothing is compared. What a simulated host is going to tell is written before it comes, in both ways, but
-for its clock and its proof. Seconds are from the moment at which the last host began to connect; they
+verdict). Beside it, in the same run, PyTorch's TCPStore (libuv), in two ways. "TCPStore, links too"
+exchanges what the roll call does: each host tells the same facts under a key of its own and counts itself,
+gets the list of those that it is to try, tells what it met, and waits for the verdict; rank 0 reads all.
+"TCPStore" leaves the links out. In neither is there a proof, and nothing is compared. What a simulated host
+is going to tell is written before it comes, in all ways, but for its clock and its proof.
+Seconds are from the moment at which the last host began to connect; they
 include the simulated hosts' own work, which takes its share of the same cores. The CPU seconds are those of
 the host where all meet (of the store) alone, and depend less on who else uses the machine; beside them
 those of all simulated hosts together.
@@ -33,6 +35,14 @@ SIZES = (256, 1000, 4000, 12_500)
 TARGETS = {4000: 1.0, 12_500: 3.0}
 MEMORY = 150.0
 CROWDS = 2
+MISSING = "one missing"
+WAYS = {
+    "allaboard": "allaboard",
+    MISSING: "allaboard",
+    "TCPStore, links too": "links",
+    "TCPStore": "store",
+}
+"""Each row's name, and what the jobs call its way."""
 TIMEOUT = 5.0
 
 
@@ -62,7 +72,7 @@ def _line(process: subprocess.Popen[str]) -> dict[str, Any]:
 def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
     """One roll call."""
     leads = ["rollcall_leader.py", str(size), str(TIMEOUT if missing else 1000)]
-    words = leads if way == "allaboard" else ["rollcall_store.py", str(size)]
+    words = leads if way == "allaboard" else ["rollcall_store.py", str(size), way]
     started: list[subprocess.Popen[str]] = []
 
     def start(*words: str) -> subprocess.Popen[str]:
@@ -127,21 +137,19 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
     options = parser.parse_args()
     facts = sheet.circumstances(options.python) | {"rounds": options.k, "processes": CROWDS + 1}
-    ways = (("allaboard", False), ("one missing", True), ("TCPStore", False))
+    ways = tuple(WAYS)
     found: dict[tuple[str, int], list[dict[str, float]]] = {}
     for size in options.sizes:
         for k in range(options.k):
-            for name, missing in ways[k % 3 :] + ways[: k % 3]:
-                way = "store" if name == "TCPStore" else "allaboard"
+            turn = k % len(ways)
+            for name in ways[turn:] + ways[:turn]:
                 try:
-                    one = once(way, size, missing, options.python)
+                    one = once(WAYS[name], size, name == MISSING, options.python)
                 except Ended as error:
                     sys.exit(str(error))
                 found.setdefault((name, size), []).append(one)
                 print(size, name, {a: round(b, 3) for a, b in one.items()}, flush=True)
-    order = dict(
-        sorted(found.items(), key=lambda i: ([n for n, _ in ways].index(i[0][0]), i[0][1]))
-    )
+    order = dict(sorted(found.items(), key=lambda i: (ways.index(i[0][0]), i[0][1])))
     sheet.page("rollcall", __doc__, facts, body(order), options.results)
     kept = [{"way": way, "hosts": size, "rounds": r} for (way, size), r in order.items()]
     sheet.save(options.results / "rollcall.json", {"circumstances": facts, "found": kept})

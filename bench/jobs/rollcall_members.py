@@ -3,8 +3,9 @@
 ``rollcall_members.py WAY PORT SIZE FIRST LAST`` waits for a line on its input, lets hosts FIRST to LAST
 come all at once, and prints when the first and the last began to connect, and when the last had its
 verdict. What each will tell is written before, as it would be on a host of its own; its clocks are read when
-it comes. WAY is "allaboard" (the whole protocol: proof, declaration, fingerprint, links, verdict) or
-"store" (the same facts through PyTorch's TCPStore: a key each, a counter, and a wait for the verdict).
+it comes. WAY is "allaboard" (the whole protocol: proof, declaration, fingerprint, links, verdict),
+"store" (the same facts through PyTorch's TCPStore: a key each, a counter, and a wait for the verdict) or
+"links" (through a TCPStore, too, and between both it gets what to try, and tells what it met).
 """
 
 import errno
@@ -113,23 +114,53 @@ def sized(data: bytes) -> bytes:
 
 class StoreMember(Member):
     """The same through a TCPStore: torch/csrc/distributed/c10d/TCPStoreBackend.hpp. SET 1, ADD 4,
-    WAIT 6; a client puts "/" before each key."""
+    GET 3, WAIT 6; a client puts "/" before each key."""
 
     def prepared(self) -> bytes:
         return msgspec.json.encode((seen(self.rank, self.size, 7, THEN), facts(self.rank)))
 
     def begin(self, now: bytes) -> bytes:
+        told = self.told.replace(str(THEN).encode(), now)
+        return wire.GREETING + self.tells("member", told, "count") + waits("verdict")
+
+    def tells(self, what: str, told: bytes, counter: str) -> bytes:
+        """Sets a key of its own, and counts itself."""
         return (
-            wire.GREETING
-            + b"\x01" + sized(f"/member/{self.rank}".encode())
-            + sized(self.told.replace(str(THEN).encode(), now))
-            + b"\x04" + sized(b"/count") + struct.pack("<q", 1)
-            + b"\x06" + struct.pack("<Q", 1) + sized(b"/verdict")
+            b"\x01" + sized(f"/{what}/{self.rank}".encode()) + sized(told)
+            + b"\x04" + sized(f"/{counter}".encode()) + struct.pack("<q", 1)
         )  # fmt: skip
 
     def heard(self, data: bytes) -> tuple[bytes, bool]:
         self.data += data
         return b"", len(self.data) >= 4 + 8 + 1  # pong, the count, and the end of the wait
+
+
+def waits(key: str) -> bytes:
+    return b"\x06" + struct.pack("<Q", 1) + sized(f"/{key}".encode())
+
+
+class LinksMember(StoreMember):
+    """Gets the list of those to try before, and tells what it met."""
+
+    def begin(self, now: bytes) -> bytes:
+        told = self.told.replace(str(THEN).encode(), now)
+        return wire.GREETING + self.tells("member", told, "count") + waits(f"try/{self.rank}")
+
+    def heard(self, data: bytes) -> tuple[bytes, bool]:
+        self.data += data
+        if self.stage == 0 and len(self.data) >= 4 + 8 + 1:
+            self.data, self.stage = self.data[13:], 1
+            return b"\x03" + sized(f"/try/{self.rank}".encode()), False
+        if self.stage == 1 and len(self.data) >= 8:
+            (size,) = struct.unpack_from("<Q", self.data)
+            if len(self.data) >= 8 + size:
+                tried = works(len(msgspec.json.decode(self.data[8 : 8 + size])))
+                self.data, self.stage = self.data[8 + size :], 2
+                return self.tells("tried", tried, "count of tried") + waits("verdict"), False
+        return b"", self.stage == 2 and len(self.data) >= 8 + 1
+
+
+WAYS = {"allaboard": Member, "store": StoreMember, "links": LinksMember}
 
 
 def connect(port: int, source: str) -> socket.socket:
@@ -185,8 +216,7 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     way, port, size, first, last = sys.argv[1], *map(int, sys.argv[2:6])
-    kind = Member if way == "allaboard" else StoreMember
-    crowd = [kind(rank, size) for rank in range(first, last)]
+    crowd = [WAYS[way](rank, size) for rank in range(first, last)]
     gc.freeze()
     print("ready", flush=True)
     sys.stdin.readline()

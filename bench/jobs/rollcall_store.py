@@ -1,5 +1,7 @@
-"""The same roll call through PyTorch's TCPStore (libuv): rank 0 keeps the store, waits until all have
-counted themselves, reads what each has told, and gives the verdict. ``rollcall_store.py SIZE``."""
+"""The roll call through PyTorch's TCPStore (libuv): rank 0 keeps the store, waits until all have counted
+themselves, reads what each has told, and gives the verdict. ``rollcall_store.py SIZE WAY``; where WAY is
+"links", it first gives everybody the addresses to try, and reads what each has met there.
+"""
 
 import json
 import resource
@@ -7,6 +9,18 @@ import sys
 import time
 
 from torch.distributed import TCPStore
+
+from allaboard.rollcall.schedule import targets
+
+HERE = "127.0.0.1:1"
+"""Where every simulated host is tried."""
+
+
+def counted(store: TCPStore, counter: str, keys: list[str]) -> list[bytes]:
+    """What is under these keys, once so many have counted themselves."""
+    while store.add(counter, 0) < len(keys):
+        time.sleep(0.01)
+    return list(store.multi_get(keys))
 
 
 def main() -> None:
@@ -18,11 +32,14 @@ def main() -> None:
     print(json.dumps({"port": store.port}), flush=True)
     sys.stdin.readline()
     began = time.process_time()
-    while store.add("count", 0) < size - 1:
-        time.sleep(0.01)
+    ranks = range(1, size)
+    told = counted(store, "count", [f"member/{rank}" for rank in ranks])
     full = time.monotonic()
-    told = store.multi_get([f"member/{rank}" for rank in range(1, size)])
-    assert len(told) == size - 1 and all(told)
+    assert all(told)
+    if sys.argv[2] == "links":
+        lists = [json.dumps([(f"h{i}", HERE) for i in targets(rank, size)]) for rank in ranks]
+        store.multi_set([f"try/{rank}" for rank in ranks], lists)
+        assert all(counted(store, "count of tried", [f"tried/{rank}" for rank in ranks]))
     store.set("verdict", "all aboard")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     said = {

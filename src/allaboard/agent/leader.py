@@ -45,8 +45,9 @@ from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryTh
 
 CLOSING = 1.0
 """Seconds that members get to close their ports before the first is let through."""
-MANY, GATHER = 128, 0.02
-"""With so many members here what they tell is gathered for so long (s), and judged at once."""
+MANY, EACH, GATHER = 128, 2e-6, 0.02
+"""With so many members here what they tell is gathered, for each of them so long (s), for all of them so
+long at the most, and judged at once."""
 WORKERS = 12
 """Bits for the workers of one agent in the number by which they are called here."""
 CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
@@ -246,7 +247,8 @@ class Leader:
         if len(self._members) < MANY:
             self._wake()
         elif self._waking is None:
-            self._waking = asyncio.get_running_loop().call_later(GATHER, self._stirred)
+            after = min(GATHER, len(self._members) * EACH)
+            self._waking = asyncio.get_running_loop().call_later(after, self._stirred)
 
     def _stirred(self) -> None:
         self._waking = None
