@@ -8,8 +8,9 @@ from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
 from allaboard.coordinator.events import BoxReading, Launched, Seen
 from allaboard.coordinator.state import Job, Settings
-from allaboard.facts import Phase
-from allaboard.facts.samples import declared
+from allaboard.evidence.entered import crossed
+from allaboard.facts import GroupState, Member, Op, Phase
+from allaboard.facts.samples import declared, waiting
 
 LOOKS = 24
 """Twelve seconds: some evidence is not there before."""
@@ -49,3 +50,28 @@ def _seen(rank: int, step: int, now: float, told: object) -> Seen:
 
 def test_a_look_costs_each_rank_the_same() -> None:
     assert per_rank(MANY) < MOST * per_rank(FEW)
+
+
+def per_waiting(ranks: int) -> float:
+    """CPU seconds by rank to find that nobody waits for each other, each in a call of one of two groups."""
+    jobs = tuple(_waits(r, ranks) for r in range(ranks))
+    costs = []
+    for _ in range(3):
+        began = time.process_time()
+        assert crossed(jobs) is None
+        costs.append(time.process_time() - began)
+    return min(costs) / ranks
+
+
+def _waits(rank: int, ranks: int) -> Member:
+    few = tuple(range(rank // 8 * 8, rank // 8 * 8 + 8))
+    odd = rank % 2
+    groups = (
+        GroupState("0", 1, 21, 90.0, ranks),
+        GroupState("1", 1, 21 + odd, 90.0, len(few), few),
+    )
+    return waiting(rank, op=Op("all_reduce", 41, 90.0, str(odd), 21 + odd), groups=groups)
+
+
+def test_finding_two_that_wait_for_each_other_costs_each_rank_the_same() -> None:
+    assert per_waiting(MANY) < MOST * per_waiting(FEW)

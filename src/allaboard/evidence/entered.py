@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from allaboard.facts import GroupState, Member
 
 
 def crossed(waiting: tuple[Member, ...]) -> tuple[Member, Member] | None:
     """The first two of those who wait, in calls of different groups, of whom each has yet to make the
     call that the other is in; None where there are none."""
-    pairs = combinations([m for m in waiting if m.op is not None and m.op.position], 2)
-    return next(((a, b) for a, b in pairs if _awaits(a, b) and _awaits(b, a)), None)
+    inside = [(m, group) for m in waiting if m.op is not None and (group := entered(m)) is not None]
+    by_rank = {m.who.rank: n for n, (m, _) in reversed(list(enumerate(inside)))}
+    for one, mine in inside:
+        # Only of its own group, whose ranks are told where they are few: not every pair of the job.
+        for n in sorted(by_rank[rank] for rank in mine.ranks if rank in by_rank):
+            other, theirs = inside[n]
+            if _awaits(mine, other, theirs) and _awaits(theirs, one, mine):
+                return one, other
+    return None
 
 
 def entered(one: Member) -> GroupState | None:
-    """The group whose call it is in."""
+    """The group whose call it is in; None where it is in none that is counted."""
     op = one.op
-    found = [s for s in one.groups if op and (s.name, s.number) == (op.group, op.position)]
+    if op is None or not op.position:
+        return None
+    found = [s for s in one.groups if (s.name, s.number) == (op.group, op.position)]
     return found[-1] if found else None
 
 
-def _awaits(one: Member, other: Member) -> bool:
-    mine, theirs = entered(one), entered(other)
-    if mine is None or theirs is None or mine.key == theirs.key:
+def _awaits(mine: GroupState, other: Member, theirs: GroupState) -> bool:
+    """Whether who is in ``mine`` waits for the other to make its call."""
+    if mine.key == theirs.key:
         return False
     there = next((s.number for s in other.groups if s.key == mine.key), 0)
     return other.who.rank in mine.ranks and there < mine.number
