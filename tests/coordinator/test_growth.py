@@ -64,13 +64,13 @@ def per_waiting(ranks: int) -> float:
 
 
 def _waits(rank: int, ranks: int) -> Member:
-    few = tuple(range(rank // 8 * 8, rank // 8 * 8 + 8))
+    everybody = tuple(range(ranks))
     odd = rank % 2
     groups = (
-        GroupState("0", 1, 21, 90.0, ranks),
-        GroupState("1", 1, 21 + odd, 90.0, len(few), few),
+        GroupState("0", 1, 21, 90.0, ranks, everybody),
+        GroupState("1", 1, 20 + odd, 90.0, ranks, everybody),
     )
-    return waiting(rank, op=Op("all_reduce", 41, 90.0, str(odd), 21 + odd), groups=groups)
+    return waiting(rank, op=Op("all_reduce", 41, 90.0, str(odd), 21), groups=groups)
 
 
 def test_finding_two_that_wait_for_each_other_costs_each_rank_the_same() -> None:

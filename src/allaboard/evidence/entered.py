@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from allaboard.facts import GroupState, Member
+
+Key = tuple[str, int]
+Place = tuple[int, tuple[tuple[Key, int], ...]]
+"""The number of the call that it is in, and how many calls it has made in its other groups."""
 
 
 def crossed(waiting: tuple[Member, ...]) -> tuple[Member, Member] | None:
     """The first two of those who wait, in calls of different groups, of whom each has yet to make the
     call that the other is in; None where there are none."""
-    inside = [(m, group) for m in waiting if m.op is not None and (group := entered(m)) is not None]
-    by_rank = {m.who.rank: n for n, (m, _) in reversed(list(enumerate(inside)))}
+    inside = [(m, group) for m in waiting if (group := entered(m)) is not None]
+    ranks = {group.key: group.ranks for _, group in reversed(inside)}
+    if len(ranks) < 2:
+        return None
+    groups_of: dict[int, list[Key]] = defaultdict(list)
+    for key, those in ranks.items():
+        for rank in those:
+            groups_of[rank].append(key)
+    places: dict[Key, dict[Place, Member]] = defaultdict(dict)
     for one, mine in inside:
-        # Only of its own group, whose ranks are told where they are few: not every pair of the job.
-        for n in sorted(by_rank[rank] for rank in mine.ranks if rank in by_rank):
-            other, theirs = inside[n]
-            if _awaits(mine, other, theirs) and _awaits(theirs, one, mine):
-                return one, other
+        behind = tuple((k, _made(one, k)) for k in groups_of[one.who.rank] if k != mine.key)
+        # Most are where others are, in all their groups: the first of them stands for all.
+        places[mine.key].setdefault((mine.number, behind), one)
+    for one, mine in inside:
+        for key in groups_of[one.who.rank]:
+            for (number, behind), other in places[key].items() if key != mine.key else ():
+                if (
+                    _made(one, key) < number
+                    and dict(behind).get(mine.key, mine.number) < mine.number
+                ):
+                    return one, other
     return None
 
 
@@ -28,9 +47,6 @@ def entered(one: Member) -> GroupState | None:
     return found[-1] if found else None
 
 
-def _awaits(mine: GroupState, other: Member, theirs: GroupState) -> bool:
-    """Whether who is in ``mine`` waits for the other to make its call."""
-    if mine.key == theirs.key:
-        return False
-    there = next((s.number for s in other.groups if s.key == mine.key), 0)
-    return other.who.rank in mine.ranks and there < mine.number
+def _made(one: Member, key: Key) -> int:
+    """How many calls it has made in this group."""
+    return next((s.number for s in one.groups if s.key == key), 0)

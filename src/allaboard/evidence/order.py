@@ -170,12 +170,8 @@ def difference(view: JobView, key: Key) -> Difference | None:
             traced.append((member, state, trace, end))
     if len(traced) < 2:
         return None
-    numbers = range(min(t.first for _, _, t, _ in traced), max(e for *_, e in traced) + 1)
-    for number in numbers:
-        digests = {d[0] for *_, t, e in traced if number <= e and (d := t.at(number)) is not None}
-        if len(digests) > 1:
-            break
-    else:
+    number = _first_apart([(t, end) for *_, t, end in traced])
+    if number is None:
         return None
     calls = tuple(
         (m, found[1])
@@ -185,6 +181,21 @@ def difference(view: JobView, key: Key) -> Difference | None:
     if len({s.required for _, s in calls}) < 2:
         return None  # the first difference is older than what is remembered
     return _judge(view, key, number, calls, traced[0][1].size)
+
+
+def _first_apart(traced: list[tuple[Traced, int]]) -> int | None:
+    """The first number at which digests differ, of each up to where its order proves something."""
+    # A digest is of all calls up to it: who has the same last one has the same before, as nearly all have.
+    kinds = {
+        (t.first, t.last, end, t.calls[-1][0]): (t, end) for t, end in traced if t.calls
+    }.values()
+    if len(kinds) < 2:
+        return None
+    for number in range(min(t.first for t, _ in kinds), max(end for _, end in kinds) + 1):
+        digests = {d[0] for t, end in kinds if number <= end and (d := t.at(number)) is not None}
+        if len(digests) > 1:
+            return number
+    return None
 
 
 def _judge(
