@@ -330,7 +330,8 @@ def test_what_is_no_rank_and_started_none_is_refused() -> None:
 
 
 def test_the_ranks_of_two_jobs_are_not_taken_for_one() -> None:
-    rank = f"(RANK=0 {shlex.quote(sys.executable)} -c 'import time; print(1, flush=True); time.sleep(60)'; :)"
+    code = shlex.quote(r"import os, time; os.write(1, b'1\n'); time.sleep(60)")
+    rank = f"(RANK=0 {shlex.quote(sys.executable)} -c {code}; :)"
     command = ["sh", "-c", f"{rank} & {rank} & wait"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as above:
         assert above.stdout is not None

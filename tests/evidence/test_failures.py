@@ -45,6 +45,18 @@ def test_what_a_failure_is(one: Member, bad: bool) -> None:
         ("ConnectionResetError", "[Errno 104]", True),
         ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", False),
         ("ValueError", "bad batch", False),
+        (
+            "InvalidArgumentError",
+            "bad record : Tensor had NaN values\n<stack traces unavailable>",
+            False,
+        ),
+        ("InternalError", "UNAVAILABLE: connection lost", True),
+        (
+            "InvalidArgumentError",
+            "Shape mismatch in the collective instance 1. Op at device /job:worker/task:1 "
+            "expected shape [1] but another member in the group expected shape [2]",
+            True,
+        ),
         ("MemoryError", "", False),
     ],
 )

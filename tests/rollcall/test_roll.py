@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allaboard.facts import Member
 from allaboard.facts.samples import coming, declared, ended, gathering, held, member
 from allaboard.rollcall.roll import roll_calls
 
@@ -70,3 +71,36 @@ def test_members_of_worlds_of_one_go_on_when_nobody_else_may_come() -> None:
 def test_one_worker_alone_goes_on_at_once() -> None:
     (roll,) = roll_calls(gathering(held(0, declared=declared(0, 1)), launched=1))
     assert roll.complete
+
+
+def test_who_has_ended_has_no_part_in_a_later_smaller_world() -> None:
+    view = gathering(
+        held(0, round=2, declared=declared(0, 2)),
+        held(1, round=2, declared=declared(1, 2)),
+        ended(2, code=0, member={"round": 1}),
+        launched=3,
+    )
+    (roll,) = roll_calls(view)
+    assert roll.complete and roll.size == 2
+
+
+def test_workers_of_one_command_may_make_two_worlds() -> None:
+    def one(worker: int, rank: int, pair: int) -> Member:
+        place = f"file:///d/pair_{pair}"
+        return held(worker, declared=declared(rank, 2, place=place))
+
+    early = gathering(one(0, 0, 0), one(2, 0, 1), coming(1), coming(3), launched=4)
+    assert [(r.complete, r.twice) for r in roll_calls(early)] == [(False, ()), (False, ())]
+    four = (one(0, 0, 0), one(1, 1, 0), one(2, 0, 1), one(3, 1, 1))
+    assert [r.complete for r in roll_calls(gathering(*four, launched=4))] == [True, True]
+
+
+def test_a_wrong_place_is_no_second_world() -> None:
+    view = gathering(held(0, 2), held(1, declared=declared(1, 2, place="file:///other")))
+    assert len(roll_calls(view)) == 1
+
+
+def test_who_is_here_with_another_world_size_was_heard_of() -> None:
+    view = gathering(held(0, 2), held(1, declared=declared(1, 3)), launched=1, joined=True)
+    (roll,) = roll_calls(view)
+    assert roll.tied and roll.size == 3 and roll.never_heard_of == (2,)

@@ -107,6 +107,13 @@ class Terminal:
                 return
 
 
+_TRAIL = re.compile(
+    rb"\s*(@\s+0x[0-9a-f]+\s|\*\*\* Check failure stack trace"
+    rb"|Additional GRPC error information|:UNKNOWN:Error)"
+)
+"""What absl and gRPC write after the line that says why a process ends."""
+
+
 class WorkerLog:
     """One worker's two streams: into its file, and by the line to the terminal."""
 
@@ -164,7 +171,7 @@ class WorkerLog:
     def _show(self, fd: int, line: bytes) -> None:
         # A progress bar rewrites its line with \r: its last state is what a log wants.
         shown = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
-        if shown.strip():
+        if shown.strip() and not _TRAIL.match(shown):
             self.last_line = shown.strip().decode("utf-8", "replace")[:300]
         self._terminal.line(fd, self._mark + shown + b"\n", self.kept)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from allaboard.evidence.loader_worker import within_loader
+from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.port_taken import lacks_port
 from allaboard.facts import Member
 
@@ -28,15 +29,20 @@ _PHRASES = re.compile(
     r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
     r"|connectFullMesh failed|wait timeout after|clients? (has )?joined|Wait timeout"
     r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|remote process exited"
-    r"|UNAVAILABLE|DEADLINE_EXCEEDED|task .* (unavailable|crashed|is unhealthy|has been)"
+    r"|(?-i:UNAVAILABLE|DEADLINE_EXCEEDED)|task .* (unavailable|crashed|is unhealthy|has been)"
     r"|heartbeat|Collective ops is aborted|preempted|barrier .* (failed|timed out)"
-    r"|Application timeout caused pair closure|CoordinationService",
+    r"|Application timeout caused pair closure|CoordinationService"
+    r"|Terminating process because the JAX distributed service",
     re.IGNORECASE,
 )
+"""gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""
 
 
 def lost_peer(member: Member) -> bool:
-    """Whether what ended this member speaks of a peer."""
+    """Whether what ended this member speaks of a peer: of one that went away, or that called another
+    collective, which both suffer from, whoever is wrong."""
+    if mismatch(member) is not None:
+        return True
     if member.raised is not None:
         if within_loader(member.raised):
             return False  # a worker process of its own DataLoader is no peer

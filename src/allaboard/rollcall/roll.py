@@ -1,7 +1,8 @@
 """The roll call: from what the members declared to present, late, gone, missing, and twice there.
 
 Pure. Several jobs under one command (a sweep, one after the other or side by side) are told apart by
-the place where their members mean to meet; the workers of ``-n N`` are one job whatever they say.
+the place where their members mean to meet; the workers of ``-n N`` are one job, unless they make several
+worlds that need no more workers than there are.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ SETTLE = 10.0
 
 
 class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One roll call. ``size`` is the world size that most members declared; ``here`` have entered
-    init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
-    ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes``
-    maps each declared world size to its members; ``leaving`` go before anybody was let through."""
+    """One roll call. ``size`` is the number of workers that were started together where somebody declared
+    it, else the world size that most members declared, ``tied`` where as many declared another; ``here``
+    have entered init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
+    ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes`` maps each
+    world size declared in this round to its members; ``leaving`` go before anybody was let through."""
 
     size: int
     round: int
@@ -35,6 +37,7 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     twice: tuple[tuple[Member, ...], ...]
     sizes: dict[int, tuple[Member, ...]]
     leaving: tuple[Member, ...] = ()
+    tied: bool = False
 
     @property
     def complete(self) -> bool:
@@ -49,8 +52,10 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def never_heard_of(self) -> tuple[int, ...]:
         """Missing ranks that no living or ended process can account for."""
-        spare = len(self.missing) - len(self.late) - len(self.gone)
-        return self.missing[len(self.missing) - spare :] if spare > 0 else ()
+        here = {m.declared.rank for m in self.here if m.declared is not None}  # of any world size
+        unclaimed = tuple([r for r in self.missing if r not in here])
+        spare = len(unclaimed) - len(self.late) - len(self.gone)
+        return unclaimed[len(unclaimed) - spare :] if spare > 0 else ()
 
     def settled(self, now: float) -> bool:
         """Whether everybody who may still come is here: before that, a majority may turn."""
@@ -76,12 +81,33 @@ def roll_calls(view: JobView) -> tuple[Roll, ...]:
     alone = [m for m in people if m.declared is not None and m.declared.world_size == 1]
     if (view.launched > 1 or view.joined) and declared:
         # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
-        groups = [[m for m in people if m.declared is not None]]
+        groups = _worlds(view, declared) or [[m for m in people if m.declared is not None]]
     elif alone and not declared:
         groups = [[m] for m in alone] if _all_alone(view, people, alone) else []
     else:
         groups = _by_place(declared)
     return tuple(_roll(view, group, people) for group in groups)
+
+
+def _worlds(view: JobView, declared: list[Member]) -> list[list[Member]]:
+    """The workers of one command by the worlds that they make of themselves, each at a place of its own; none
+    where these would need more workers than there are: then somebody has a wrong place."""
+    places: dict[str, list[Member]] = defaultdict(list)
+    for member in declared:
+        assert member.declared is not None
+        places[member.declared.place].append(member)
+    sizes = [max(_sizes(members)) for members in places.values()]
+    several = len(places) > 1 and not view.joined and sum(sizes) <= view.launched
+    return list(places.values()) if several else []
+
+
+def _sizes(members: Iterable[Member]) -> dict[int, list[Member]]:
+    """Who declared each world size."""
+    sizes: dict[int, list[Member]] = defaultdict(list)
+    for member in members:
+        assert member.declared is not None
+        sizes[member.declared.world_size].append(member)
+    return sizes
 
 
 def _all_alone(view: JobView, people: list[Member], alone: list[Member]) -> bool:
@@ -116,13 +142,12 @@ def _completes(one: list[Member], other: list[Member]) -> bool:
 
 
 def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
-    sizes: dict[int, list[Member]] = defaultdict(list)
     round_ = max([m.round for m in group])
     here = [m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)]
-    for member in group:
-        assert member.declared is not None
-        sizes[member.declared.world_size].append(member)
-    size = max(sizes, key=lambda s: (len(sizes[s]), s))
+    # Who has not come again, or has ended, may have had no part in this round's world.
+    sizes = _sizes(m for m in group if m.round == round_)
+    size = max(sizes, key=lambda s: (s == view.launched > 1, len(sizes[s]), s))
+    most = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
     by_rank, twice = _claimed(here, size)
     others = _others(view, here, group, people) if size > 1 else []
     missing = _missing(by_rank, min(size, LARGEST))
@@ -140,6 +165,7 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
         missing=missing,
         twice=twice,
         sizes={s: tuple(ms) for s, ms in sizes.items()},
+        tied=len(most) > 1 and size != view.launched,
         leaving=tuple([m for m in here if m.phase is Phase.LEAVING])
         if view.rolled_at is None
         else (),

@@ -30,6 +30,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         condition = script.rank_condition(call)
         if condition is None or not _singles_out(condition.test) or _both(script, condition, call):
             continue
+        if any(k.arg == "world_size" and isinstance(k.value, ast.Constant) for k in call.keywords):
+            continue  # a world of its own size, of those that it is reached by
         name = script.name(call.func).rpartition(".")[2]
         yield Claim(
             summary=f"{name} is reached only where {script.only_where(call, condition)}: "
@@ -75,6 +77,9 @@ RULE = Rule(
         )
     },
     silent_on={
+        "a smaller world of its own": ScriptFacts(
+            source=_HEAD + "if rank != 2:\n    dist.init_process_group('gloo', world_size=2)\n"
+        ),
         "where it is distributed at all": ScriptFacts(
             source=_HEAD + 'if local_rank != -1:\n    dist.init_process_group("gloo")\n'
         ),

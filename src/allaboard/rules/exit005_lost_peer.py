@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import failed, failed_at, failures
 from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.mismatch import mismatch
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
 from allaboard.facts.samples import EADDRINUSE, ended, job, waiting
 
@@ -25,7 +26,7 @@ SETTLE = 3.0
 
 def check(view: JobView) -> Iterator[Claim]:
     lost = [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher]
-    if not lost or failures(view).began:
+    if not lost or failures(view).began or any(mismatch(m) is not None for m in lost):
         return
     first = min(lost, key=failed_at)
     left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
@@ -44,6 +45,10 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+_OTHER = (
+    "InternalError",
+    "Collective instance 9 expected type 0 and data_type 9 but got type 0 and data_type 1",
+)
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
@@ -56,6 +61,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "they called different collectives": job(ended(0, raised=_OTHER), ended(1, raised=_LOST)),
         "the port of one was taken": job(
             ended(0, raised=("DistNetworkError", EADDRINUSE)), ended(1, raised=_LOST)
         ),

@@ -24,7 +24,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         present = {s: ms for s, ms in roll.sizes.items() if any(_now(m) for m in ms)}
         if len(present) > 1 and roll.settled(view.now):
-            yield _claim(roll)
+            yield _tied(roll) if roll.tied else _claim(roll)
 
 
 def _now(member: Member) -> bool:
@@ -49,6 +49,26 @@ def _claim(roll: Roll) -> Claim:
     )
 
 
+def _tied(roll: Roll) -> Claim:
+    """As many say one size as another: nothing here tells which is right."""
+    said = {s: ms for s, ms in sorted(roll.sizes.items()) if len(ms) == len(roll.sizes[roll.size])}
+    people = tuple(m for ms in said.values() for m in ms)
+    sizes = " or ".join(str(s) for s in said)
+    return Claim(
+        summary=", ".join(f"{names(ms)} expects a world of {s}" for s, ms in said.items()),
+        who=tuple(m.who for m in people),
+        evidence=tuple(
+            Evidence(f"{m.who.name}: world size {s}", m.declared.origin)
+            for s, ms in said.items()
+            for m in ms[:2]
+            if m.declared is not None
+        ),
+        fix=f"give all of them the same world size ({sizes}: as many as you start), in WORLD_SIZE, "
+        "world_size=, or the cluster in TF_CONFIG",
+        since=max(m.phase_since for m in people),
+    )
+
+
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -61,6 +81,14 @@ RULE = Rule(
         "one trains alone": (
             gathering(held(0), held(1, declared=declared(1, 1)), held(2)),
             "worker 1 expects a world of 1, the others of 3",
+        ),
+        "one says more than were started": (
+            gathering(held(0, declared=declared(0, 2)), held(1), launched=2),
+            "worker 1 expects a world of 3, the others of 2",
+        ),
+        "as many say two as three, on hosts of one worker each": (
+            gathering(held(0, declared=declared(0, 2)), held(1), launched=1, joined=True),
+            "worker 0 expects a world of 2, worker 1 expects a world of 3",
         ),
     },
     silent_on={"all say three": gathering(held(0), held(1), held(2))},

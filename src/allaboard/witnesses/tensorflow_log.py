@@ -109,16 +109,33 @@ MESSAGES = (
     ),
     Message(
         key="Collective instance",
-        pattern=r"Collective instance (?P<number>\d+) expected type (?P<want>\d+)[^\n]{0,200}?got type "
-        r"(?P<got>\d+)",
+        pattern=r"Collective instance (?P<number>\d+) expected type (?P<want>\d+) and data[_ ]type "
+        r"(?P<kind>\w+) but got type (?P<got>\d+) and data[_ ]type (?P<other>\w+)",
         rule="LOG003",
-        says="at collective {number} members called other operations (type {want} and type {got})",
-        fix="compare the workers' code and data: another number of batches, another model, or "
-        "variables made in another order",
+        says="at collective {number} members called other operations (type {want} of data type {kind}, and "
+        "type {got} of data type {other})",
+        fix="compare the workers' code and data: another number of batches, another model, a metric or "
+        "checkpoint that one worker makes alone, or variables made in another order",
         proves_not="which member is wrong: the first to come sets the type",
-        sample="Collective instance 216 expected type 0 and data type float32 but got type 1 and data "
-        "type float32",
-        source="its wording from the source of TensorFlow 2.21.0",
+        sample="InternalError: Collective ops is aborted by: Collective instance 285 expected type 0 and "
+        "data_type 9 but got type 0 and data_type 1",
+        source=_RECORDED,
+    ),
+    Message(
+        key="Shape mismatch in the collective instance",
+        pattern=r"Shape mismatch in the collective instance (?P<number>\d+)\. Op at device \S+ expected "
+        r"shape (?P<want>\[[\d,]*\]) but another member in the group expected shape "
+        r"(?P<got>\[[\d,]*\])",
+        rule="LOG003",
+        says="at collective {number} members passed other shapes ({want} and {got})",
+        fix="compare the workers' code and data: another model, another batch size, or a collective that "
+        "only some workers make",
+        proves_not="which member is wrong: the first to come sets the shape",
+        sample="Collective ops is aborted by: Shape mismatch in the collective instance 100. Op at device "
+        "/job:worker/replica:0/task:1/device:CPU:0 expected shape [32,128] but another member in the group "
+        "expected shape [32,64]. This is likely due to different input shapes at different members of the "
+        "collective op.",
+        source=_RECORDED,
     ),
 )
 

@@ -19,6 +19,14 @@ def wait_for_flag(flag):
         pass
 
 
+def count_samples():
+    """What only the chief does in many a script: a metric inside the strategy."""
+    import tensorflow as tf
+
+    strategy = tf.distribute.get_strategy()
+    strategy.reduce(tf.distribute.ReduceOp.SUM, tf.constant([8], tf.int64), axis=None)
+
+
 def fail(name):
     if name == "stuck-in-python":
         wait_for_flag([])
@@ -28,6 +36,8 @@ def fail(name):
         raise ValueError("label 11 is out of range")
     elif name == "leaves-early":
         sys.exit(0)
+    elif name == "collectives-differ":
+        count_samples()
 
 
 def configure(name):
@@ -98,7 +108,8 @@ def main():
     for step in range(1, options.steps + 1):
         if guilty and step == options.at_step:
             mark(options.mark)
-            fail(options.fault)
+            with strategy.scope():
+                fail(options.fault)
         images = generator.normal([8, 64])
         labels = tf.cast(tf.reduce_sum(images, axis=1) > 0, tf.int32)
         loss = train_step(images, labels)
