@@ -1,4 +1,4 @@
-"""A lost peer is no riddle once it is known who failed, here or on another host."""
+"""A lost peer is no riddle once it was told who failed or stands, here or on another host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     claims = list(diagnose(alone, catalogue().entries))
     (riddle,) = Ledger(clock.utc).new(clock.now, claims)
     assert riddle.rule == "EXIT005"
-    for rule, told in (("EXIT002", False), ("HANG005", True)):
+    cases = (
+        ("EXIT002", None, False),
+        ("HANG005", None, False),
+        ("HANG005", "10:00", True),
+        ("NUM005", None, True),
+    )
+    for rule, over, told in cases:
         ledger = Ledger(clock.utc)
         entry = next(e for e in catalogue().entries if e.code == rule)
         ledger.told(
@@ -29,6 +35,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
                 stage=entry.rule.stage,
                 certainty="certain",
                 severity="error",
+                over=over,
             )
         )
         assert bool(list(ledger.new(clock.now, claims))) is told, rule

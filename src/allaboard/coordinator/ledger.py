@@ -20,6 +20,9 @@ AGAIN = 60.0
 
 UNKNOWN = Certainty.UNKNOWN
 
+CAUSES = ("EXIT", "HANG", "JOIN", "NET")
+"""Rules that tell why peers are lost sooner or later: who failed, stands, never came, is out of reach."""
+
 People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
 MEASURED = ("SLOW", "PS015")
@@ -32,8 +35,9 @@ class Ledger:
     """The findings of a job by rule and by whom they are about, oldest first.
 
     A claim that only adds members to an earlier one of its rule takes that one's place, and is not
-    said again. That some lost their peers for an unknown reason is not said once it is known who failed: an
-    agent whose deciding host has gone sees its own members alone, and knows what it was told.
+    said again. That some lost their peers for an unknown reason is not said once it was told what is the
+    matter: they lose them when their framework's own timeout ends the wait. And an agent whose deciding host
+    has gone sees its own members alone, and knows what it was told.
     """
 
     def __init__(self, utc: Callable[[float], str]) -> None:
@@ -57,7 +61,7 @@ class Ledger:
                     known = None
                 else:
                     self._known[key] = msgspec.structs.replace(known, over=None)
-            if known is not None or (_unexplained(entry, claim) and self._failure_known()):
+            if known is not None or (_unexplained(entry, claim) and self._cause_known()):
                 continue
             finding = self._finding(now, entry, claim)
             grown = self._grown(entry.code, who)
@@ -100,9 +104,12 @@ class Ledger:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 yield finding
 
-    def _failure_known(self) -> bool:
+    def _cause_known(self) -> bool:
         return any(
-            f.stage == Stage.EXIT and f.severity == Severity.ERROR and f.certainty != UNKNOWN
+            f.rule.startswith(CAUSES)
+            and f.severity == Severity.ERROR
+            and f.certainty != UNKNOWN
+            and f.over is None
             for f in self._known.values()
         )
 
