@@ -16,6 +16,8 @@ CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
 """Operations in which TF1's chief makes its session, and waits for every server."""
 AWAITS_CHIEF = "SessionManager.wait_for_session"
 """The operation in which any other worker of TF1 waits until the chief has initialised."""
+CLOSES = "Coordinator.join"
+"""The operation in which a worker of TF1 that has left its loop waits for threads of its own."""
 JOINS = "Server.join"
 """The operation in which a server, and a worker of TF2, stays."""
 AROUND = ("evaluator",)

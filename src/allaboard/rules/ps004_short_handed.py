@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
-from allaboard.evidence.servers import AWAITS_CHIEF, doing, has_servers, name, serves
+from allaboard.evidence.servers import AWAITS_CHIEF, CLOSES, doing, has_servers, name, serves
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -45,7 +45,7 @@ RECOVERY = 45.0
 def check(view: JobView) -> Iterator[Claim]:
     if not has_servers(view):
         return
-    train = [m for m in view.alive if m.phase is Phase.TRAINING and "synchronous" in m.notes]
+    train = [m for m in view.alive if _trains(m) and "synchronous" in m.notes]
     total = max((_total(m) for m in train), default=0)
     if not train or len(train) >= total:
         return
@@ -55,6 +55,11 @@ def check(view: JobView) -> Iterator[Claim]:
     patience = RECOVERY if any(_awaits_chief(m) for m in absent) else PATIENCE
     if absent and view.now - since >= patience and not any(_on_its_way(view, m) for m in absent):
         yield _claim(view, train, absent, total, since)
+
+
+def _trains(one: Member) -> bool:
+    """Whether it is in its loop: one that closes its session misses nobody."""
+    return one.phase is Phase.TRAINING and (one.op is None or one.op.name != CLOSES)
 
 
 def _total(one: Member) -> int:
@@ -160,6 +165,11 @@ RULE = Rule(
         "it fell a moment ago, and comes back": job(
             task("worker", 0, **_SYNC),
             task("worker", 1, after=94.0, **_COMING),
+            task("ps", 0),
+        ),
+        "one has ended, and the other one closes its session": job(
+            task("worker", 0, op=Op(CLOSES, 2, 80.0), **_SYNC),
+            task("worker", 1, exit=Exit(at=80.0, code=0), **_SYNC),
             task("ps", 0),
         ),
         "done": job(task("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), task("ps", 0)),
