@@ -68,7 +68,10 @@ def _refused(view: JobView, one: Member) -> Claim:
         summary=f"{one.who.name} trains by itself: its init failed, and it went on"
         + (others if waiting else ""),
         who=(one.who,),
-        evidence=(Evidence(told, place), Evidence(f"{one.step} steps since", "black box")),
+        evidence=(
+            Evidence(told, place),
+            Evidence(f"{one.step} step{'s' * (one.step > 1)} since", "black box"),
+        ),
         fix=f"let the exception end the process at {place}, and mend its cause",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

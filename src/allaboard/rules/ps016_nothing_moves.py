@@ -123,7 +123,7 @@ def _claim(view: JobView, train: list[Member]) -> Claim:
             Evidence(f"nothing new for {idle:.0f} s", "black box"),
         ),
         fix=on_host(view, at_fault, f"py-spy dump --native --pid {at_fault.who.pid}")
-        + f"   # what the input of {name(at_fault)} waits for",
+        + f"   # what {name(at_fault)} waits for",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=view.progress_at,
