@@ -76,6 +76,16 @@ def collective_with_servers(member: Member) -> bool:
     )
 
 
+def goes_on_without(view: JobView, one: Member) -> bool:
+    """Whether the job can do without it: TensorFlow 2's chief hands what a lost worker had to another, and
+    goes on while there is one, to its end."""
+    if one.who.job != "worker" or not serves(one) or (one.exit is not None and one.exit.lost):
+        return False
+    chiefs = [m for m in view.members if m.declared is not None and m.declared.call == TF2_CHIEF]
+    well = any(m.exit is None or m.exit.code == 0 for m in chiefs)
+    return well and any(m.who.job == "worker" and serves(m) for m in view.alive)
+
+
 def lost(view: JobView) -> bool:
     """Whether a server that those who train need is dead or stopped: they wait for that one, whatever
     else they do."""
