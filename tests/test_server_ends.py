@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from allaboard.decide import Policy, verdict
 from allaboard.evidence.servers import left_over, serves
 from allaboard.facts import Exit, Member, Op, Outcome, Who
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import declared, job, member
 
 JOIN = Op("Server.join", 1, 60.0)
 
@@ -61,3 +63,29 @@ def test_an_evaluator_gets_time_for_the_last_checkpoint() -> None:
 
 def test_a_job_without_servers_is_not_concerned() -> None:
     assert left_over(job(task("worker", 0, 101, exit=done()), task("worker", 1, 102))) == ()
+
+
+def chief(pid: int = 100) -> Member:
+    told = declared(0, job="chief", call="ParameterServerStrategy")
+    return task("chief", 0, pid, declared=told)
+
+
+def test_tf2s_chief_goes_on_without_a_worker() -> None:
+    lost = task("worker", 1, 102, op=JOIN, exit=Exit(at=90.0, signal=9))
+    left = task("worker", 0, 101, op=JOIN)
+    assert verdict(job(chief(), left, lost, PS), (), (), Policy()) is None
+    over = msgspec.structs.replace(chief(), exit=done())
+    found = verdict(job(over, left, lost, PS), (), (), Policy())
+    assert found is not None and found.outcome is Outcome.COMPLETED
+
+
+def test_without_any_worker_or_without_its_chief_the_job_ends() -> None:
+    lost = task("worker", 1, 102, op=JOIN, exit=Exit(at=90.0, signal=9))
+    left = task("worker", 0, 101, op=JOIN)
+    for view in (
+        job(chief(), lost, PS),
+        job(msgspec.structs.replace(chief(), exit=done(91.0, code=1)), left, lost, PS),
+        job(task("worker", 0, 101), msgspec.structs.replace(lost, op=None), PS),
+    ):
+        found = verdict(view, (), (), Policy())
+        assert found is not None and found.outcome is Outcome.FAILED

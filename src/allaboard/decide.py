@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import left_over, trainers
+from allaboard.evidence.servers import goes_on_without, left_over, trainers
 from allaboard.evidence.stall import transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
@@ -156,7 +156,11 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
     if not policy.ends_survivors or (view.rolled_at is None and not policy.restarts):
         return None
     found = failures(view)
-    here = [m for m in found.began + found.fell if not _returns(view, m, policy)]
+    here = [
+        m
+        for m in found.began + found.fell
+        if not _returns(view, m, policy) and not goes_on_without(view, m)
+    ]
     ended = [m for m in here if m.exit is not None]
     if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
         first = min(ended, key=_ended_at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from pathlib import Path
 
-from allaboard.agent.threads import threads
+from allaboard.agent.threads import feeds, threads
 from allaboard.facts import Frame, Holds
 
 CODE = """
@@ -47,3 +47,14 @@ def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     for name in ("bad.py", "none.py"):
         frame = Frame(str(tmp_path / name), 1, "f", "with a:")
         assert threads([(frame,)]) == (Holds(frame, "a"),)
+
+
+def test_a_generator_in_a_thread_of_the_framework() -> None:
+    rows = Frame("/home/u/train.py", 29, "rows")
+    calls = Frame("/v/site-packages/tensorflow/python/ops/script_ops.py", 150, "__call__")
+    library = Frame("/v/site-packages/tensorflow/python/data/ops/from_generator_op.py", 196, "f")
+    assert feeds((rows, library, calls))
+    assert not feeds((library, calls)), "TensorFlow's own Python"
+    assert not feeds((rows,)), "a thread of the user's own"
+    assert not feeds((calls, rows)), "who made the call, and not what was called"
+    assert not feeds(())

@@ -67,6 +67,7 @@ TABLE = [
         Spot.USER,
     ),
     ((lib("tensorflow/python/data/ops/iterator_ops.py", "__next__"), USER), Spot.DATA),
+    ((lib("tensorflow/python/data/ops/iterator_ops.py", "get_next_as_optional"), USER), Spot.DATA),
     ((lib("jax/_src/distributed.py", "initialize"), USER), Spot.INIT),
     ((lib("jax/_src/distributed.py", "shutdown"),), Spot.LEAVING),
     ((lib("filelock/_api.py", "acquire"), USER), Spot.FILE_LOCK),

@@ -14,7 +14,7 @@ import msgspec
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.grips import Grips
-from allaboard.agent.threads import threads
+from allaboard.agent.threads import feeds, threads
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import (
     SpiedThread,
@@ -47,6 +47,7 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
     own = proc.stat(pid)
     frames = with_source(stacks[0])
     at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
+    fed_by = next((s for s in stacks[1:] if feeds(s)), ())
     return Looked(
         pid=pid,
         at=now,
@@ -59,6 +60,7 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
         threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
+        fed_by=with_source(fed_by),
     )
 
 

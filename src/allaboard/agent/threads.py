@@ -19,6 +19,7 @@ THREADS = 8
 """Threads that are told of."""
 LONG = 20_000
 """Lines of a file that is not read."""
+_PYTHON_IN_TENSORFLOW = "tensorflow/python/ops/script_ops.py"
 _ACQUIRE = re.compile(r"([\w.\[\]'\"]+)\.acquire\s*\(")
 _WITH = re.compile(r"^with\s+(.*):")
 
@@ -29,6 +30,13 @@ def threads(stacks: list[tuple[Frame, ...]]) -> tuple[Holds, ...]:
     if not found or found[0] is None or not found[0].wants:
         return ()
     return tuple(t for t in found if t is not None and (t.wants or t.holds))[:THREADS]
+
+
+def feeds(frames: tuple[Frame, ...]) -> bool:
+    """Whether this thread is one of the framework's that runs the user's own Python: a generator that a
+    ``tf.data`` pipeline is fed by, or a function in the midst of it."""
+    calls = next((i for i, f in enumerate(frames) if f.file.endswith(_PYTHON_IN_TENSORFLOW)), 0)
+    return any(f.is_user for f in frames[:calls])
 
 
 def _thread(frames: tuple[Frame, ...]) -> Holds | None:

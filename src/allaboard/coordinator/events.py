@@ -120,7 +120,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
     the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
-    system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run."""
+    system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run;
+    ``fed_by`` the thread in which the framework runs the user's Python for its input."""
 
     pid: int
     at: float
@@ -133,6 +134,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
     grip: Grip | None = None
+    fed_by: tuple[Frame, ...] = ()
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

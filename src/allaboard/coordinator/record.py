@@ -139,7 +139,8 @@ class Record:
         self._made = None
         if looked.frames:
             line = asking_line(looked.frames)
-            self.looks.append(msgspec.structs.replace(looked, frames=line))
+            fed_by = asking_line(looked.fed_by)
+            self.looks.append(msgspec.structs.replace(looked, frames=line, fed_by=fed_by))
             del self.looks[:-24]
 
     def exchange(self, event: Exchanged) -> None:
@@ -289,6 +290,7 @@ class Record:
         # lines, twelve looks see no more than three in one of 2,000 cases, nine in one of 120.
         wanders = lines > 3 or (lines > 2 and lines * 4 > len(self.looks))
         moving = wanders or any(not same_place(last.frames, k.frames) for k in self.looks)
+        fed_by = next((k.fed_by for k in reversed(self.looks) if k.fed_by), ())
         return Stack(
             frames=last.frames,
             taken_at=last.at,
@@ -300,6 +302,8 @@ class Record:
             threads=last.threads,
             blocked=last.blocked,
             grip=last.grip,
+            fed_by=fed_by,
+            flows=any(not same_place(fed_by, k.fed_by) for k in self.looks),
         )
 
 

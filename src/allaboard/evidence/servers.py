@@ -16,6 +16,8 @@ CREATES = ("SessionManager.prepare_session", "SessionManager.recover_session")
 """Operations in which TF1's chief makes its session, and waits for every server."""
 AWAITS_CHIEF = "SessionManager.wait_for_session"
 """The operation in which any other worker of TF1 waits until the chief has initialised."""
+CLOSES = "Coordinator.join"
+"""The operation in which a worker of TF1 that has left its loop waits for threads of its own."""
 JOINS = "Server.join"
 """The operation in which a server, and a worker of TF2, stays."""
 AROUND = ("evaluator",)
@@ -72,6 +74,16 @@ def collective_with_servers(member: Member) -> bool:
         and told.call == COLLECTIVE
         and any(t.startswith("ps:") for t in told.cluster)
     )
+
+
+def goes_on_without(view: JobView, one: Member) -> bool:
+    """Whether the job can do without it: TensorFlow 2's chief hands what a lost worker had to another, and
+    goes on while there is one, to its end."""
+    if one.who.job != "worker" or not serves(one) or (one.exit is not None and one.exit.lost):
+        return False
+    chiefs = [m for m in view.members if m.declared is not None and m.declared.call == TF2_CHIEF]
+    well = any(m.exit is None or m.exit.code == 0 for m in chiefs)
+    return well and any(m.who.job == "worker" and serves(m) for m in view.alive)
 
 
 def lost(view: JobView) -> bool:

@@ -55,7 +55,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("tensorflow/python/eager/context.py", "ensure_initialized|.*configure_coord.*", Spot.INIT),
     ("tensorflow/python/eager/context.py", "enable_collective_ops", Spot.INIT),
     ("tensorflow/python/distribute/.*coordinat.*", "join|.*wait.*", Spot.COLLECTIVE),
-    ("tensorflow/python/data/ops/iterator_ops.py", "_next_internal|__next__|get_next", Spot.DATA),
+    ("tensorflow/python/data/ops/iterator_ops.py", "_next_internal|__next__|get_next.*", Spot.DATA),
     ("tensorflow/python/checkpoint/checkpoint.py", "save|write|restore|read", Spot.CHECKPOINT),
     ("tensorflow/python/eager/execute.py", "quick_execute", Spot.STEP),
     ("tensorflow/python/eager/context.py", "call_function", Spot.STEP),

@@ -76,7 +76,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
     that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
     are known where it stands at a lock, the main one first; ``grip`` where one of its threads lets no
-    other run.
+    other run. ``fed_by`` is the thread in which the framework runs the user's Python for its input (a
+    generator), ``flows`` where that was not at one place at all looks.
     """
 
     frames: tuple[Frame, ...]
@@ -89,6 +90,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
     grip: Grip | None = None
+    fed_by: tuple[Frame, ...] = ()
+    flows: bool = False
 
     @property
     def user(self) -> Frame | None:

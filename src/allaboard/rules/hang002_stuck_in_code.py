@@ -135,6 +135,10 @@ _RUN = Op("Session.run", 41, 90.0)
 _IN_RUN = task("worker", 0, op=_RUN, stack=stack(USER))
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
 _CLOSE = Frame("/v/site-packages/tensorflow/python/client/session.py", 2001, "close")
+_FUNCTION = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
+_READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
+_FED = msgspec.structs.replace(stack(_FUNCTION, USER), fed_by=(_READS,))
+_IN_FUNCTION = Op("tf.function epoch", 41, 90.0)
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -164,6 +168,13 @@ RULE = Rule(
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
+        "in the generator that its tf.function takes its batches from": (
+            stalled(
+                member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
+                member(1, stack=_FED, op=_IN_FUNCTION),
+            ),
+            "worker 1 is stuck at train.py:29 in rows while the others wait for it",
+        ),
         "a synchronous job with parameter servers": (
             stalled(
                 msgspec.structs.replace(_IN_RUN, **_SYNC),
@@ -181,6 +192,10 @@ RULE = Rule(
             waiting(2),
         ),
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
+        "the generator makes a batch now and then": stalled(
+            member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
+            member(1, stack=_FED, op=_IN_FUNCTION, cpu=0.06),
+        ),
         "a child, not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2)),
         "a child that uploads": stalled(
             waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=80.0

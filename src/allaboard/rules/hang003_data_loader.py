@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
+from allaboard.evidence.feeding import goes_on
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
@@ -28,7 +31,9 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for one in found.elsewhere:
         # CPU counts the loader's processes too: while they work, the batch is only slow.
-        if not one.stopped and still(one) and one.cpu < IDLE and spot(one.stack) is Spot.DATA:
+        if one.stopped or not still(one) or one.cpu >= IDLE or goes_on(one):
+            continue
+        if spot(one.stack) is Spot.DATA:
             yield _claim(view, one, waiting_where(found))
 
 
@@ -52,6 +57,10 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
 
 
 _NEXT = Frame("/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", 1280, "_get_data")
+_OPTIONAL = Frame(
+    "/v/site-packages/tensorflow/python/data/ops/iterator_ops.py", 600, "get_next_as_optional"
+)
+_SLEEPS = Frame("/home/u/train.py", 29, "rows", "time.sleep(.012)")
 _POLL = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 931, "wait")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -63,10 +72,22 @@ RULE = Rule(
             stalled(waiting(0), member(1, stack=stack(_POLL, _NEXT, USER)), waiting(2)),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
+        "a file of a tf.data pipeline does not answer": (
+            stalled(waiting(0), member(1, stack=stack(_OPTIONAL, USER))),
+            "worker 1 waits for data at train.py:41 in train; the others wait for it",
+        ),
     },
     silent_on={
         "loader at work": stalled(
             waiting(0), member(1, stack=stack(_POLL, _NEXT, USER), cpu=0.9), waiting(2)
+        ),
+        "a generator fills a buffer, and sleeps between its batches": stalled(
+            waiting(0),
+            member(
+                1,
+                cpu=0.06,
+                stack=msgspec.structs.replace(stack(_OPTIONAL, USER), fed_by=(_SLEEPS,)),
+            ),
         ),
         "all wait for data": stalled(
             *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(3))

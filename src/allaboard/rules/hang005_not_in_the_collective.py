@@ -19,7 +19,7 @@ from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.stall import IDLE, JITTED, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import thread_ended
 from allaboard.facts import (
@@ -29,6 +29,7 @@ from allaboard.facts import (
     Frame,
     JobView,
     Member,
+    Raised,
     Severity,
     Spent,
     Stage,
@@ -47,12 +48,16 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in found.elsewhere:
         if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
             continue
+        if one.raised is not None:
+            continue  # it ends because of that, which is told by itself, and waits for the others in its end
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
+    if spot(one.stack) is Spot.LEAVING and one.stack.user is None:
+        return _left(view, one, others)
     place = one.stack.user or one.stack.frames[0]
     return Claim(
         summary=f"{one.who.name} is not in what the others wait in: {spot(one.stack)} at {place}",
@@ -71,6 +76,28 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     )
 
 
+def _left(view: JobView, one: Member, others: Evidence) -> Claim:
+    """Its code is through, and its framework or a thread of its own keeps it in its shutdown."""
+    assert one.stack is not None
+    inside = one.stack.frames[0]
+    last = one.notes.get(JITTED, "")
+    return Claim(
+        summary=f"{one.who.name} has come to the end of its code after {one.step} steps, while the others "
+        "go on and wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"it shuts down: {inside} for {one.stack.span:.1f} s and more", one.stack.by),
+            *((Evidence("it called its step there", last),) if last else ()),
+            others,
+        ),
+        fix=f"see in {one.log} why it made no more steps: all ranks have to make as many",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+_DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "shutdown")
 _SLEEP = Frame("/home/u/train.py", 33, "retry", "time.sleep(3600)")
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
 RULE = Rule(
@@ -82,6 +109,11 @@ RULE = Rule(
         "asleep": (
             stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
             "worker 1 is not in what the others wait in: asleep at train.py:33 in retry",
+        ),
+        "its code is through, and it waits in its framework's shutdown": (
+            stalled(waiting(0), member(1, stack=stack(_DOWN), step=81), waiting(2)),
+            "worker 1 has come to the end of its code after 81 steps, while the others go on and wait "
+            "for it",
         ),
         "a checkpoint that does not move": (
             stalled(
@@ -101,6 +133,11 @@ RULE = Rule(
         "a checkpoint on slow storage, for some seconds": stalled(
             member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
             waiting(1),
+            waiting(2),
+        ),
+        "it ends with an exception, which is told": stalled(
+            waiting(0),
+            member(1, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=88.0)),
             waiting(2),
         ),
         "short": stalled(

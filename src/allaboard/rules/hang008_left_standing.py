@@ -14,17 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import stall, still
 from allaboard.evidence.standing import stood_since
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    JobView,
+    Member,
+    Raised,
+    Severity,
+    Stage,
+)
 from allaboard.facts.samples import USER, ended, job, member, stack, task, waiting
 
 PATIENCE = 30.0
 """Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
+CHILD_MAY = 300.0
+"""... and one that a child process makes more: of what that waits for elsewhere nothing is seen here."""
 RESTS = 0.02
 """Cores: on a host that is full, a process that is slow to leave gets no more than a few hundredths."""
 
@@ -33,10 +47,17 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or found.waiting or view.now - stood_since(view) < PATIENCE:
         return
-    if any(patient(view, one) for one in found.elsewhere):
+    if any(_may(view, one) for one in found.elsewhere):
         return
     if found.elsewhere and all(_rests(one) for one in found.elsewhere):
         yield _claim(view, found.elsewhere)
+
+
+def _may(view: JobView, one: Member) -> bool:
+    """Whether it may stand there yet, or it is known why: an exception is told by itself."""
+    long = view.now - stood_since(view)
+    child = spot(one.stack) is Spot.CHILD and long < CHILD_MAY
+    return one.raised is not None or child or patient(view, one)
 
 
 def _rests(one: Member) -> bool:
@@ -45,12 +66,23 @@ def _rests(one: Member) -> bool:
 
 
 def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
+    # Who shuts down waits for the others, where there are any whose code is not through.
+    down = tuple(m for m in standing if spot(m.stack) is Spot.LEAVING)
+    if len(down) < len(standing):
+        standing = tuple(m for m in standing if m not in down)
+    else:
+        down = ()
     places = [(m, m.stack.user or m.stack.frames[0]) for m in standing if m.stack is not None]
     names = ", ".join(m.who.name for m, _ in places)
+    verb = "stand" if len(places) > 1 else "stands"
+    it = "them" if len(places) > 1 else "it"
+    alone = f"while {_names(down)} shut{'' if len(down) > 1 else 's'} down"
     done = [m for m in view.members if m.exit is not None and not m.launcher]
     after = f", after {len(done)} others have ended" if done else ""
     return Claim(
-        summary=f"{names} stands still at {places[0][1]} and nobody waits for it{after}",
+        summary=f"{names} {verb} still at {places[0][1]}{_child(standing[0])} "
+        + (alone if down else f"and nobody waits for {it}")
+        + after,
         who=tuple(m.who for m in standing),
         evidence=tuple(
             Evidence(
@@ -67,6 +99,23 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
     )
 
 
+def _names(members: tuple[Member, ...]) -> str:
+    return ", ".join(m.who.name for m in members)
+
+
+def _child(one: Member) -> str:
+    """The child process that it waits for, where that is so."""
+    if one.stack is None or not one.stack.children:
+        return ""
+    pid, command = one.stack.children[0]
+    return (
+        f", waiting for its child process {pid} ({command.partition(' ')[0].rpartition('/')[2]}),"
+    )
+
+
+_DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "shutdown")
+_WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
+_UPLOADS = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/rsync -a out"),))
 _END = Frame("/home/u/train.py", 24, "main", "train(moments)")
 _LONG = {"progress_at": 60.0}
 RULE = Rule(
@@ -80,10 +129,27 @@ RULE = Rule(
             "worker 1 stands still at train.py:24 in main and nobody waits for it, "
             "after 1 others have ended",
         ),
+        "one never ends, and the other one waits for it in its framework's shutdown": (
+            job(member(0, stack=stack(_DOWN)), member(1, stack=stack(_END)), **_LONG),
+            "worker 1 stands still at train.py:24 in main while worker 0 shuts down",
+        ),
+        "a child process that never ends": (
+            job(ended(0, code=0), member(1, stack=_UPLOADS), progress_at=90.0, now=400.0),
+            "worker 1 stands still at train.py:41 in train, waiting for its child process 4711 "
+            "(rsync), and nobody waits for it, after 1 others have ended",
+        ),
     },
     silent_on={
         "a host of a parameter server, which serves": job(
             task("ps", 0, stack=stack(USER)), now=200.0, progress_at=100.0
+        ),
+        "a child process uploads for a minute": job(
+            member(0, stack=stack(_DOWN)), member(1, stack=_UPLOADS), progress_at=40.0
+        ),
+        "one has failed, which is told, and shuts down": job(
+            member(0, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=58.0)),
+            member(1, stack=stack(_END)),
+            **_LONG,
         ),
         "not for long": job(ended(0, code=0), member(1, stack=stack(_END)), progress_at=80.0),
         "it computes": job(ended(0, code=0), member(1, stack=stack(_END), cpu=0.9), **_LONG),

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import coming, declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -24,9 +24,43 @@ from allaboard.rollcall.roll import Roll, roll_calls
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         if roll.held and roll.settled(view.now):
-            tasks = list(_tasks(roll))
-            yield from tasks or _orders(roll)
+            found = list(_names(view, roll)) or list(_tasks(roll))
+            yield from found or _orders(roll)
             yield from _places(roll)
+
+
+def _names(view: JobView, roll: Roll) -> Iterator[Claim]:
+    """TensorFlow: the same addresses under other names of tasks: none is wrong, but who is called what."""
+    told = _told(roll)
+    # Where there is no majority: what we start without roles is told a cluster of workers alone.
+    plain = view.launched == roll.size
+    usual = max(told, key=lambda c: (len(told[c]), plain and _workers(c)), default=())
+    task_of = {address: task for task, address in usual}
+    for cluster, members in told.items():
+        there = {address: task for task, address in cluster}
+        if there.keys() != task_of.keys() or set(there.values()) == set(task_of.values()):
+            continue
+        address = next(a for a in there if there[a] != task_of[a])
+        names = ", ".join(_name(m).replace(":", " ") for m in members)
+        others = ", ".join(_name(m).replace(":", " ") for m in told[usual][:4])
+        here, right = there[address].replace(":", " "), task_of[address].replace(":", " ")
+        first = members[0].declared
+        origin = first.origin if first is not None else ""
+        yield Claim(
+            summary=f"{names} has other names for the tasks: {address} is {here} there, {right} for "
+            f"{others}",
+            who=tuple(m.who for m in members),
+            evidence=(
+                Evidence(", ".join(sorted(there.values())), f"{origin} of {names}"),
+                Evidence(", ".join(sorted(task_of.values())), f"{origin} of {others}"),
+            ),
+            fix=f"give all one cluster, with one name for each task: what {names} has in {origin} differs",
+            since=max(m.phase_since for m in members),
+        )
+
+
+def _workers(cluster: tuple[tuple[str, str], ...]) -> bool:
+    return all(task.startswith("worker:") for task, _ in cluster)
 
 
 def _tasks(roll: Roll) -> Iterator[Claim]:
@@ -61,6 +95,15 @@ def _clusters(roll: Roll) -> Iterator[tuple[dict[str, str], list[Member]]]:
     return iter(by_text)
 
 
+def _told(roll: Roll) -> dict[tuple[tuple[str, str], ...], list[Member]]:
+    """Who was told which cluster, as task and address of each of its tasks."""
+    told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
+    for addresses, those in _clusters(roll):
+        if addresses:
+            told[tuple(sorted(addresses.items()))] += those
+    return told
+
+
 def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: bool) -> Claim:
     names = ", ".join(_name(m).replace(":", " ") for m in members)
     told = members[0].declared
@@ -84,10 +127,7 @@ def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: b
 
 def _orders(roll: Roll) -> Iterator[Claim]:
     """TensorFlow: the same addresses at other tasks. A name that nobody else uses may be an alias."""
-    told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
-    for addresses, those in _clusters(roll):
-        if addresses:
-            told[tuple(sorted(addresses.items()))] += those
+    told = _told(roll)
     if len(told) < 2:
         return
     usual = max(told, key=lambda c: (len(told[c]), -min(m.who.rank for m in told[c])))
@@ -160,6 +200,16 @@ def _tf(rank: int, **wrong: str) -> Member:
     return held(rank, declared=told)
 
 
+def _two(rank: int, job: str, *tasks: str) -> Member:
+    cluster = {t: f"a:{i}" for i, t in enumerate(tasks)}
+    told = declared(
+        rank, 2, framework="tensorflow", job=job, index=rank if job == "worker" else 0,
+        cluster=cluster, place="", origin="TF_CONFIG",
+    )  # fmt: skip
+    who = Who(job=job, index=told.index, rank=rank, host="a", pid=100 + rank)
+    return held(rank, 2, who=who, declared=told)
+
+
 _HOSTS = {"worker_0": "a:1", "worker_1": "b:1", "worker_2": "c:1"}
 RULE = Rule(
     stage=Stage.STARTUP,
@@ -170,6 +220,14 @@ RULE = Rule(
             gathering(_tf(0), _tf(1, worker_0="127.0.0.1:21000"), _tf(2)),
             "worker 1 and worker 0 cannot meet: worker 1 looks for it at 127.0.0.1:21000, "
             "it listens at 127.0.0.1:20000",
+        ),
+        "one calls itself the chief": (
+            gathering(
+                _two(0, "chief", "chief:0", "worker:0"),
+                _two(1, "worker", "worker:0", "worker:1"),
+                launched=2,
+            ),
+            "chief 0 has other names for the tasks: a:0 is chief 0 there, worker 0 for worker 1",
         ),
         "hosts in another order": (
             gathering(
@@ -192,6 +250,9 @@ RULE = Rule(
         ),
         "an alias that nobody else uses": gathering(
             _tf(0, **_HOSTS), _tf(1, **_HOSTS | {"worker_1": "b.example:1"}), _tf(2, **_HOSTS)
+        ),
+        "a chief and a worker": gathering(
+            _two(0, "chief", "chief:0", "worker:0"), _two(1, "worker", "chief:0", "worker:0")
         ),
         "one cluster": gathering(_tf(0), _tf(1), _tf(2)),
         "another name for the same host": gathering(

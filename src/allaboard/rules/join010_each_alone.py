@@ -3,7 +3,7 @@
 ## Why it matters
 Nothing fails: every process trains a whole model on its own data, the exit code is 0, and what is saved
 is the work of one of them. Without CUDA, accelerate and Hugging Face's Trainer do so in silence; so does
-a script that never calls a distributed init, whatever its launcher.
+a script that never calls a distributed init, whatever its launcher, or catches what that raises.
 
 ## What to do
 With accelerate on CPUs say so: `Accelerator(cpu=True)`, `use_cpu=True` in TrainingArguments. Else call the
@@ -17,10 +17,12 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
-from allaboard.facts.samples import declared, job, member
+from allaboard.facts.samples import declared, gathering, held, job, member
 
 NOTE = "accelerate alone"
 """What the probe notes where accelerate counts one process and the launcher says more."""
+FAILED = "init failed"
+"""What the probe notes where the framework's init raised, and where that was called."""
 STEPS = 20
 """Steps that each has made: whoever joins a group does so before the first."""
 
@@ -28,9 +30,13 @@ STEPS = 20
 def check(view: JobView) -> Iterator[Claim]:
     people = [m for m in view.members if not m.launcher and m.step]
     alone = [m for m in people if NOTE in m.notes]
+    refused = [m for m in people if FAILED in m.notes and m.declared is None and m.alive]
     everybody = view.launched > 1 and len(people) == view.launched
     if alone:  # it may even have joined a group, of which it makes no use
         yield _claim(alone, Certainty.CERTAIN, _counted(alone[0]), CPU)
+    elif refused and view.launched > 1:
+        for one in refused:
+            yield _refused(view, one)
     elif any(_joined(m) for m in view.members):
         return  # who stays behind then is another matter
     elif everybody and all(m.step >= STEPS for m in people):
@@ -51,6 +57,25 @@ def _joined(one: Member) -> bool:
 def _counted(one: Member) -> Evidence:
     return Evidence(
         f"accelerate counts 1 process, {one.notes[NOTE]}", f"PartialState of pid {one.who.pid}"
+    )
+
+
+def _refused(view: JobView, one: Member) -> Claim:
+    waiting = sum(m.phase is Phase.ARRIVED for m in view.alive)
+    told, _, place = one.notes[FAILED].rpartition(" at ")
+    others = f"; {waiting} other{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for it in init"
+    return Claim(
+        summary=f"{one.who.name} trains by itself: its init failed, and it went on"
+        + (others if waiting else ""),
+        who=(one.who,),
+        evidence=(
+            Evidence(told, place),
+            Evidence(f"{one.step} step{'s' * (one.step > 1)} since", "black box"),
+        ),
+        fix=f"let the exception end the process at {place}, and mend its cause",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=one.step_at,
     )
 
 
@@ -75,6 +100,13 @@ def _single(rank: int, step: int = 40, **notes: str) -> Member:
     return member(rank, declared=None, round=0, ops=0, step=step, notes=names)
 
 
+_RAISED = "RuntimeError: initialize() must be called before any JAX calls at /home/u/train.py:9"
+
+
+def _refuses(rank: int, step: int = 40) -> Member:
+    return member(rank, declared=None, round=0, ops=0, step=step, notes={FAILED: _RAISED})
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -89,6 +121,10 @@ RULE = Rule(
             job(*(member(i, notes={NOTE: "WORLD_SIZE=3"}) for i in range(3))),
             "3 processes train, each by itself: none uses a group",
         ),
+        "init failed on one of them, which went on": (
+            gathering(held(0, 2), _refuses(1), launched=2),
+            "worker 1 trains by itself: its init failed, and it went on; 1 other waits for it in init",
+        ),
         "one host's part of it": (
             job(_single(3, told="WORLD_SIZE=4"), launched=1, joined=True),
             "rank 3 trains by itself, though it was started as one of several",
@@ -99,6 +135,11 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "init failed, and it may try again": gathering(held(0, 2), _refuses(1, 0), launched=2),
+        "init failed, and worked the second time": job(
+            member(0), member(1, notes={FAILED: _RAISED}), launched=2
+        ),
+        "init failed where one alone is meant": job(_refuses(0), launched=1),
         "all have joined": job(member(0), member(1), member(2)),
         "it has only begun": job(_single(0, 3), _single(1, 3), _single(2, 3)),
         "one of them has joined": job(member(0), _single(1), _single(2)),

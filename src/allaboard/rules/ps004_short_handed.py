@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
-from allaboard.evidence.servers import doing, has_servers, name, serves
+from allaboard.evidence.servers import AWAITS_CHIEF, CLOSES, doing, has_servers, name, serves
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -29,6 +29,7 @@ from allaboard.facts import (
     Exit,
     JobView,
     Member,
+    Op,
     Phase,
     Severity,
     Stage,
@@ -37,20 +38,28 @@ from allaboard.facts.samples import job, task
 
 PATIENCE = 10.0
 """Seconds that the others train without it before it is said."""
+RECOVERY = 45.0
+"""... where it waits for the chief to initialise: TensorFlow looks whether it has every 30 s."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     if not has_servers(view):
         return
-    train = [m for m in view.alive if m.phase is Phase.TRAINING and "synchronous" in m.notes]
+    train = [m for m in view.alive if _trains(m) and "synchronous" in m.notes]
     total = max((_total(m) for m in train), default=0)
     if not train or len(train) >= total:
         return
     absent = [m for m in view.members if _never_trained(m) or _left(m)]
     # Nobody may have made a step yet: one who waits for the first has begun, and that is no step.
     since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
-    if absent and view.now - since >= PATIENCE:
+    patience = RECOVERY if any(_awaits_chief(m) for m in absent) else PATIENCE
+    if absent and view.now - since >= patience and not any(_on_its_way(view, m) for m in absent):
         yield _claim(view, train, absent, total, since)
+
+
+def _trains(one: Member) -> bool:
+    """Whether it is in its loop: one that closes its session misses nobody."""
+    return one.phase is Phase.TRAINING and (one.op is None or one.op.name != CLOSES)
 
 
 def _total(one: Member) -> int:
@@ -69,6 +78,15 @@ def _since(one: Member) -> float | None:
     if one.exit is not None:
         return one.exit.at
     return one.phase_since if one.step else one.after
+
+
+def _awaits_chief(one: Member) -> bool:
+    return one.alive and one.op is not None and one.op.name == AWAITS_CHIEF
+
+
+def _on_its_way(view: JobView, one: Member) -> bool:
+    """Whether it has done something new just now, as one does whose wait for the chief is over."""
+    return one.alive and view.now - one.moved_at < PATIENCE
 
 
 def _left(one: Member) -> bool:
@@ -101,6 +119,7 @@ def _claim(
 
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
 _COMING = {"phase": Phase.IMPORTED, "phase_since": 45.0, "step": 0, "ops": 0}
+_AWAITS = {"phase": Phase.JOINED, "step": 0, "ops": 0, "op": Op(AWAITS_CHIEF, 1, 45.0)} | _SYNC
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -120,8 +139,19 @@ RULE = Rule(
             "1 of 2 workers train a synchronous job; worker 1 does not: "
             "it is alive, in its own code",
         ),
+        "it waits for the chief, for longer than it sleeps between two looks": (
+            job(task("worker", 0, **_SYNC), task("worker", 1, **_AWAITS), task("ps", 0), now=120.0),
+            "1 of 2 workers train a synchronous job; worker 1 does not: "
+            "it is alive, in its own code",
+        ),
     },
     silent_on={
+        "it sleeps until it looks again whether the chief has initialised": job(
+            task("worker", 0, **_SYNC), task("worker", 1, **_AWAITS), task("ps", 0), now=88.0
+        ),
+        "its wait for the chief is over, and it has yet to make a step": job(
+            task("worker", 0, **_SYNC), task("worker", 1, moved_at=97.0, **_COMING), task("ps", 0)
+        ),
         "all train": job(task("worker", 0, **_SYNC), task("worker", 1, **_SYNC), task("ps", 0)),
         "asynchronous": job(task("worker", 0), task("worker", 1, **_COMING), task("ps", 0)),
         "nobody has made a step": job(
@@ -137,8 +167,14 @@ RULE = Rule(
             task("worker", 1, after=94.0, **_COMING),
             task("ps", 0),
         ),
+        "one has ended, and the other one closes its session": job(
+            task("worker", 0, op=Op(CLOSES, 2, 80.0), **_SYNC),
+            task("worker", 1, exit=Exit(at=80.0, code=0), **_SYNC),
+            task("ps", 0),
+        ),
         "done": job(task("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), task("ps", 0)),
     },
     since="0.1",
+    passes=True,
     drill=("ps-sync-absent",),
 )

@@ -21,11 +21,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.servers import has_servers, name, trainers
 from allaboard.evidence.waiting import Split, split
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Load,
+    Member,
+    Phase,
+    Severity,
+    Stage,
+)
 from allaboard.facts.samples import job, task
 
 SPAN = 8.0
@@ -37,12 +49,13 @@ NONE = 0.15
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
+    # Where no step is made any more, nobody is late to it.
+    if not has_servers(view) or view.stalled:
         return
     known = [
         (m, s)
         for m in trainers(view)
-        if m.alive and "synchronous" in m.notes and (s := split(view, m)) is not None
+        if _trains(m) and "synchronous" in m.notes and (s := split(view, m)) is not None
     ]
     known = [(m, s) for m, s in known if s.span >= SPAN and m.step > 0 and not m.stopped]
     late = [
@@ -53,6 +66,11 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for one, shares in late:
         yield _claim(view, one, shares, others)
+
+
+def _trains(one: Member) -> bool:
+    """Whether it may yet make a step: what was measured of one that shuts down was of its training."""
+    return one.alive and one.phase is not Phase.LEAVING
 
 
 def _claim(view: JobView, one: Member, shares: Split, others: list[tuple[Member, Split]]) -> Claim:
@@ -107,6 +125,10 @@ RULE = Rule(
     silent_on={
         "asynchronous": job(_worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS),
         "all wait a little for each other": job(_worker(0, 0.5), _worker(1, 0.45), _PS),
+        "it has left its loop, and shuts down": job(
+            _worker(0, 0.95), msgspec.structs.replace(_worker(1, 0.06), phase=Phase.LEAVING), _PS
+        ),
+        "no step is made any more": job(_worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0),
         "all read slowly": job(_worker(0, 0.1), _worker(1, 0.1), _PS),
         "the server is what they wait for": job(
             _worker(0, 0.95),

@@ -1,5 +1,6 @@
-"""A small TensorFlow 2 ParameterServerStrategy job that trains for real until it is ended. Its script
-knows nothing of servers and workers; nothing in here knows allaboard."""
+"""A small TensorFlow 2 ParameterServerStrategy job that trains for real until it is ended, or until the input
+of a worker stands where --fault says so. Its script knows nothing of servers and workers; nothing in here
+knows allaboard."""
 
 import argparse
 import os
@@ -13,6 +14,10 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--rounds", type=int, default=100_000)
 parser.add_argument("--pause", type=float, default=0.05)
 parser.add_argument("--width", type=int, default=64)
+parser.add_argument("--fault", default="")
+parser.add_argument("--guilty", type=int)
+parser.add_argument("--at-step", type=int, default=40)
+parser.add_argument("--mark")
 options = parser.parse_args()
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 strategy = tf.distribute.ParameterServerStrategy(resolver)
@@ -34,7 +39,17 @@ def train_step():
     return loss
 
 
-for _ in range(options.rounds):
+@tf.function
+def read(path):
+    return tf.io.read_file(path)
+
+
+for number in range(options.rounds):
+    if options.fault and number == options.at_step:
+        os.mkfifo(options.mark + ".pipe")
+        with open(options.mark, "w") as file:
+            file.write(str(time.time()))
+        coordinator.schedule(read, (tf.constant(options.mark + ".pipe"),))
     for _ in range(20):
         coordinator.schedule(train_step)
     coordinator.join()

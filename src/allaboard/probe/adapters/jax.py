@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 
 from .. import member
 from . import _jax_steps as steps
@@ -16,7 +17,7 @@ from . import _jax_waits as waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -51,6 +52,25 @@ def _distributed(module: Any) -> None:
         return call(self, coordinator_address, num_processes, process_id, *args, **kwargs)
 
     module.State.initialize = initialize
+    module.initialize = refused(module.initialize)
+
+
+def refused(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.distributed.initialize` refuses before it comes to `State.initialize`: a program that catches that
+    trains by itself."""
+
+    @functools.wraps(call)
+    def initialize(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:
+            caller = sys._getframe(1)
+            place = "%s:%d" % (caller.f_code.co_filename, caller.f_lineno)
+            text = "%s: %s" % (type(error).__name__, error)
+            member.here.note("init failed", "%s at %s" % (text[:160], place))
+            raise
+
+    return initialize
 
 
 def integer(name: str) -> int | None:

@@ -1,0 +1,215 @@
+"""All who train wait, and neither they, nor the servers, nor the workers that serve do anything.
+
+## Why it matters
+An asynchronous job waits for nobody, so that nobody is missed: when the input of its workers does not answer
+(a file on a mount that hangs, a pipe, a queue that nobody fills), the chief stays in `join`, or a worker in
+`Session.run`, for ever, without a word.
+
+What waits for what: TensorFlow 2's chief for the functions that its workers run; a worker of TensorFlow 1 for
+its own `Session.run`. How long: until somebody ends the job.
+
+## What to do
+Look at what the workers wait for: `py-spy dump --native --pid PID` shows the threads of TensorFlow that read
+(`read`, `openat`) below Python. The place of a `py_function` or of a generator is given where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.naming import names, on_host
+from allaboard.evidence.servers import (
+    AROUND,
+    AWAITS_CHIEF,
+    CLOSES,
+    CREATES,
+    chief,
+    find,
+    has_servers,
+    how_ended,
+    lost,
+    name,
+    serves,
+    trainers,
+    wait,
+)
+from allaboard.evidence.spot import spot
+from allaboard.evidence.stall import IO_MOVING, LOOKS, waits
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Exit,
+    Frame,
+    JobView,
+    Member,
+    Op,
+    Phase,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import SERVING, USER, stack, stalled, task
+
+PATIENCE = 45.0
+"""Seconds: a service that is slow to answer leaves no trace here either, and TensorFlow sleeps for 30 s
+between two looks whether its chief has initialised."""
+RESTS = 0.02
+"""Cores that an idle process of TensorFlow may use for its heartbeats, and for our looks."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not has_servers(view) or view.ending or view.now - view.progress_at < PATIENCE:
+        return
+    train = [m for m in trainers(view) if m.alive]
+    if not train or lost(view) or any(_failed(m) for m in view.members):
+        return
+    # A synchronous worker that misses one who has left is told by PS004.
+    if any("synchronous" in m.notes for m in train) and len(train) < len(trainers(view)):
+        return
+    around = [m for m in view.alive if m.who.job not in AROUND and not m.launcher]
+    if all(_waits(view, m) for m in train) and all(_rests(m) for m in around):
+        yield _claim(view, train)
+
+
+def _failed(one: Member) -> bool:
+    return one.exit is not None and one.exit.code != 0
+
+
+def _waits(view: JobView, one: Member) -> bool:
+    """Whether it waits in an operation whose end is not a matter of time, nor of another rule."""
+    if one.phase < Phase.JOINED or one.phase is Phase.LEAVING or not waits(one):
+        return False
+    inside = one.op.name if one.op is not None else ""
+    if inside == AWAITS_CHIEF:
+        first = find(view, *chief(view))
+        return first is not None and not first.alive
+    return inside not in (*CREATES, CLOSES)
+
+
+def _rests(one: Member) -> bool:
+    """Whether several looks found it idle: no CPU, and nothing read, written, sent or received."""
+    looked = one.stack is not None and one.stack.samples >= LOOKS
+    return (
+        looked and one.os_state == "S" and one.cpu < RESTS and max(one.io, one.traffic) < IO_MOVING
+    )
+
+
+def _claim(view: JobView, train: list[Member]) -> Claim:
+    idle = view.now - view.progress_at
+    first = train[0]
+    feeders = [m for m in view.alive if m.stack is not None and m.stack.fed_by]
+    serving = [m for m in view.alive if serves(m)]
+    workers = [m for m in serving if m.who.job == "worker"]
+    at_fault = (feeders or workers or train)[0]
+    ended = [m for m in trainers(view) if m.exit is not None]
+    return Claim(
+        summary=f"nothing moves: {names(train)} {wait(train)} in {_where(first)}{_fed(feeders)}, and "
+        "neither workers nor servers compute, read or send anything",
+        who=tuple(m.who for m in train),
+        evidence=(
+            *(Evidence(f"{name(m)}: in {_where(m)}", "black box, stacks") for m in train[:3]),
+            Evidence(
+                f"{names(serving)}: at most {max((m.cpu for m in serving), default=0.0):.2f} cores",
+                "/proc",
+            ),
+            *(
+                Evidence(f"{name(m)} {how_ended(m.exit)}", "wait status")
+                for m in ended[:2]
+                if m.exit is not None
+            ),
+            Evidence(f"nothing new for {idle:.0f} s", "black box"),
+        ),
+        fix=on_host(view, at_fault, f"py-spy dump --native --pid {at_fault.who.pid}")
+        + f"   # what {name(at_fault)} waits for",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=view.progress_at,
+    )
+
+
+def _where(one: Member) -> str:
+    what = one.op.name if one.op is not None else str(spot(one.stack)).removeprefix("in ")
+    place = one.stack.user if one.stack is not None else None
+    return what + (f" at {place}" if place is not None else "")
+
+
+def _fed(feeders: list[Member]) -> str:
+    """Where the user's own Python is that makes the input, where there is such a thing."""
+    for one in feeders:
+        place = next((f for f in one.stack.fed_by if f.is_user), None) if one.stack else None
+        if place is not None:
+            return f", the input of {name(one)} is at {place}"
+    return ""
+
+
+_JOIN = Op("ClusterCoordinator.join", 600, 30.0)
+_RUN = Op("Session.run", 41, 30.0)
+_INSIDE = Frame("/v/site-packages/tensorflow/python/client/session.py", 1400, "_call_tf_sessionrun")
+_SERVES = Frame("/v/site-packages/tensorflow/python/training/server_lib.py", 185, "join")
+_SLEEPS = Frame("/home/u/train.py", 19, "read", "time.sleep(1000)")
+_LONG = {"progress_at": 50.0}
+_CHIEF = task("chief", 0, op=_JOIN, stack=stack(USER), number=3)
+_SERVER = {"op": SERVING, "stack": stack(_SERVES, USER)}
+_PS = task("ps", 0, **_SERVER)
+_WORKER = task("worker", 0, **_SERVER)
+_READER = task("worker", 0, op=_RUN, stack=stack(_INSIDE, USER))
+_FED = msgspec.structs.replace(
+    _READER, stack=msgspec.structs.replace(stack(_INSIDE, USER), fed_by=(_SLEEPS,))
+)
+_DONE = task("worker", 1, exit=Exit(at=60.0, code=0))
+_CLOSED = Op(CLOSES, 700, 30.0)
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "the input of a worker of TensorFlow 2 does not answer": (
+            stalled(_CHIEF, _WORKER, _PS, **_LONG),
+            "nothing moves: chief 0 waits in ClusterCoordinator.join at train.py:41 in train, and "
+            "neither workers nor servers compute, read or send anything",
+        ),
+        "a queue of TensorFlow 1 that nobody fills": (
+            stalled(_FED, _DONE, _PS, **_LONG),
+            "nothing moves: worker 0 waits in Session.run at train.py:41 in train, the input of "
+            "worker 0 is at train.py:19 in read, and neither workers nor servers compute, read or "
+            "send anything",
+        ),
+    },
+    silent_on={
+        "not for long": stalled(_CHIEF, _WORKER, _PS, progress_at=70.0),
+        "nobody has looked at the worker": stalled(
+            _CHIEF, task("worker", 0, op=SERVING), _PS, **_LONG
+        ),
+        "a worker compiles": stalled(_CHIEF, task("worker", 0, cpu=0.4, **_SERVER), _PS, **_LONG),
+        "a worker reads slowly": stalled(
+            _CHIEF, task("worker", 0, io=9e3, **_SERVER), _PS, **_LONG
+        ),
+        "a worker downloads": stalled(
+            _CHIEF, task("worker", 0, traffic=9e3, **_SERVER), _PS, **_LONG
+        ),
+        "a worker waits for the kernel": stalled(
+            _CHIEF, task("worker", 0, os_state="D", **_SERVER), _PS, **_LONG
+        ),
+        "the chief does something else": stalled(
+            task("chief", 0, stack=stack(USER), number=3), _WORKER, _PS, **_LONG
+        ),
+        "the server is gone": stalled(
+            _CHIEF, _WORKER, task("ps", 0, exit=Exit(at=50.0, signal=9)), **_LONG
+        ),
+        "it closes its session": stalled(
+            task("worker", 0, op=_CLOSED, stack=stack(_INSIDE, USER)), _DONE, _PS, **_LONG
+        ),
+        "all have ended": stalled(_DONE, _PS, **_LONG),
+        "a job without servers": stalled(_READER, **_LONG),
+        "a synchronous worker misses one who has left": stalled(
+            msgspec.structs.replace(_READER, notes={"synchronous": "2 of 2"}), _DONE, _PS, **_LONG
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("tf2-ps-input",),
+)
