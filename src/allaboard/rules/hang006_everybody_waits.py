@@ -51,14 +51,16 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if not all(settled(m.stack) for m in found.waiting):
         return
-    two = crossed(found.waiting)
+    circle = crossed(found.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
-    if two is None and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
+    if not circle and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
         return
-    yield _claim(view, found) if two is None else _crossed(view, *two)
+    yield _crossed(view, circle) if circle else _claim(view, found)
 
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
+MANY = 4
+"""Members of a circle that are named."""
 BETWEEN_HOSTS = 10.0
 """Seconds that members of several hosts have stood before nothing better is known."""
 
@@ -67,21 +69,29 @@ def _hosts(found: Stall) -> set[str]:
     return {m.who.host for m in found.waiting}
 
 
-def _crossed(view: JobView, one: Member, other: Member) -> Claim:
+def _crossed(view: JobView, circle: tuple[Member, ...]) -> Claim:
     calls = []
-    for each in (one, other):
+    for each in circle:
         state = entered(each)
         assert state is not None
         calls.append(f"call {state.number} of {group_name(view, state.key)}")
+    waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(circle)]
+    more = f" and {len(waits) - MANY} more" if len(waits) > MANY else ""
     return Claim(
-        summary=f"{name(one)} waits in {calls[0]}, {name(other)} in {calls[1]}: the ranks enter their "
-        "groups in different orders",
-        who=(one.who, other.who),
+        summary=f"{', '.join(waits[:MANY])}{more}: the ranks enter their groups in different orders, or "
+        "one left out a call",
+        who=tuple(m.who for m in circle),
         evidence=tuple(
-            Evidence(f"rank {m.who.rank}: {_where(m)}, in {call}", "black box")
-            for m, call in zip((one, other), calls, strict=True)
+            Evidence(
+                f"rank {m.who.rank}: {_where(m)}, in {call}, which rank {other.who.rank} has not made",
+                "black box",
+            )
+            for m, call, other in list(zip(circle, calls, (*circle[1:], circle[0]), strict=True))[
+                :MANY
+            ]
         ),
-        fix="enter the groups in one order on all ranks",
+        fix="enter the groups in one order on all ranks, and see that none leaves out a call of its "
+        "groups (an early continue, a condition that only some meet)",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -147,6 +157,16 @@ def _inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
     )
 
 
+def _between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
+    """In the newest of its calls in these groups (name, calls, two ranks)."""
+    inside = max(groups, key=lambda g: g[1])
+    return waiting(
+        rank,
+        op=Op("all_reduce", 41, 90.0, inside[0], inside[1]),
+        groups=tuple(GroupState(n, 1, made, 90.0, 2, tuple(r)) for n, made, *r in groups),
+    )
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -173,7 +193,17 @@ RULE = Rule(
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
-            "their groups in different orders",
+            "their groups in different orders, or one left out a call",
+        ),
+        "round three groups": (
+            stalled(
+                _between(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
+                _between(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
+                _between(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
+            ),
+            "worker 0 waits in call 21 of the group of ranks 0, 2, worker 2 in call 21 of the group of "
+            "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks enter their groups in "
+            "different orders, or one left out a call",
         ),
         "each in the group of its own pipeline": (
             stalled(
