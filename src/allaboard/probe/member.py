@@ -214,9 +214,12 @@ def thread_raised(
         here.note("thread raised", texts.one_line(kind, value, traceback))
 
 
-def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """As `operation`; the time in it is one of waiting for other members."""
-    label = name.encode()[:60]
+def waiting(
+    name: str, call: Callable[..., Any], more: Callable[..., str] | None = None
+) -> Callable[..., Any]:
+    """As `operation`; the time in it is one of waiting for other members. ``more`` makes of the call's
+    arguments what is said after its name."""
+    plain = name.encode()[:60]
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -224,6 +227,12 @@ def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth:
             return call(*args, **kwargs)
+        label = plain
+        if more is not None:
+            try:
+                label = (name + more(*args, **kwargs)).encode()[:60]
+            except Exception:
+                pass  # the call itself says what is wrong with its arguments
         began = time.monotonic()
         slot.enter(label, 0, 0, began)
         try:
