@@ -73,10 +73,11 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
-    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
-    are known where it stands at a lock, the main one first; ``grip`` where one of its threads lets no
-    other run.
+    within one function, or that is now here, now there; ``stays``: seconds for which the functions and
+    the lines of the callers have been the same, whatever the innermost line; ``by`` names how it was taken
+    (faulthandler, py-spy). ``children`` are the processes that it waits for, ``blocked`` the system call
+    from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the main
+    one first; ``grip`` where one of its threads lets no other run.
     """
 
     frames: tuple[Frame, ...]
@@ -84,6 +85,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     samples: int = 1
     span: float = 0.0
     moving: bool = False
+    stays: float = 0.0
     by: str = "faulthandler"
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()
