@@ -4,7 +4,8 @@
 A loop that never ends, a condition that never comes true, a retry without a bound: the process lives,
 perhaps at full CPU, and its peers stand in their next collective until a timeout
 that names nobody. A call of a library that never ends (a regular expression that backtracks) does the same;
-since many are long by right, that is told after a minute only.
+since many are long by right, that is told after a minute only. So is a checkpoint that fails again and again
+(a full disk) where the program tries for ever.
 
 ## What to do
 Look at the line. A long computation that only one rank does (a metric, an evaluation in plain
@@ -25,6 +26,7 @@ from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, IO_MOVING, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import thread_ended
+from allaboard.evidence.unsaved import NOTE, Unsaved, unsaved
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -54,9 +56,12 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
-        if patient(view, one) or _child_may(view, one):
+        tries = unsaved(view, one)
+        if tries is not None and not one.stopped:
+            yield _tries(view, one, tries, waiting_where(found))
+        elif patient(view, one) or _child_may(view, one):
             continue
-        if _in_library(one):
+        elif _in_library(one):
             yield _long_call(view, one, waiting_where(found))
         elif not one.stopped and still(one) and spot(one.stack) in _PLACES and _own(one):
             yield _claim(view, one, waiting_where(found))
@@ -106,6 +111,23 @@ def _long_call(view: JobView, one: Member, others: Evidence) -> Claim:
         "ends by itself (a fit, a metric) is better done after the barrier, or by all; "
         + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _tries(view: JobView, one: Member, tries: Unsaved, others: Evidence) -> Claim:
+    kind = tries.error.partition(":")[0]
+    return Claim(
+        summary=f"{one.who.name} tries again and again to save a checkpoint, which raises {kind}, while the "
+        "others wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"{tries.times} times in a row, the last {tries.error}", tries.place),
+            others,
+        ),
+        fix="see whether the disk that it saves to is full (df -h), gone or read-only; bound the retries "
+        f"at {tries.place.partition(' in ')[0]}, and let all ranks go on without",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -176,6 +198,7 @@ _CLOSE = Frame("/v/site-packages/tensorflow/python/client/session.py", 2001, "cl
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 _REGEX = Frame("/usr/lib/python3.11/re/__init__.py", 166, "match")
 _MATCHES = msgspec.structs.replace(stack(_REGEX, USER, samples=20, moving=True), stays=62.0)
+_FULL = {NOTE: "30 RuntimeError: [enforce fail] . unexpected pos 704 at train.py:77 in save"}
 _FIT = msgspec.structs.replace(
     stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER, samples=20), stays=40.0
 )
@@ -203,6 +226,16 @@ RULE = Rule(
             stalled(waiting(0), member(1, stack=_MATCHES, cpu=0.9), waiting(2)),
             "worker 1 computes in one call at train.py:41 in train for more than 60 s while the others "
             "wait for it: it never ends, or takes long",
+        ),
+        "a checkpoint that fails again and again": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(USER), notes=_FULL, io=6e6),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 tries again and again to save a checkpoint, which raises RuntimeError, while the "
+            "others wait for it",
         ),
         "a child process": (
             stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=80.0),
@@ -256,6 +289,15 @@ RULE = Rule(
         ),
         "moving stacks": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, moving=True), cpu=1.0), waiting(2)
+        ),
+        "a checkpoint that fails, for less than a minute": stalled(
+            waiting(0), member(1, stack=stack(USER), notes=_FULL, io=6e6), waiting(2)
+        ),
+        "a checkpoint that failed once": stalled(
+            waiting(0),
+            member(1, stack=stack(USER), notes={NOTE: "1 OSError: no at a.py:7 in f"}, io=6e6),
+            waiting(2),
+            progress_at=30.0,
         ),
         "a fit, for less than a minute": stalled(
             waiting(0), member(1, stack=_FIT, cpu=1.0), waiting(2)
