@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.watch import Watch
+from allaboard.coordinator.events import Exited
 from allaboard.probe import blackbox
 
 
@@ -46,6 +50,17 @@ def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
     assert len(watch.look(1.0)) == 1
 
 
+def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.launched(0, _own_pid())
+    watch.ready = True
+    code = "import os, sys; from allaboard.probe.blackbox import Box; Box('%d.box' % os.getpid())"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
+        assert (ended.pid, ended.code) == (child.pid, 0)
+
+
 def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     watch.moved()
@@ -62,6 +77,4 @@ def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> 
 
 
 def _own_pid() -> int:
-    import os
-
     return os.getpid()

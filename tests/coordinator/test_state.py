@@ -205,6 +205,26 @@ def test_a_loop_that_asks_the_disk_is_one_place() -> None:
     assert finding.rule == "HANG002" and "stays at train.py:33" in finding.summary
 
 
+def in_a_library(seconds: float, lines: int = 9, functions: int = 1) -> list[str]:
+    """What is told of a rank that computes for so long in a call of a library, now at one line, now at
+    another, of one function or of several."""
+    world = World()
+    world.train(0, 1, 2, step=10)
+    world.tell()
+    world.train(0, 2, step=10, ops=11, op=Op("all_reduce", 11, world.clock.now))
+    for n in range(int(seconds / 0.25)):
+        world.cpu[1] += 0.25
+        inner = Frame("/usr/lib/python3.11/difflib.py", n % lines, f"find_{n % functions}")
+        world.wait(0.25, stacks={1: (inner, USER)})
+    return world.rules
+
+
+def test_a_call_of_a_library_that_does_not_end_is_told_after_a_minute() -> None:
+    assert in_a_library(50.0) == []
+    assert in_a_library(90.0) == ["HANG002"]
+    assert in_a_library(90.0, functions=7) == [], "which goes on with something else"
+
+
 def test_moving_stacks_are_no_finding() -> None:
     world = World()
     world.train(0, 1, 2, step=10)

@@ -1,9 +1,9 @@
-"""Two who wait for each other across groups: laid beside what it means, over random jobs."""
+"""Who wait for each other across groups: laid beside what it means, over random jobs."""
 
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from allaboard.evidence.entered import crossed, entered
 from allaboard.facts import GroupState, Member, Op
@@ -20,11 +20,11 @@ def _awaits(one: Member, other: Member) -> bool:
 
 
 def _job(draw: random.Random) -> tuple[Member, ...]:
-    """Two to six ranks in one to four groups, each in a call of one of its own."""
+    """Two to six ranks in one to six groups, each in a call of one of its own."""
     size = draw.randint(2, 6)
     groups = {
-        str(g): tuple(sorted(draw.sample(range(size), draw.randint(1, size))))
-        for g in range(draw.randint(1, 4))
+        str(g): tuple(sorted(draw.sample(range(size), draw.randint(1, min(size, 4)))))
+        for g in range(draw.randint(1, 6))
     }
     return tuple(_rank(draw, rank, groups) for rank in range(size))
 
@@ -41,13 +41,23 @@ def _rank(draw: random.Random, rank: int, groups: dict[str, tuple[int, ...]]) ->
     )
 
 
-def test_found_where_there_are_two_and_only_there() -> None:
-    there = 0
+def _in_a_circle(job: tuple[Member, ...]) -> bool:
+    """Whether anybody waits for who waits, however far round, for itself."""
+    left = list(job)
+    while any(gone := [m for m in left if not any(_awaits(m, o) for o in left)]):
+        left = [m for m in left if m not in gone]
+    return bool(left)
+
+
+def test_found_where_some_wait_in_a_circle_and_only_there() -> None:
+    pairs, longer = 0, 0
     for seed in range(1500):
         job = _job(random.Random(seed))
-        wanted = any(_awaits(a, b) and _awaits(b, a) for a, b in combinations(job, 2))
+        two = any(_awaits(a, b) and _awaits(b, a) for a, b in combinations(job, 2))
         found = crossed(job)
-        assert (found is not None) == wanted, seed
-        assert found is None or (_awaits(*found) and _awaits(found[1], found[0])), seed
-        there += wanted
-    assert 100 < there < 1400
+        assert bool(found) == _in_a_circle(job), seed
+        assert (len(found) == 2) == two, seed
+        assert all(_awaits(a, b) for a, b in pairwise((*found, *found[:1]))), seed
+        pairs += two
+        longer += len(found) > 2
+    assert 100 < pairs < 1400 and longer > 5

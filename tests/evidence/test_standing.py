@@ -49,6 +49,16 @@ def test_nobody_stands_whose_awaited_member_moves() -> None:
     assert [(a.who.rank, ranks_of(o)) for a, _, o in missed(view)] == [(0, [1])]
 
 
+def test_a_call_that_all_have_entered_takes_its_time_from_when_the_last_one_came() -> None:
+    view = job(inside(0, "1", 8), inside(1, "1", 8, moved_at=MOVING), *TRAINING)
+    assert standing(view) == ()
+
+
+def test_a_call_that_all_have_entered_and_nobody_leaves_stands() -> None:
+    view = job(inside(0, "1", 8), inside(1, "1", 8), *TRAINING)
+    assert ranks_of(standing(view)) == [0, 1]
+
+
 def test_a_chain_of_waiting_that_ends_in_one_who_moves_stands_nowhere() -> None:
     middle = member(
         1,

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from allaboard.hosts import proc
 
 GONE = 2**22 + 1
@@ -80,6 +82,18 @@ def test_a_process_that_nobody_has_waited_for() -> None:
     assert proc.command_line(process.pid) == []
     assert not proc.catches(process.pid, signal.SIGTERM)
     process.wait()
+
+
+@pytest.mark.parametrize(("code", "well"), [("0", True), ("3", False)])
+def test_how_a_process_ended_that_nobody_has_waited_for(code: str, well: bool) -> None:
+    with subprocess.Popen(["/bin/sh", "-c", f"exit {code}"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert proc.ended_well(process.pid) is well
+    assert not proc.ended_well(process.pid)
+
+
+def test_who_lives_has_not_ended() -> None:
+    assert not proc.ended_well(os.getpid())
 
 
 def test_stopped_is_a_state() -> None:

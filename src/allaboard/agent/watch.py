@@ -83,7 +83,9 @@ class Watch:
                     self.gone.add(pid)
                     if box is not None:
                         events.append(self._seen(pid, worker, now, "S", 0.0))
-                    events.append(Exited(pid=pid, at=now))
+                    # Another code is not told: a program may start a child that failed again by itself.
+                    code = 0 if proc.ended_well(pid) else None
+                    events.append(Exited(pid=pid, at=now, code=code))
                 continue
             if seen.state not in "ZX":
                 events.append(self._seen(pid, worker, now, seen.state, seen.cpu))

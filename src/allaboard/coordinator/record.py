@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from statistics import median
 
 import msgspec
@@ -289,14 +290,15 @@ class Record:
         # A loop that waits has a line or two; among few looks three lines may be three of many: of eight
         # lines, twelve looks see no more than three in one of 2,000 cases, nine in one of 120.
         wanders = lines > 3 or (lines > 2 and lines * 4 > len(self.looks))
-        moving = wanders or any(not same_place(last.frames, k.frames) for k in self.looks)
         fed_by = next((k.fed_by for k in reversed(self.looks) if k.fed_by), ())
+        there = list(takewhile(lambda k: same_place(last.frames, k.frames), reversed(self.looks)))
         return Stack(
             frames=last.frames,
             taken_at=last.at,
             samples=len(self.looks),
             span=last.at - self.looks[0].at,
-            moving=moving,
+            moving=wanders or len(there) < len(self.looks),
+            stays=last.at - there[-1].at,
             by=last.by,
             children=last.children,
             threads=last.threads,

@@ -9,11 +9,15 @@ from allaboard.facts import Frame, Member
 
 def fewer(odd: Iterable[Member], others: Iterable[Member]) -> tuple[int, int] | None:
     """The batches that the odd ones and the others took in the same pass of the same loop, where all odd
-    ones took equally many and all others equally many more; None where that is not so, or not known."""
+    ones took equally many and their data had no more, and all others equally many more; None where that is
+    not so, or not known. Who calls something else in the middle of its loop is a batch behind the others,
+    too, and did no step fewer."""
+    odd = list(odd)
     few, many = _taken(odd), _taken(others)
     for key in few.keys() & many.keys():
         one, other = few[key], many[key]
-        if len(one) == len(other) == 1 and min(one) < min(other):
+        over = all((p.place, p.ended) == key for m in odd for p in m.loops if p.place == key[0])
+        if over and len(one) == len(other) == 1 and min(one) < min(other):
             return min(one), min(other)
     return None
 

@@ -28,7 +28,8 @@ def standing(view: JobView) -> tuple[Member, ...]:
         if key is not None and one.op is not None:
             behind = behind_of(key, one.op.position)
             if behind is not None:
-                awaited[one.called] = behind
+                # Where all have come, the call takes its time from when the last of them came.
+                awaited[one.called] = behind or behind_of.everybody(key)
     return _closed(view, joined, awaited)
 
 
@@ -84,12 +85,19 @@ class _Behind:
         self._view = view
         self._groups = _groups(view)
         self._known: dict[tuple[Key, int], tuple[Member, ...] | None] = {}
+        self._all: dict[Key, tuple[Member, ...]] = {}
 
     def __call__(self, key: Key, position: int) -> tuple[Member, ...] | None:
         call = key, position
         if call not in self._known:
             self._known[call] = _behind(self._view, self._groups[key], position)
         return self._known[call]
+
+    def everybody(self, key: Key) -> tuple[Member, ...]:
+        """All members of a group that have used it; the same tuple for all that ask."""
+        if key not in self._all:
+            self._all[key] = tuple(m for m, _ in self._groups[key])
+        return self._all[key]
 
 
 def _behind(

@@ -73,11 +73,12 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
     ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function; ``by`` names how it was taken (faulthandler, py-spy). ``children`` are the processes
-    that it waits for, ``blocked`` the system call from which no signal wakes it, and its file; ``threads``
-    are known where it stands at a lock, the main one first; ``grip`` where one of its threads lets no
-    other run. ``fed_by`` is the thread in which the framework runs the user's Python for its input (a
-    generator), ``flows`` where that was not at one place at all looks.
+    within one function, or that is now here, now there; ``stays``: seconds for which the functions and
+    the lines of the callers have been the same, whatever the innermost line; ``by`` names how it was taken
+    (faulthandler, py-spy). ``children`` are the processes that it waits for, ``blocked`` the system call
+    from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the main
+    one first; ``grip`` where one of its threads lets no other run. ``fed_by`` is the thread in which the framework runs the
+    user's Python for its input (a generator), ``flows`` where that was not at one place at all looks.
     """
 
     frames: tuple[Frame, ...]
@@ -85,6 +86,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     samples: int = 1
     span: float = 0.0
     moving: bool = False
+    stays: float = 0.0
     by: str = "faulthandler"
     children: tuple[tuple[int, str], ...] = ()
     threads: tuple[Holds, ...] = ()

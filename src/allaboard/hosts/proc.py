@@ -32,6 +32,17 @@ def stat(pid: int) -> ProcStat | None:
     return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
 
 
+def ended_well(pid: int) -> bool:
+    """Whether it has ended with exit code 0, and its parent has not waited for it yet: after that, only the
+    parent knows. Field 52, proc(5)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return fields[0] == b"Z" and fields[49:50] == [b"0"]
+
+
 def runs(pid: int) -> bool:
     """Whether one of its threads uses a core now, or waits for one."""
     try:

@@ -145,11 +145,11 @@ class Box:
         count, _, _, seconds = ASIDE.unpack_from(self.map, at)
         ASIDE.pack_into(self.map, at, count + more, 1, monotonic(), seconds)
 
-    def end_aside(self, kind: int) -> None:
-        """It has ended it."""
+    def end_aside(self, kind: int, less: int = 0) -> None:
+        """It has ended it; ``less`` of those that were begun count for nothing, as they failed."""
         at = ASIDES_AT + kind * ASIDE.size
         count, _, since, seconds = ASIDE.unpack_from(self.map, at)
-        ASIDE.pack_into(self.map, at, count, 0, 0.0, seconds + monotonic() - since)
+        ASIDE.pack_into(self.map, at, count - less, 0, 0.0, seconds + monotonic() - since)
 
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""

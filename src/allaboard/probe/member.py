@@ -15,7 +15,7 @@ import time
 
 from . import gate, stackdump, texts
 from .blackbox import Box, mapped
-from .layout import SUFFIX
+from .layout import CHECKPOINT, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class _Process:
         self.round = 0
         self.told: BaseException | None = None
         self.notes: dict[str, str] = {}
+        self.unsaved = 0
         self.depth = 0
         self.raises = False
         self.aside = False
@@ -214,9 +215,12 @@ def thread_raised(
         here.note("thread raised", texts.one_line(kind, value, traceback))
 
 
-def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """As `operation`; the time in it is one of waiting for other members."""
-    label = name.encode()[:60]
+def waiting(
+    name: str, call: Callable[..., Any], more: Callable[..., str] | None = None
+) -> Callable[..., Any]:
+    """As `operation`; the time in it is one of waiting for other members. ``more`` makes of the call's
+    arguments what is said after its name."""
+    plain = name.encode()[:60]
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -224,6 +228,12 @@ def waiting(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth:
             return call(*args, **kwargs)
+        label = plain
+        if more is not None:
+            try:
+                label = (name + more(*args, **kwargs)).encode()[:60]
+            except Exception:
+                pass  # the call itself says what is wrong with its arguments
         began = time.monotonic()
         slot.enter(label, 0, 0, began)
         try:
@@ -247,17 +257,44 @@ def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., A
         slot = box.slot() if box is not None else None
         if box is None or slot is None or not slot.main or here.aside:
             return call(*args, **kwargs)
-        waited = box.input, box.sync
+        waited, less = (box.input, box.sync), more
         here.aside = True
         box.begin_aside(kind, more)
         try:
-            return call(*args, **kwargs)
+            result = call(*args, **kwargs)
+            less = 0
+            if kind == CHECKPOINT and more and here.unsaved:
+                _saved()
+            return result
+        except Exception as error:
+            if kind == CHECKPOINT and more:
+                _not_saved(error)
+            raise
         finally:
             here.aside = False
-            box.end_aside(kind)
+            box.end_aside(kind, less)
             box.input, box.sync = waited
 
     return inside
+
+
+NOT_SAVED = "not saved"
+"""The note of checkpoints that could not be written: how many in a row, and the last error."""
+
+
+def _not_saved(error: Exception) -> None:
+    try:
+        here.unsaved += 1
+        said = texts.one_line(type(error), error, None).rpartition(" at ")[0]
+        here.note(NOT_SAVED, "%d %s at %s" % (here.unsaved, said, texts.caller(sys._getframe(2))))
+    except Exception:
+        pass  # the user's own error is what counts
+
+
+def _saved() -> None:
+    here.unsaved = 0
+    here.notes.pop(NOT_SAVED, None)
+    here.identify()
 
 
 def fetching(call: Callable[..., Any]) -> Callable[..., Any]:

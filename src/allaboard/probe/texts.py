@@ -14,7 +14,7 @@ from .layout import TEXT, TEXTS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Any
 
 WORD = 200
@@ -90,6 +90,20 @@ def one_line(
     said = _said(value).split("\n")[0][:80]
     name = getattr(kind, "__name__", str(kind))[:40]
     return "%s: %s at %s" % (name, said, place) if said else "%s at %s" % (name, place)
+
+
+def caller(frame: FrameType | None) -> str:
+    """The innermost line of the user's own code from this frame on outwards; that frame's where none is."""
+    place = ""
+    while frame is not None:
+        code = frame.f_code
+        own = not any(part in code.co_filename for part in FOREIGN)
+        if own or not place:
+            place = "%s:%d in %s" % (code.co_filename[-80:], frame.f_lineno, code.co_name[:40])
+        if own:
+            break
+        frame = frame.f_back
+    return place
 
 
 def _short(text: str) -> str:

@@ -3,7 +3,9 @@
 ## Why it matters
 A loop that never ends, a condition that never comes true, a retry without a bound: the process lives,
 perhaps at full CPU, and its peers stand in their next collective until a timeout
-that names nobody.
+that names nobody. A call of a library that never ends (a regular expression that backtracks) does the same;
+since many are long by right, that is told after a minute only. So is a checkpoint that fails again and again
+(a full disk) where the program tries for ever.
 
 ## What to do
 Look at the line. A long computation that only one rank does (a metric, an evaluation in plain
@@ -21,9 +23,10 @@ from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, stall, still, waiting_where
+from allaboard.evidence.stall import IDLE, IO_MOVING, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import thread_ended
+from allaboard.evidence.unsaved import NOTE, Unsaved, unsaved
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -43,6 +46,8 @@ BUSY_LOOKS, BUSY_SPAN = 8, 2.0
 """Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
 CHILD_MAY = 15.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O."""
+LONG_CALL = 60.0
+"""Seconds in one call of a library, with its CPU busy, before that is told: most that end do so before."""
 _PLACES = (Spot.USER, Spot.CHILD)
 
 
@@ -51,9 +56,14 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
-        if patient(view, one) or _child_may(view, one):
+        tries = unsaved(view, one)
+        if tries is not None and not one.stopped:
+            yield _tries(view, one, tries, waiting_where(found))
+        elif patient(view, one) or _child_may(view, one):
             continue
-        if not one.stopped and still(one) and spot(one.stack) in _PLACES and _own(one):
+        elif _in_library(one):
+            yield _long_call(view, one, waiting_where(found))
+        elif not one.stopped and still(one) and spot(one.stack) in _PLACES and _own(one):
             yield _claim(view, one, waiting_where(found))
 
 
@@ -71,6 +81,56 @@ def _own(one: Member) -> bool:
         return True
     own = spot(one.stack) is Spot.USER and one.stack.frames[0].is_user
     return own and one.stack.samples >= BUSY_LOOKS and one.stack.span >= BUSY_SPAN
+
+
+def _in_library(one: Member) -> bool:
+    """A member that computes in one call of a library for longer than most take. Only once it has
+    trained: what is prepared before (a tokenizer, a compiled program) may take its time."""
+    if one.stack is None or one.stopped or one.os_state == "D" or not one.step or one.spent.now:
+        return False
+    user, frames = one.stack.user, one.stack.frames
+    if user is None or frames[0].is_user or spot(one.stack) is not Spot.USER or _idle(one):
+        return False
+    return one.stack.stays >= LONG_CALL and max(one.io, one.traffic) < IO_MOVING
+
+
+def _long_call(view: JobView, one: Member, others: Evidence) -> Claim:
+    assert one.stack is not None and one.stack.user is not None
+    place, inner, stays = one.stack.user, one.stack.frames[0], one.stack.stays
+    return Claim(
+        summary=f"{one.who.name} computes in one call at {place} for more than {LONG_CALL:.0f} s while "
+        "the others wait for it: it never ends, or takes long",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", one.stack.by),
+            Evidence(f"CPU busy, {one.cpu * 100:.0f} % of a core; no I/O", "/proc"),
+            others,
+            Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
+        ),
+        fix=f"see what {place.function} passes to it at {place.file}:{place.line}, and bound it; one that "
+        "ends by itself (a fit, a metric) is better done after the barrier, or by all; "
+        + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _tries(view: JobView, one: Member, tries: Unsaved, others: Evidence) -> Claim:
+    kind = tries.error.partition(":")[0]
+    return Claim(
+        summary=f"{one.who.name} tries again and again to save a checkpoint, which raises {kind}, while the "
+        "others wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"{tries.times} times in a row, the last {tries.error}", tries.place),
+            others,
+        ),
+        fix="see whether the disk that it saves to is full (df -h), gone or read-only; bound the retries "
+        f"at {tries.place.partition(' in ')[0]}, and let all ranks go on without",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
 
 
 def _idle(one: Member) -> bool:
@@ -140,6 +200,14 @@ _READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
 _FED = msgspec.structs.replace(stack(_FUNCTION, USER), fed_by=(_READS,))
 _IN_FUNCTION = Op("tf.function epoch", 41, 90.0)
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
+_REGEX = Frame("/usr/lib/python3.11/re/__init__.py", 166, "match")
+_MATCHES = msgspec.structs.replace(stack(_REGEX, USER, samples=20, moving=True), stays=62.0)
+_FULL = {NOTE: "30 RuntimeError: [enforce fail] . unexpected pos 704 at train.py:77 in save"}
+_FIT = msgspec.structs.replace(
+    stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER, samples=20), stays=40.0
+)
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -157,6 +225,21 @@ RULE = Rule(
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
+        ),
+        "a call of a library that does not end": (
+            stalled(waiting(0), member(1, stack=_MATCHES, cpu=0.9), waiting(2)),
+            "worker 1 computes in one call at train.py:41 in train for more than 60 s while the others "
+            "wait for it: it never ends, or takes long",
+        ),
+        "a checkpoint that fails again and again": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(USER), notes=_FULL, io=6e6),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 tries again and again to save a checkpoint, which raises RuntimeError, while the "
+            "others wait for it",
         ),
         "a child process": (
             stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=80.0),
@@ -221,6 +304,29 @@ RULE = Rule(
         ),
         "moving stacks": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, moving=True), cpu=1.0), waiting(2)
+        ),
+        "a checkpoint that fails, for less than a minute": stalled(
+            waiting(0), member(1, stack=stack(USER), notes=_FULL, io=6e6), waiting(2)
+        ),
+        "a checkpoint that failed once": stalled(
+            waiting(0),
+            member(1, stack=stack(USER), notes={NOTE: "1 OSError: no at a.py:7 in f"}, io=6e6),
+            waiting(2),
+            progress_at=30.0,
+        ),
+        "a fit, for less than a minute": stalled(
+            waiting(0), member(1, stack=_FIT, cpu=1.0), waiting(2)
+        ),
+        "a long call before its first step": stalled(
+            waiting(0), member(1, stack=_MATCHES, cpu=0.9, step=0), waiting(2)
+        ),
+        "a long call that reads": stalled(
+            waiting(0), member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting(2)
+        ),
+        "a long evaluation": stalled(
+            waiting(0),
+            member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation")),
+            waiting(2),
         ),
         "a long call of a library": stalled(
             waiting(0),

@@ -6,15 +6,19 @@ rank), the shapes differ, or a link between them is lost. From stacks alone the 
 
 ## What to do
 Compare the places that are given. If they differ, look for a collective that only some ranks call, or
-call in another order. Groups of ranks have to be entered in one order on all of them.
+call in another order; of a `recv` or `send`, for the other side, which must name this rank and the same tag.
+Groups of ranks have to be entered in one order on all of them.
 If they are the same, suspect the network between the hosts, or
 a message whose shape differs between ranks.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+
+import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
@@ -23,7 +27,7 @@ from allaboard.evidence.order import differences
 from allaboard.evidence.servers import has_servers, name
 from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
-from allaboard.evidence.stall import Stall, settled, stall, transferring
+from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -31,6 +35,7 @@ from allaboard.facts.samples import (
     USER,
     called,
     ended,
+    job,
     member,
     signature,
     stack,
@@ -43,7 +48,9 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or len(found.waiting) < 2 or found.elsewhere or found.gripped:
         return
-    if transferring(view) or silent_links(view):
+    # A group may be in a long transfer while the rest of the job goes on.
+    moving = any(m.traffic >= TRAFFIC for m in found.waiting)
+    if moving or transferring(view) or silent_links(view):
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
@@ -51,14 +58,16 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if not all(settled(m.stack) for m in found.waiting):
         return
-    two = crossed(found.waiting)
+    circle = crossed(found.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
-    if two is None and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
+    if not circle and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
         return
-    yield _claim(view, found) if two is None else _crossed(view, *two)
+    yield _crossed(view, circle) if circle else _claim(view, found)
 
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
+MANY = 4
+"""Members that are named."""
 BETWEEN_HOSTS = 10.0
 """Seconds that members of several hosts have stood before nothing better is known."""
 
@@ -67,21 +76,29 @@ def _hosts(found: Stall) -> set[str]:
     return {m.who.host for m in found.waiting}
 
 
-def _crossed(view: JobView, one: Member, other: Member) -> Claim:
+def _crossed(view: JobView, circle: tuple[Member, ...]) -> Claim:
     calls = []
-    for each in (one, other):
+    for each in circle:
         state = entered(each)
         assert state is not None
         calls.append(f"call {state.number} of {group_name(view, state.key)}")
+    waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(circle)]
+    more = f" and {len(waits) - MANY} more" if len(waits) > MANY else ""
     return Claim(
-        summary=f"{name(one)} waits in {calls[0]}, {name(other)} in {calls[1]}: the ranks enter their "
-        "groups in different orders",
-        who=(one.who, other.who),
+        summary=f"{', '.join(waits[:MANY])}{more}: the ranks enter their groups in different orders, or "
+        "one left out a call",
+        who=tuple(m.who for m in circle),
         evidence=tuple(
-            Evidence(f"rank {m.who.rank}: {_where(m)}, in {call}", "black box")
-            for m, call in zip((one, other), calls, strict=True)
+            Evidence(
+                f"rank {m.who.rank}: {_where(m)}, in {call}, which rank {other.who.rank} has not made",
+                "black box",
+            )
+            for m, call, other in list(zip(circle, calls, (*circle[1:], circle[0]), strict=True))[
+                :MANY
+            ]
         ),
-        fix="enter the groups in one order on all ranks",
+        fix="enter the groups in one order on all ranks, and see that none leaves out a call of its "
+        "groups (an early continue, a condition that only some meet)",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -89,46 +106,69 @@ def _crossed(view: JobView, one: Member, other: Member) -> Claim:
 
 def _claim(view: JobView, found: Stall) -> Claim:
     places: dict[str, list[Member]] = defaultdict(list)
+    told: dict[str, list[str]] = defaultdict(list)
     for one in found.waiting:
-        places[_where(one)].append(one)
+        places[_where(one, _call(one))].append(one)
+        told[_where(one)].append(str(one.who.rank))
     differ = len(places) > 1
     groups = sorted(places.values(), key=len)
     # One place against many has the odd one out; where none is odd, nobody is.
     odd = groups[0] if differ and len(groups[0]) < len(groups[1]) else list(found.waiting)
+    where = f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
     return Claim(
-        summary=f"all {len(found.waiting)} members wait for each other"
-        + (
-            f" in {len(places)} different places"
-            if differ
-            else f" in {next(iter(places)).removeprefix('in ')}"
-        ),
+        summary=f"{_who(view, found)} wait for each other in {where}",
         who=tuple(m.who for m in odd),
         evidence=tuple(
-            Evidence(f"rank {', '.join(str(m.who.rank) for m in ms)}: {where}", "stacks")
-            for where, ms in list(places.items())[:4]
+            Evidence(f"rank {', '.join(ranks)}: {where}", "stacks")
+            for where, ranks in list(told.items())[:MANY]
         ),
-        fix="look for a collective that only some ranks call or call in another order"
-        if differ
-        else _fix(found),
+        fix=_fix(found, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stood_since(view),
     )
 
 
-def _fix(found: Stall) -> str:
-    """What to do where all are at one place."""
-    calls = {m.op.name if m.op is not None else "" for m in found.waiting}
+def _who(view: JobView, found: Stall) -> str:
+    """Those who wait; by their ranks where the rest of the job moves."""
+    ranks = [str(m.who.rank) for m in found.waiting]
+    if len(ranks) == sum(1 for m in view.alive if not m.launcher):
+        return f"all {len(ranks)} members"
+    more = f" and {len(ranks) - MANY} more" if len(ranks) > MANY else ""
+    return f"ranks {', '.join(ranks[:MANY])}{more}"
+
+
+def _fix(found: Stall, differ: bool) -> str:
+    """What to do, by the calls that they are in."""
+    calls = {_call(m) for m in found.waiting}
     if calls <= RECEIVES:
         return "all wait to receive and nobody sends: let one side send first, or use batch_isend_irecv"
     if calls <= SENDS:
         return "all send and nobody receives: let one side receive first, or use batch_isend_irecv"
+    between = [m for m in found.waiting if m.op is not None and _call(m) in RECEIVES | SENDS]
+    if between:
+        sides = ", ".join(f"rank {m.who.rank}'s {m.op.name}" for m in between[:MANY] if m.op)
+        return f"look for the other side of {sides}: the two must name each other, with one tag"
+    if any(m.op is not None and m.op.beside for m in found.waiting):
+        return (
+            "give the thread that calls collectives beside the main one a group of its own "
+            "(dist.new_group): in one group, threads that take turns differently call in another order"
+        )
+    if differ:
+        return "look for a collective that only some ranks call or call in another order"
     network = "check the network between the hosts, and " if len(_hosts(found)) > 1 else "check "
     return f"{network}that all ranks pass one shape and dtype"
 
 
-def _where(one: Member) -> str:
+def _call(one: Member) -> str:
+    """The name of the call that it is in, without the rank and the tag of a message."""
+    name = one.op.name if one.op is not None else ""
+    word = re.split("[ ,]", name, maxsplit=1)[0]
+    return word if word in RECEIVES | SENDS else name
+
+
+def _where(one: Member, call: str = "") -> str:
     place = one.stack.user if one.stack is not None else None
-    what = one.op.name if one.op is not None else str(spot(one.stack))
+    what = (call or one.op.name) if one.op is not None else str(spot(one.stack))
     if one.op is not None and one.op.beside:
         what += " in another thread, the main one"
     return what + (f" at {place}" if place is not None else "")
@@ -144,6 +184,16 @@ def _inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
         groups=tuple(
             GroupState(n, 1, 21 if n == group else 20, 90.0, len(ranks), ranks) for n in names
         ),
+    )
+
+
+def _between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
+    """In the newest of its calls in these groups (name, calls, two ranks)."""
+    inside = max(groups, key=lambda g: g[1])
+    return waiting(
+        rank,
+        op=Op("all_reduce", 41, 90.0, inside[0], inside[1]),
+        groups=tuple(GroupState(n, 1, made, 90.0, 2, tuple(r)) for n, made, *r in groups),
     )
 
 
@@ -165,6 +215,23 @@ RULE = Rule(
             stalled(*(waiting(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
         ),
+        "messages whose tags differ": (
+            stalled(
+                waiting(0, op=Op("send to rank 1, tag 120", 41, 90.0)),
+                waiting(1, op=Op("recv from rank 0, tag 127", 41, 90.0)),
+            ),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "one pair of four ranks": (
+            job(
+                *(
+                    msgspec.structs.replace(_inside(r, "1", 0, 1, others=False), moved_at=90.0)
+                    for r in (0, 1)
+                ),
+                *(member(r, moved_at=99.9) for r in (2, 3)),
+            ),
+            "ranks 0, 1 wait for each other in all_reduce at train.py:41 in train",
+        ),
         "in a thread beside the main one": (
             stalled(*(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))),
             "all 2 members wait for each other in all_reduce in another thread, the main one at "
@@ -173,7 +240,17 @@ RULE = Rule(
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
-            "their groups in different orders",
+            "their groups in different orders, or one left out a call",
+        ),
+        "round three groups": (
+            stalled(
+                _between(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
+                _between(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
+                _between(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
+            ),
+            "worker 0 waits in call 21 of the group of ranks 0, 2, worker 2 in call 21 of the group of "
+            "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks enter their groups in "
+            "different orders, or one left out a call",
         ),
         "each in the group of its own pipeline": (
             stalled(
@@ -185,6 +262,19 @@ RULE = Rule(
     },
     silent_on={
         "a long transfer": stalled(waiting(0, traffic=3e6), waiting(1, traffic=3e6)),
+        "a long transfer of one pair": job(
+            *(
+                msgspec.structs.replace(_inside(r, "1", 0, 1, others=False), traffic=3e6)
+                for r in (0, 1)
+            ),
+            *(member(r, moved_at=99.9) for r in (2, 3)),
+        ),
+        "the last has just come": job(
+            *(
+                msgspec.structs.replace(_inside(r, "1", 0, 1, 2, others=False), moved_at=at)
+                for r, at in enumerate((90.0, 90.0, 99.9))
+            )
+        ),
         "one is not in it": stalled(waiting(0), waiting(1), member(2)),
         "their calls are known to differ": stalled(
             *(

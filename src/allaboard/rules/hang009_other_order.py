@@ -47,8 +47,8 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
-def _took(batches: int) -> dict[str, Any]:
-    return {"loops": (Loop(USER, 1, batches),)}
+def _took(batches: int, over: bool = False) -> dict[str, Any]:
+    return {"loops": (Loop(USER, 1, batches, *((1, batches) if over else ())),)}
 
 
 _STEP = signature()
@@ -72,11 +72,19 @@ RULE = Rule(
         "it came out of its loop too early": (
             job(
                 called(0, _STEP, **_took(60)),
-                called(1, _CAST, **_took(59)),
+                called(1, _CAST, **_took(59, over=True)),
                 called(2, _STEP, **_took(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce: it did 1 step fewer "
             "(59 batches, not 60)",
+        ),
+        "it calls one more in the middle of its loop": (
+            job(
+                called(0, _STEP, **_took(60)),
+                called(1, _CAST, **_took(59)),
+                called(2, _STEP, **_took(60)),
+            ),
+            "worker 1 called broadcast where the others called all_reduce",
         ),
         "as many batches": (
             job(

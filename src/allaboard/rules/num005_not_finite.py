@@ -3,7 +3,8 @@
 Looked at is the value that each backward begins from, where it is one number on the CPU (a number on a GPU
 would have to be waited for). One bad value now and then is no finding: loops that skip such a step, and
 mixed precision that tries a scale, meet them by right. Three in a row are told, with the rank and the step
-where it began.
+where it began. Where it began on all ranks in the same step, no rank is told apart: most likely one rank's
+gradient was not finite in the update before, and the average carried it to all.
 
 ## Why it matters
 From the first NaN on all parameters are NaN, on every rank after the next average. The job goes on to its
@@ -48,7 +49,7 @@ second, and the rank where it began may be among them."""
 def check(view: JobView) -> Iterator[Claim]:
     bad = [m for m in view.members if m.loss is not None and m.loss.bad >= ROW]
     if bad and not view.ending and not _may_be_earlier(view, bad):
-        yield _claim(bad)
+        yield _claim(view, bad)
 
 
 def _may_be_earlier(view: JobView, bad: list[Member]) -> bool:
@@ -60,7 +61,7 @@ def _may_be_earlier(view: JobView, bad: list[Member]) -> bool:
     return any(m.step < first.step for m in view.alive if _trains(m) and m not in bad)
 
 
-def _claim(bad: list[Member]) -> Claim:
+def _claim(view: JobView, bad: list[Member]) -> Claim:
     steps = {m.called: m.loss.step for m in bad if m.loss is not None}
     first = min(steps.values())
     began = [m for m in bad if steps[m.called] == first]
@@ -69,22 +70,37 @@ def _claim(bad: list[Member]) -> Claim:
     others = "".join(
         f"; rank {m.who.rank} from step {steps[m.called]}" for m in bad if m not in began
     )
+    ranks = ", ".join(str(m.who.rank) for m in began)
+    trains = [m for m in view.members if _trains(m)]
+    together = len(began) == len(trains) > 1
+    whose = f"the loss of {names(began)} is"
+    if together:
+        whose = f"the losses of all {len(began)} ranks are"
     return Claim(
-        summary=f"the loss of {names(tuple(began))} is {loss.value} since step {first}",
+        summary=f"{whose} {loss.value} since step {first}",
         who=tuple(m.who for m in began),
         evidence=(
             Evidence(
-                f"rank {', '.join(str(m.who.rank) for m in began)} from step {first}{others}; "
-                f"{loss.bad} values in a row",
+                f"rank {ranks} from step {first}{others}; {loss.bad} values in a row",
                 "the value that backward begins from",
             ),
         ),
-        fix=f"look at the batch of step {first} on rank {began[0].who.rank}; "
-        "torch.autograd.set_detect_anomaly(True) names the operation; "
+        fix=(_before(first) if together else f"look at the batch of step {first} on rank {ranks}; ")
+        + "torch.autograd.set_detect_anomaly(True) names the operation; "
         "go back to a checkpoint from before",
         severity=Severity.ERROR,
         certainty=Certainty.CERTAIN,
         corrupts=True,
+    )
+
+
+def _before(first: int) -> str:
+    """What to look at where no rank was the first: gradients are averaged, so that all get the bad one."""
+    if first <= 1:
+        return "look at the data and the values that the model starts from: no update came before; "
+    return (
+        f"look at the update of step {first - 1}: most likely it left values that are not finite, of which "
+        "rank's gradient is not known (check its norm before the average, on each rank); "
     )
 
 
@@ -105,6 +121,10 @@ RULE = Rule(
         "first on one rank": (
             job(_losing(0, 4, 61), _losing(1, 5), _losing(2, 4, 61)),
             "the loss of worker 1 is nan since step 60",
+        ),
+        "on all at once, which is no rank's own": (
+            job(*(_losing(r, 4) for r in range(3))),
+            "the losses of all 3 ranks are nan since step 60",
         ),
         "infinity": (
             job(

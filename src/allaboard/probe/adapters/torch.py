@@ -32,8 +32,26 @@ if TYPE_CHECKING:
 
 LET_GO = 0.005
 """Seconds that the threads of process groups have at the interpreter's end."""
-BETWEEN_TWO = ("recv", "send")
-"""Seen while they last, but no call that all ranks share."""
+
+
+def _sends(
+    tensor: Any, dst: Any = None, group: Any = None, tag: int = 0, group_dst: Any = None
+) -> str:
+    return _message(" to rank ", dst, tag)
+
+
+def _receives(
+    tensor: Any, src: Any = None, group: Any = None, tag: int = 0, group_src: Any = None
+) -> str:
+    return _message(" from rank ", src, tag)
+
+
+def _message(way: str, peer: Any, tag: int) -> str:
+    return ("" if peer is None else way + str(int(peer))) + (", tag %d" % tag if tag else "")
+
+
+BETWEEN_TWO = {"recv": _receives, "send": _sends}
+"""Seen while they last, but no call that all ranks share; with what is said of the message."""
 
 
 def ports(size: int) -> int:
@@ -68,7 +86,7 @@ def _distributed(module: Any) -> None:
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
             wrapped = (
-                member.waiting(name, call)
+                member.waiting(name, call, BETWEEN_TWO.get(name))
                 if name in BETWEEN_TWO or not grouped
                 else record.recorded(recorder, name, call)
             )
