@@ -35,7 +35,7 @@ from allaboard.coordinator.events import (
 from allaboard.facts import Answer, Call, Declared, Phase
 from allaboard.hosts.data_address import data_address
 from allaboard.hosts.described import Described
-from allaboard.meeting.dial import split
+from allaboard.meeting.dial import split, written
 from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
@@ -243,7 +243,7 @@ class Party:
         address, origin = await loop.run_in_executor(None, data_address, self.environment)
         names = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = {"data address": address, "data interface": origin, "interfaces": names}
-        self._data = f"{address or '0.0.0.0'}:{await self._ports.open_echo()}"
+        self._data = written(address or "0.0.0.0", await self._ports.open_echo())
         if self._election is not None:
             self._prepared.set()
             await self._election.run()
@@ -335,7 +335,7 @@ class Party:
         try:
             if isinstance(door, StoreDoor):
                 host = await door.own_address()
-            await door.post(f"{host}:{port}")
+            await door.post(written(host.strip("[]"), port))
         except (OSError, TimeoutError) as error:
             said = getattr(error, "strerror", None) or str(error)
             place = self.declared.place if self.declared is not None else ""
