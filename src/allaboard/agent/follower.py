@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+from allaboard.agent.hush import Hush
 from allaboard.coordinator.events import (
     Answered,
     Called,
@@ -19,12 +20,14 @@ from allaboard.coordinator.events import (
     Locks,
     Looked,
     Measured,
+    Note,
     Seen,
     Trace,
 )
 from allaboard.facts import Answer, Call, LockWait, Phase
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial, joined
+from allaboard.meeting.lively import AWAY, silent
 from allaboard.meeting.lively import lively as set_lively
 from allaboard.meeting.member import Identity, Turned, enter, try_links
 from allaboard.meeting.seats import Unusable
@@ -65,6 +68,7 @@ class Follower:
         self._waits: tuple[LockWait, ...] = ()
         """For file locks, as last told."""
         self._links: asyncio.Task[None] | None = None
+        self._hush = Hush()
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.done = False
@@ -80,7 +84,7 @@ class Follower:
     @property
     def linked(self) -> bool:
         """Whether another host's coordinator hears us and decides."""
-        return self._writer is not None
+        return self._writer is not None and not self._hush.away
 
     async def run(self) -> None:
         """Calls until the meeting takes us in, then obeys until the stream ends."""
@@ -175,6 +179,16 @@ class Follower:
         self._untold = []
         if fresh:
             writer.write(wire.frame(Told(events=fresh, mono=time.monotonic())))
+
+    def listen(self, now: float) -> None:
+        """Whether the host that leads is away though the stream to it is open."""
+        sock = self._writer.get_extra_info("socket") if self._writer is not None else None
+        gone, back = self._hush.look(now, {0: lambda: silent(sock)} if sock is not None else {})
+        if gone:
+            said = f"nothing has come from the host where all met for {AWAY:.0f} s"
+            self.commands.append(Note(text=said))
+        elif back:
+            self.commands.append(Note(text="the host where all met is heard again"))
 
     def _fresh(self, now: float, event: Event) -> bool:
         match event:

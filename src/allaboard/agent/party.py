@@ -129,6 +129,7 @@ class Party:
         else:
             strays = [e for e in self._events if isinstance(e, Knocked)]
             self.follower.tell(now, [*events, *strays])
+            self.follower.listen(now)
             self._events += self.follower.events
             self.follower.events.clear()
         if self.leader is not None:
@@ -188,6 +189,8 @@ class Party:
         mine: list[Command] = []
         if self.leader is not None and any(isinstance(c, LetThrough) for c in commands):
             self._release()  # before the first of another host is let through
+        if self.leader is not None:
+            commands = commands + self.leader.listen(now)
         for command in commands:
             mine += self.leader.route(command) if self.leader is not None else [command]
         if self.leader is not None:
