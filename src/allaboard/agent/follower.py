@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import Awaitable, Callable
 
@@ -38,6 +39,8 @@ SOON, AGAIN = 0.05, 4
 that otherwise."""
 EAGER = 100
 """Attempts with the same answer after which there is no hurry any more."""
+GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
+"""How a stream ends whose other host has gone without a word."""
 BEAT = 1.0
 """Seconds after which a member of which nothing is new is told of again."""
 
@@ -72,6 +75,9 @@ class Follower:
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.done = False
+        self.patient = True
+        """Whether the host that leads may be out of reach for a while once it trains."""
+        self._through = False
 
     @property
     def untold(self) -> bool:
@@ -138,6 +144,9 @@ class Follower:
         except (OSError, asyncio.IncompleteReadError, wire.Garbled) as error:
             self._writer = None
             met.writer.close()
+            if self._through and isinstance(error, OSError) and error.errno in GONE:
+                said = f"the host where all met does not answer any more: {error.strerror}"
+                self.commands.append(Note(text=said))
             self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
 
     def _tell(
@@ -216,7 +225,8 @@ class Follower:
             case Orders():
                 self.commands += word.commands
                 if any(isinstance(c, LetThrough) for c in word.commands):
-                    self._be(lively=False)
+                    self._through = True
+                    self._be(lively=not self.patient)
             case TryThese():
                 self._links = asyncio.ensure_future(self._try(word.targets))
             case Release():

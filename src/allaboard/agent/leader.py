@@ -85,6 +85,8 @@ class Leader:
         self._released_by = 0.0
         self._names: dict[int, tuple[int, str]] = {}
         self._hush = Hush()
+        self.patient = True
+        """Whether a host that was let through may be out of reach for a while."""
         self.met = 0
         """How many other agents have been here."""
         self._last_words: list[Command] = []
@@ -170,7 +172,7 @@ class Leader:
             if frames:
                 member.pass_on(frames)
         for number in opens:  # once all have the word, which is waited for
-            if number in self._members:
+            if number in self._members and self.patient:
                 self._members[number].stream.patient()
         return here
 

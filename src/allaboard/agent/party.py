@@ -49,7 +49,8 @@ class Party:
 
     ``environment`` is the worker's; ``coordinator`` an address that the user gave for the meeting; where that
     is etcd any host may lead, from the start on, and the role may change while the roll is called. All are
-    in the ``round_`` of the job that begins with this meeting.
+    in the ``round_`` of the job that begins with this meeting. ``patient``: once it trains a host may be
+    out of reach for a while.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class Party:
         wake: Callable[[], None],
         tls: Tls | None = None,
         round_: int = 0,
+        patient: bool = True,
     ) -> None:
+        self.patient = patient
         self.tls = tls
         self.round = round_
         self.told = told
@@ -388,7 +391,9 @@ class Party:
             self._mute = True
 
     def _leader(self, framework: str) -> Leader:
-        return Leader(self.told.job, self.secret, framework, self._wake, self.tls, self.round)
+        leader = Leader(self.told.job, self.secret, framework, self._wake, self.tls, self.round)
+        leader.patient = self.patient
+        return leader
 
     def _release(self) -> None:
         self._ports.release()
@@ -399,6 +404,7 @@ class Party:
 
     def _follow(self) -> None:
         self.follower = Follower(self._find, self.identity, self._release, self._wake)
+        self.follower.patient = self.patient
         self.follower.tell(time.monotonic(), list(self._past.values()))
         self._do(self.follower.run())
 
