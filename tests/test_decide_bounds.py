@@ -76,3 +76,13 @@ def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:
     assert after(KNOWN - 1, Policy(stop_on_error=True)) is None
     assert after(KNOWN + 1, Policy(stop_on_error=True)) is Outcome.HANG
     assert after(KNOWN + 1, Policy()) is None
+
+
+def test_a_rehearsal_that_stands_still_ends_by_its_own_bound() -> None:
+    view = job(
+        *(member(r, phase=Phase.TRAINING) for r in range(2)), stall_after=3.0, progress_at=80.0
+    )
+    rehearsal = Policy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
+    found = verdict(view, roll_calls(view), [], rehearsal)
+    assert found is not None and found.outcome is Outcome.HANG
+    assert "--bound" in found.reason and "--hang-after" not in found.reason

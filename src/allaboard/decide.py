@@ -239,6 +239,8 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
     if transferring(view):
         return None
     silent = view.now - stood_since(view)
+    if silent >= policy.hang_after and policy.stop_on_error:
+        return Verdict(Outcome.HANG, f"the rehearsal made no progress for {silent:.0f} s (--bound)")
     if silent >= policy.hang_after:
         return Verdict(
             Outcome.HANG,

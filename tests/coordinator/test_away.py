@@ -47,3 +47,24 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
     assert through() == set()
     opened = through(here, *stands(1)) | through()
     assert opened == {key(0, 7), key(1, 7)}
+
+
+def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
+    clock = FakeClock()
+    settings = Settings(launched=1, host="h0", joined=True, rank=0)
+    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    here = AgentHere(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+
+    def trains(rank: int) -> Seen:
+        told = declared(rank, 2, local=False)
+        box = BoxReading(phase=Phase.TRAINING, phase_since=clock.now, round=1, declared=told)
+        pid = key(rank, 7)
+        return Seen(pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}")
+
+    job.handle(clock.now, RoleTaken(leads=True), here, trains(0), trains(1))
+    clock.advance(40.0)
+    job.handle(clock.now, AgentGone(agent=1, at=clock.now - 30.0), trains(0))
+    assert [m.who.rank for m in job.view(clock.now).alive] == [0]
+    clock.advance(5.0)
+    job.handle(clock.now, trains(1), here)
+    assert [m.who.rank for m in job.view(clock.now).alive] == [0, 1]

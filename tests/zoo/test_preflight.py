@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jsonschema
@@ -211,3 +212,21 @@ def test_under_torchrun_whose_store_has_the_port(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "2 of 2 here" in done.stdout and done.stdout.count("ready to start") == 2, done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_a_host_that_is_cut_off_at_the_collective_ends_it_within_the_bound() -> None:
+    need()
+    with Bed(2) as bed:
+        running = start(bed, "--timeout", "15", "--bound", "10")
+        deadline = time.monotonic() + 60.0
+        while "all 2 aboard" not in running[1].text() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        cut = time.monotonic()
+        bed.unplug("h0")
+        assert ended(running) == [3, 3]
+        assert time.monotonic() - cut < 25.0
+        for one in running:
+            assert "EXIT003" not in one.text()
+            assert "Timeout (0:" not in one.text(), "nor the stack of allaboard's own script"

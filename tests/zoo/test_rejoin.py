@@ -97,6 +97,42 @@ def test_who_is_lost_with_its_agent_ends_the_job_everywhere(tmp_path: Path, lost
 
 @pytest.mark.long
 @pytest.mark.zoo
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_host_that_is_cut_off_while_it_trains_ends_the_job_everywhere(
+    tmp_path: Path, lost: int
+) -> None:
+    need()
+    words = ("examples/torch_checkpoint.py", "--checkpoint", str(tmp_path / "c"), "--pause", "0.01")
+    with Bed(2, lifetime=280) as bed:
+        job = Hosted(bed, "torch", (*words, "--every", "20", "--steps", "90000"))
+        job.wait_for("step   20 ")
+        bed.unplug(f"h{lost}")
+        for code, report in job.end():
+            assert (code, report["outcome"], report["restarts"]) == (1, "failed", 0)
+        assert "nothing has come from the host where all met for 30 s" in job.text(1)
+        assert "nothing has come from h1 for 30 s" in job.text(0)
+
+
+@pytest.mark.long
+@pytest.mark.zoo
+@pytest.mark.timeout(300)
+def test_a_host_that_was_cut_off_for_a_while_goes_on(tmp_path: Path) -> None:
+    need()
+    words = ("examples/torch_checkpoint.py", "--checkpoint", str(tmp_path / "c"), "--pause", "0.01")
+    with Bed(2, lifetime=280) as bed:
+        job = Hosted(bed, "torch", (*words, "--every", "20", "--steps", "3000"))
+        job.wait_for("step   20 ")
+        bed.unplug("h1")
+        job.wait_for("nothing has come from h1 for 30 s")
+        bed.plug("h1")
+        job.wait_for("h1 is heard again")
+        for code, report in job.end():
+            assert (code, report["outcome"], report["restarts"]) == (0, "completed", 0)
+
+
+@pytest.mark.long
+@pytest.mark.zoo
 @pytest.mark.timeout(200)
 def test_where_one_host_does_not_allow_it_nothing_is_started_again(tmp_path: Path) -> None:
     need()

@@ -52,7 +52,10 @@ class Bond:
         lost = bool(party.leader.gone) if party.leader is not None else not party.linked
         if not lost or not (self._linked or party.leader is not None):
             self._lost_at = None
-            return []
+            if not self._said:
+                return []
+            self._said = False
+            return [Note(text="all are heard again; what fails is started again")]
         self._lost_at = now if self._lost_at is None else self._lost_at
         if now - self._lost_at < RETURN or self._over() or self._job.ending is not None:
             return []

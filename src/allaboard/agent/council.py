@@ -64,6 +64,7 @@ class Council:
                 wake,
                 options.tls,
                 launch.plan.round,
+                patient=not options.stop_on_error,  # a rehearsal has nothing to lose
             )
             self._staying = Staying(self._party, job, options.timeout)
             if options.restarts.allowed:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.grips import Grips
+from allaboard.agent.obedience import may_end
 from allaboard.agent.options import Options
 from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
@@ -31,7 +32,6 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.coordinator.state import Job
-from allaboard.evidence.servers import only_serve
 from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.locks import lock_waits
 from allaboard.launch.local import Launch
@@ -112,7 +112,7 @@ class Deeds:
             case Compare():
                 self._compare(command)
             case End():
-                if not self._job.quiet or self._may_end_us(now, command):
+                if not self._job.quiet or may_end(command, self._options, self._job.view(now)):
                     self._end(now, command)
             case Put():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")
@@ -121,16 +121,6 @@ class Deeds:
                 self._replace(command)
             case TryLinks():
                 pass  # the party's
-
-    def _may_end_us(self, now: float, end: End) -> bool:
-        """Whether another host's word ends what is here: with a secret always, else what the user allowed
-        here too, and what serves for a training that is done; whether it serves is seen here."""
-        options = self._options
-        if options.strict or options.secret or options.tls:
-            return True
-        if end.outcome is Outcome.HANG:
-            return options.stop_on_hang
-        return end.outcome is Outcome.COMPLETED and only_serve(self._job.view(now))
 
     def announce(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""

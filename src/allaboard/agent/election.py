@@ -140,7 +140,7 @@ class Election:
 
 def _own_address(toward: tuple[str, int], who: Identity) -> str:
     """By which the others reach this host; its name where only loopback addresses are known."""
-    found = [_toward(toward), who.data.rpartition(":")[0]]
+    found = [_toward(toward), who.data.rpartition(":")[0].strip("[]")]
     usual = [a for a in found if a and not a.startswith(("127.", "0.", "::1"))]
     return next((f"[{a}]" if ":" in a else a for a in usual), who.host)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import Awaitable, Callable
 
+from allaboard.agent.hush import Hush
 from allaboard.coordinator.events import (
     Answered,
     Called,
@@ -19,12 +21,14 @@ from allaboard.coordinator.events import (
     Locks,
     Looked,
     Measured,
+    Note,
     Seen,
     Trace,
 )
 from allaboard.facts import Answer, Call, LockWait, Phase
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial, joined
+from allaboard.meeting.lively import AWAY, silent
 from allaboard.meeting.lively import lively as set_lively
 from allaboard.meeting.member import Identity, Turned, enter, try_links
 from allaboard.meeting.seats import Unusable
@@ -35,6 +39,8 @@ SOON, AGAIN = 0.05, 4
 that otherwise."""
 EAGER = 100
 """Attempts with the same answer after which there is no hurry any more."""
+GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
+"""How a stream ends whose other host has gone without a word."""
 BEAT = 1.0
 """Seconds after which a member of which nothing is new is told of again."""
 
@@ -65,9 +71,13 @@ class Follower:
         self._waits: tuple[LockWait, ...] = ()
         """For file locks, as last told."""
         self._links: asyncio.Task[None] | None = None
+        self._hush = Hush()
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.done = False
+        self.patient = True
+        """Whether the host that leads may be out of reach for a while once it trains."""
+        self._through = False
 
     @property
     def untold(self) -> bool:
@@ -80,7 +90,7 @@ class Follower:
     @property
     def linked(self) -> bool:
         """Whether another host's coordinator hears us and decides."""
-        return self._writer is not None
+        return self._writer is not None and not self._hush.away
 
     async def run(self) -> None:
         """Calls until the meeting takes us in, then obeys until the stream ends."""
@@ -134,6 +144,9 @@ class Follower:
         except (OSError, asyncio.IncompleteReadError, wire.Garbled) as error:
             self._writer = None
             met.writer.close()
+            if self._through and isinstance(error, OSError) and error.errno in GONE:
+                said = f"the host where all met does not answer any more: {error.strerror}"
+                self.commands.append(Note(text=said))
             self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
 
     def _tell(
@@ -176,6 +189,16 @@ class Follower:
         if fresh:
             writer.write(wire.frame(Told(events=fresh, mono=time.monotonic())))
 
+    def listen(self, now: float) -> None:
+        """Whether the host that leads is away though the stream to it is open."""
+        sock = self._writer.get_extra_info("socket") if self._writer is not None else None
+        gone, back = self._hush.look(now, {0: lambda: silent(sock)} if sock is not None else {})
+        if gone:
+            said = f"nothing has come from the host where all met for {AWAY:.0f} s"
+            self.commands.append(Note(text=said))
+        elif back:
+            self.commands.append(Note(text="the host where all met is heard again"))
+
     def _fresh(self, now: float, event: Event) -> bool:
         match event:
             case Seen():
@@ -202,7 +225,8 @@ class Follower:
             case Orders():
                 self.commands += word.commands
                 if any(isinstance(c, LetThrough) for c in word.commands):
-                    self._be(lively=False)
+                    self._through = True
+                    self._be(lively=not self.patient)
             case TryThese():
                 self._links = asyncio.ensure_future(self._try(word.targets))
             case Release():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from allaboard.agent.box_clock import timed
+from allaboard.agent.hush import Hush
 from allaboard.coordinator.events import (
     AgentGone,
     AgentHere,
@@ -40,6 +41,7 @@ from allaboard.coordinator.events import (
 from allaboard.facts import Knock
 from allaboard.meeting import wire
 from allaboard.meeting.listener import Connection, Listener
+from allaboard.meeting.lively import AWAY
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
 
@@ -82,6 +84,9 @@ class Leader:
         self._releasing: dict[int, Connection] | None = None
         self._released_by = 0.0
         self._names: dict[int, tuple[int, str]] = {}
+        self._hush = Hush()
+        self.patient = True
+        """Whether a host that was let through may be out of reach for a while."""
         self.met = 0
         """How many other agents have been here."""
         self._last_words: list[Command] = []
@@ -98,9 +103,23 @@ class Leader:
     @property
     def gone(self) -> tuple[str, ...]:
         """The hosts whose agents were here, and are not any more; nobody has come in their place."""
-        here = {self._names[n] for n in self._members}
-        lost = (who for n, who in self._names.items() if n not in self._members)
+        heard = self._members.keys() - self._hush.away.keys()
+        here = {self._names[n] for n in heard}
+        lost = (who for n, who in self._names.items() if n not in heard)
         return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in here))
+
+    def listen(self, now: float) -> list[Command]:
+        """Who is away though its stream is open, and who is heard again, since this was asked last."""
+        if not self._hush.due(now):
+            return []
+        silences = {n: m.stream.silence for n, m in self._members.items()}
+        gone, back = self._hush.look(now, silences)
+        for number in gone:
+            self.events.append(AgentGone(agent=number, at=self._hush.away[number]))
+        self.events += [_here(self._members[n]) for n in back]
+        said = [f"nothing has come from {self._names[n][1]} for {AWAY:.0f} s" for n in gone]
+        said += [f"{self._names[n][1]} is heard again" for n in back]
+        return [Note(text=text) for text in said]
 
     def tell(self, command: Command) -> None:
         """Tells all other hosts at once."""
@@ -153,7 +172,7 @@ class Leader:
             if frames:
                 member.pass_on(frames)
         for number in opens:  # once all have the word, which is waited for
-            if number in self._members:
+            if number in self._members and self.patient:
                 self._members[number].stream.patient()
         return here
 
@@ -210,16 +229,7 @@ class Leader:
         self.met = max(self.met, member.number)
         if self._ended:  # it is late; the verdict is for all
             member.send(Orders(commands=tuple(self._last_words)))
-        hello = member.hello
-        self.events.append(
-            AgentHere(
-                agent=member.number,
-                host=hello.host,
-                data=hello.data,
-                rank=hello.rank,
-                ahead=member.wall_offset,
-            )
-        )
+        self.events.append(_here(member))
         self._stir()
 
     def _said(self, member: Connection, word: Word | None) -> None:
@@ -260,6 +270,17 @@ class Leader:
         if event.member:
             self.listener.release()  # at once: we must never be the silent listener
         self._wake()
+
+
+def _here(member: Connection) -> AgentHere:
+    hello = member.hello
+    return AgentHere(
+        agent=member.number,
+        host=hello.host,
+        data=hello.data,
+        rank=hello.rank,
+        ahead=member.wall_offset,
+    )
 
 
 def _opened(held: list[LetThrough]) -> tuple[list[Command], dict[int, bytes]]:

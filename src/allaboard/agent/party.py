@@ -35,7 +35,7 @@ from allaboard.coordinator.events import (
 from allaboard.facts import Answer, Call, Declared, Phase
 from allaboard.hosts.data_address import data_address
 from allaboard.hosts.described import Described
-from allaboard.meeting.dial import split
+from allaboard.meeting.dial import split, written
 from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
@@ -49,7 +49,8 @@ class Party:
 
     ``environment`` is the worker's; ``coordinator`` an address that the user gave for the meeting; where that
     is etcd any host may lead, from the start on, and the role may change while the roll is called. All are
-    in the ``round_`` of the job that begins with this meeting.
+    in the ``round_`` of the job that begins with this meeting. ``patient``: once it trains a host may be
+    out of reach for a while.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class Party:
         wake: Callable[[], None],
         tls: Tls | None = None,
         round_: int = 0,
+        patient: bool = True,
     ) -> None:
+        self.patient = patient
         self.tls = tls
         self.round = round_
         self.told = told
@@ -129,6 +132,7 @@ class Party:
         else:
             strays = [e for e in self._events if isinstance(e, Knocked)]
             self.follower.tell(now, [*events, *strays])
+            self.follower.listen(now)
             self._events += self.follower.events
             self.follower.events.clear()
         if self.leader is not None:
@@ -188,6 +192,8 @@ class Party:
         mine: list[Command] = []
         if self.leader is not None and any(isinstance(c, LetThrough) for c in commands):
             self._release()  # before the first of another host is let through
+        if self.leader is not None:
+            commands = commands + self.leader.listen(now)
         for command in commands:
             mine += self.leader.route(command) if self.leader is not None else [command]
         if self.leader is not None:
@@ -243,7 +249,7 @@ class Party:
         address, origin = await loop.run_in_executor(None, data_address, self.environment)
         names = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = {"data address": address, "data interface": origin, "interfaces": names}
-        self._data = f"{address or '0.0.0.0'}:{await self._ports.open_echo()}"
+        self._data = written(address or "0.0.0.0", await self._ports.open_echo())
         if self._election is not None:
             self._prepared.set()
             await self._election.run()
@@ -335,7 +341,7 @@ class Party:
         try:
             if isinstance(door, StoreDoor):
                 host = await door.own_address()
-            await door.post(f"{host}:{port}")
+            await door.post(written(host.strip("[]"), port))
         except (OSError, TimeoutError) as error:
             said = getattr(error, "strerror", None) or str(error)
             place = self.declared.place if self.declared is not None else ""
@@ -385,7 +391,9 @@ class Party:
             self._mute = True
 
     def _leader(self, framework: str) -> Leader:
-        return Leader(self.told.job, self.secret, framework, self._wake, self.tls, self.round)
+        leader = Leader(self.told.job, self.secret, framework, self._wake, self.tls, self.round)
+        leader.patient = self.patient
+        return leader
 
     def _release(self) -> None:
         self._ports.release()
@@ -396,6 +404,7 @@ class Party:
 
     def _follow(self) -> None:
         self.follower = Follower(self._find, self.identity, self._release, self._wake)
+        self.follower.patient = self.patient
         self.follower.tell(time.monotonic(), list(self._past.values()))
         self._do(self.follower.run())
 

@@ -14,8 +14,8 @@ root of a scatter has no input, uneven gathers have one length each."""
 
 
 class Behind(msgspec.Struct, frozen=True):
-    """In ``group``, ``ahead`` have entered collective ``first`` (what it is), and ``ranks`` have not;
-    ``last`` is the last that each of them entered, None for one that never entered any."""
+    """In ``group``, ``ahead`` have entered collective ``first`` (what it is), and ``ranks``, who are furthest
+    behind, have not; ``last`` is the last that each of them entered, None for one that never entered any."""
 
     group: str
     first: Recorded
@@ -43,14 +43,15 @@ def behind(recording: Recording) -> tuple[Behind, ...]:
             if entry.rank not in last or entry.number > last[entry.rank].number:
                 last[entry.rank] = entry
         members = set(last) | (set(recording.members.get(group, ())) & set(recording.ranks))
-        most = max(e.number for e in last.values())
-        late = tuple(sorted(r for r in members if r not in last or last[r].number < most))
-        if not late:
+        reached = {r: last[r].number if r in last else 0 for r in members}
+        least = min(reached.values())
+        late = tuple(sorted(r for r in members if reached[r] == least))
+        ahead = tuple(sorted(r for r in members if reached[r] > least))
+        if not ahead:
             continue
-        least = min(last[r].number if r in last else 0 for r in late)
-        ahead = tuple(sorted(r for r in last if last[r].number > least and r not in late))
-        wanted = [e for e in entries if e.rank in ahead and e.number == least + 1]
-        first = wanted[0] if wanted else max(last.values(), key=lambda e: e.number)
+        # The next one, or where no recorder has kept it the first after it that one has: nobody ahead is
+        # behind that.
+        first = min((e for e in entries if e.number > least), key=lambda e: e.number)
         found.append(Behind(group, first, ahead, late, {r: last.get(r) for r in late}))
     return tuple(found)
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import fcntl
+import ipaddress
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from allaboard.hosts import proc
 
 LOOPBACK = "127.0.0.1"
+GLOBAL, FAILED = 0x00, 0x08
+"""Scope of an IPv6 address that others reach, and the flag of one that somebody else has too; linux/ipv6.h,
+linux/if_addr.h."""
 
 
 def data_address(environment: Mapping[str, str]) -> tuple[str, str]:
     """The address, and where it comes from.
 
     As gloo does it (ProcessGroupGloo::createDefaultDevice): the interface that GLOO_SOCKET_IFNAME
-    names, else what this host's own name resolves to, else loopback. May wait for a name server.
+    names, else what this host's own name resolves to, else loopback. It takes addresses of both families,
+    in the resolver's order; of several the first of IPv4 is told, which every framework can use. May wait for
+    a name server.
     """
     name = environment.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
     if name:
@@ -26,20 +32,57 @@ def data_address(environment: Mapping[str, str]) -> tuple[str, str]:
         return found, f"GLOO_SOCKET_IFNAME={name}"
     host = os.uname().nodename
     try:
-        for *_, where in socket.getaddrinfo(host, 0, socket.AF_INET, socket.SOCK_STREAM):
-            with socket.socket() as probe:
-                try:
-                    probe.bind((where[0], 0))
-                except OSError:
-                    continue
-                return str(where[0]), f"what {host} resolves to on itself"
+        usual = list(_usable(host))
     except OSError:
-        pass
-    return LOOPBACK, f"{host} does not resolve to an address of its own"
+        usual = []
+    if not usual:
+        return LOOPBACK, f"{host} does not resolve to an address of its own"
+    return preferred(usual), f"what {host} resolves to on itself"
+
+
+def preferred(usable: list[str]) -> str:
+    """The one to tell of those, in the resolver's order, that gloo may take: one that others reach, where
+    the first is no loopback address."""
+    fourth = [a for a in usable if ":" not in a and not a.startswith("127.")]
+    return fourth[0] if fourth else usable[0]
+
+
+def _usable(host: str) -> Iterator[str]:
+    """The host's own addresses, as its name resolves; raises OSError where it does not."""
+    for family, kind, _, _, where in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
+        if str(where[0]).startswith("fe80:"):
+            continue  # means nothing to another host
+        try:
+            with socket.socket(family, kind) as probe:
+                probe.bind(where)
+        except OSError:
+            continue
+        yield str(where[0])
 
 
 def interface_address(name: str) -> str:
-    """The interface's IPv4 address by SIOCGIFADDR, netdevice(7); empty where it has none."""
+    """The interface's address; empty where it has none that others reach."""
+    return _fourth(name) or _sixth(name)
+
+
+def _sixth(name: str) -> str:
+    try:
+        return sixth(name, Path("/proc/net/if_inet6").read_text())
+    except OSError:  # a kernel without IPv6
+        return ""
+
+
+def sixth(name: str, table: str) -> str:
+    """Its IPv6 address by if_inet6, proc_net(5), link-local ones left out."""
+    for line in table.splitlines():
+        digits, _, _, scope, flags, interface = line.split()
+        if interface == name and int(scope, 16) == GLOBAL and not int(flags, 16) & FAILED:
+            return str(ipaddress.IPv6Address(bytes.fromhex(digits)))
+    return ""
+
+
+def _fourth(name: str) -> str:
+    """Its IPv4 address by SIOCGIFADDR, netdevice(7)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             request = struct.pack("256s", name.encode()[:15])

@@ -38,6 +38,11 @@ def split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def written(host: str, port: int) -> str:
+    """``host:port`` as `split` reads it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 SMALL = 536
 """Bytes of a segment that passes any path, RFC 879."""
 

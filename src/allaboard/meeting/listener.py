@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import resource
 import socket
@@ -69,7 +70,8 @@ class Listener:
     async def open(self, port: int, host: str | None = None) -> None:
         """Raises OSError where the port is taken or the address is not this host's."""
         if port == 0 and host is None:
-            host = "0.0.0.0"  # any free port, the same for every address
+            await self._open_any()
+            return
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
@@ -80,7 +82,24 @@ class Listener:
         except OSError:
             self.release()
             raise
+        self._opened()
+
+    async def _open_any(self) -> None:
+        """Any free port, the same for every address; where another program has it for IPv6 alone, IPv4's."""
+        self._listen(socket.AF_INET, socket.SOCK_STREAM, 0, ("0.0.0.0", 0))
+        port = self._sockets[0].getsockname()[1] if self._sockets else 0
+        with contextlib.suppress(OSError):
+            self._listen(socket.AF_INET6, socket.SOCK_STREAM, 0, ("::", port))
+        for made in [m for m in self._sockets if not m.getsockname()[1]]:
+            self._sockets.remove(made)
+            made.close()
+        if not self._sockets:
+            raise OSError(errno.EADDRNOTAVAIL, "no address of IPv4 or IPv6")
+        self._opened()
+
+    def _opened(self) -> None:
         self.port = self._sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
         for made in self._sockets:
             loop.add_reader(made.fileno(), self._accept, made)
 

@@ -1,31 +1,58 @@
 """Streams whose other host has gone without a word (a cable drawn, a machine reset): the kernel finds out.
 
-Only while the roll is called: later a network that pauses for half a minute is survived by the frameworks'
-own connections, and then it is not for us to call a host lost.
+While the roll is called it ends such a stream. Later the frameworks' own connections survive a network that
+pauses for half a minute, and nobody can call anew since the port is the framework's then: so the stream
+stays, the kernel goes on asking, and `silent` tells for how long nothing was answered.
 """
 
 from __future__ import annotations
 
 import socket
+import struct
 
 IDLE, EVERY, TIMES = 4, 2, 3
 """Seconds of silence until the kernel asks, seconds between two questions, and how many may stay
 unanswered; tcp(7). The kernel of the other host answers, so that a busy or stopped agent is not lost."""
 GONE = IDLE + EVERY * TIMES
 """Seconds after which a host that does not answer at all has gone."""
-USUALLY = 7200
-"""Seconds of silence until Linux asks by itself, tcp(7); a training stream is never silent for so long."""
+SELDOM, MANY = 7, 127
+"""The same of a stream that is to outlast a pause, of a quarter of an hour as for unacknowledged data; no
+more than 127 can be asked for."""
+AWAY = 30.0
+"""Seconds without any answer after which a host counts as away while it trains."""
+ASKED = 3
+"""Questions, or attempts to send, that stayed unanswered meanwhile: where the silence is our own (this
+machine was suspended), there are none."""
+_INFO = struct.Struct("=2xBB48xII")
+"""Of struct tcp_info, linux/tcp.h: retransmits, probes; milliseconds since data and since an acknowledgement
+came."""
 
 
 def lively(sock: socket.socket, on: bool = True) -> None:
-    """``on``: from now on; else as usual again. A socket that cannot is left alone."""
+    """``on``: from now on; else patient. A socket that cannot is left alone."""
     try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE if on else USUALLY)
-        if on:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, EVERY)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, TIMES)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, EVERY if on else SELDOM)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, TIMES if on else MANY)
         # Of what was sent and is not acknowledged, milliseconds; 0: the usual quarter of an hour.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE * 1000 if on else 0)
     except OSError:
         pass
+
+
+def silent(sock: socket.socket) -> float:
+    """Seconds for which the kernel of the other host has not answered ours, though it was asked; 0.0 where
+    it was not, or where it cannot be known."""
+    try:
+        return unanswered(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size))
+    except OSError:
+        return 0.0
+
+
+def unanswered(info: bytes) -> float:
+    """The same from a struct tcp_info."""
+    if len(info) < _INFO.size:
+        return 0.0
+    retransmits, probes, data, acknowledged = _INFO.unpack(info[: _INFO.size])
+    return min(data, acknowledged) / 1000 if max(retransmits, probes) >= ASKED else 0.0

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 
 from allaboard.meeting.ears import Ears
-from allaboard.meeting.lively import lively
+from allaboard.meeting.lively import lively, silent
 
 READ = 1 << 16
 
@@ -44,6 +44,10 @@ class Stream:
         """The roll call is over: the other host may be silent for long."""
         if self._sock is not None:
             lively(self._sock, on=False)
+
+    def silence(self) -> float:
+        """Seconds for which the other host has answered nothing of what it was asked."""
+        return silent(self._sock) if self._sock is not None else 0.0
 
     @property
     def outstanding(self) -> int:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SIZE = 1 << 22
 """Elements of float32 in the collective: 16 MiB, more than any buffer on the way."""
+ALONE = 60.0
+"""Seconds beyond the bound in which an agent has ended it, on a busy machine too."""
 PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"),
             "jax": ("jax",), "jaxlib": ("jaxlib",), "numpy": ("numpy",)}  # fmt: skip
 
@@ -71,7 +73,7 @@ def versions(framework: str) -> dict[str, str]:
 def _timed(call: Any, bound: float) -> float:
     """Milliseconds of the second call: the first one makes the connections. A call that never comes
     back is the agent's to end; should there be none any more, the process ends itself."""
-    faulthandler.dump_traceback_later(3 * bound, exit=True, file=2)
+    faulthandler.dump_traceback_later(3 * bound + ALONE, exit=True, file=2)
     call()
     began = time.monotonic()
     call()

@@ -61,6 +61,14 @@ RULE = Rule(
             recording(*(e for e in _TWO if e.rank != 1)),
             "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; rank 0,2 did",
         ),
+        "who is ahead of it is not accused, though others are further": (
+            recording(*_TWO, recorded(0, 3), recorded(2, 3), recorded(2, 4)),
+            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
+        ),
+        "what it missed was overwritten": (
+            recording(recorded(0, 40), recorded(1, 5), recorded(2, 39), recorded(2, 40)),
+            "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; rank 0,2 did",
+        ),
     },
     silent_on={"all are at one number": recording(*_TWO)},
     since="0.1",

@@ -34,6 +34,8 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         if roll.gone or any(collective_with_servers(m) for m in inside):
             continue  # that is why
+        if roll.never_heard_of:
+            continue  # JOIN001 tells it, or they run without the probe, and may be in it
         since = max(m.phase_since for m in inside)
         if view.now - since < PATIENCE:
             continue
@@ -47,7 +49,9 @@ def check(view: JobView) -> Iterator[Claim]:
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
                 Evidence(f"meeting at {_place(inside[0])}", "declared"),
             ),
-            fix="let every host reach every other on all ports above 1024; try "
+            fix=f"see what rank {absent} does instead: the others can only wait for it"
+            if roll.missing
+            else "let every host reach every other on all ports above 1024; try "
             "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME with the interface that does",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
@@ -89,6 +93,10 @@ RULE = Rule(
             ended(2, code=1, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}),
         ),
         "held by the roll call": gathering(held(0), held(1), coming(2)),
+        "one was never started": gathering(
+            member(0, phase=Phase.JOINING, phase_since=60.0),
+            member(1, phase=Phase.JOINING, phase_since=60.0),
+        ),
     },
     since="0.1",
     drill=("observed-absence",),

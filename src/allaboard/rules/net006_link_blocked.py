@@ -84,7 +84,7 @@ def _opened(view: JobView, link: Link) -> str:
     )
     return (
         f"open TCP on {ports} between the hosts, both ways; on {link.source}: "
-        f"nc -vz -w3 {host} {port}"
+        f"nc -vz -w3 {host.strip('[]')} {port}"
     )
 
 
@@ -109,7 +109,7 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
             for k in fault.links[:6]
         ),
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
-        f"and what filters between them; on {first.source}: nc -vz -w3 {host} {port}",
+        f"and what filters between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )
 
 

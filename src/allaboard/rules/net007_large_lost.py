@@ -27,7 +27,7 @@ def check(view: JobView) -> Iterator[Claim]:
         where = f"to {fault.host}" if fault.host else f"from {first.source} to {first.target}"
         where = f"from {fault.host}" if fault.out else where
         where = " | ".join(", ".join(p[:4]) for p in fault.parts) or where
-        host = first.address.rpartition(":")[0]
+        host = first.address.rpartition(":")[0].strip("[]")
         yield Claim(
             summary=f"small messages pass {where}, large ones are lost on the way",
             who=on(view, *((fault.host,) if fault.host else (first.source, first.target))),

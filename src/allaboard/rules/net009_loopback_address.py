@@ -24,7 +24,7 @@ from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 def check(view: JobView) -> Iterator[Claim]:
     for roll, member in heard_by_all(view):
         address = member.facts.get("data address", "")
-        if not address.startswith("127.") or not _by_name(member):
+        if not (address.startswith("127.") or address == "::1") or not _by_name(member):
             continue
         if len({m.who.host for m in roll.here}) > 1:
             yield _claim(member, address)
@@ -66,10 +66,15 @@ RULE = Rule(
         "Debian's 127.0.1.1": (
             _view("127.0.1.1"),
             "h2 will offer 127.0.1.1 to the other hosts, which is loopback",
-        )
+        ),
+        "the same of IPv6": (
+            _view("::1"),
+            "h2 will offer ::1 to the other hosts, which is loopback",
+        ),
     },
     silent_on={
         "a real address": _view("10.0.0.2"),
+        "a real address of IPv6": _view("fd77::2"),
         "NCCL does not ask": _view("127.0.1.1", "nccl"),
     },
     since="0.1",

@@ -33,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
             who=tuple(m.who for m in view.members if m.who.host in (host, other)),
             evidence=tuple(_seen(m, s) for m, s in link.cases[:4]),
             fix=f"open TCP on all ports above 1024 between {host} and {other}, both ways; on {host}: "
-            f"nc -vz -w3 {address.rpartition(':')[0]} {address.rpartition(':')[2]}",
+            f"nc -vz -w3 {address.rpartition(':')[0].strip('[]')} {address.rpartition(':')[2]}",
             # A host that is overwhelmed drops as a firewall does.
             certainty=Certainty.LIKELY,
             since=first.op.since if first.op is not None else first.phase_since,
