@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from allaboard.agent.output import Terminal, WorkerLog
 
 FATAL = b"F1122 14:54:53.751254   18071 client.h:80] Terminating process because the JAX distributed service"
@@ -16,6 +18,7 @@ TRAIL = (
 )
 
 
+@pytest.mark.usefixtures("capfd")
 def test_a_native_stack_is_no_last_line(tmp_path: Path) -> None:
     log = WorkerLog("0", 0, tmp_path / "log", Terminal())
     log.feed(2, b"\n".join((b"step 80", FATAL, *TRAIL, b"")))

@@ -77,8 +77,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     the lines of the callers have been the same, whatever the innermost line; ``by`` names how it was taken
     (faulthandler, py-spy). ``children`` are the processes that it waits for, ``blocked`` the system call
     from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the main
-    one first; ``grip`` where one of its threads lets no other run. ``fed_by`` is the thread in which the framework runs the
-    user's Python for its input (a generator), ``flows`` where that was not at one place at all looks.
+    one first; ``grip`` where one of its threads lets no other run. ``fed_by`` is the thread in which the
+    framework runs the user's Python for its input (a generator), ``flows`` where that was not at one place at
+    all looks.
     """
 
     frames: tuple[Frame, ...]
