@@ -78,6 +78,8 @@ class Follower:
         self.patient = True
         """Whether the host that leads may be out of reach for a while once it trains."""
         self._through = False
+        self.given = False
+        """Whether the user named the place to call."""
 
     @property
     def untold(self) -> bool:
@@ -169,6 +171,7 @@ class Follower:
             said=said,
             joined=count,
             shook=shook or (before is not None and before.shook),
+            given=self.given,
         )
         self.events.append(Called(call=self._call))
         if not same:

@@ -405,6 +405,7 @@ class Party:
     def _follow(self) -> None:
         self.follower = Follower(self._find, self.identity, self._release, self._wake)
         self.follower.patient = self.patient
+        self.follower.given = bool(self.coordinator)
         self.follower.tell(time.monotonic(), list(self._past.values()))
         self._do(self.follower.run())
 

@@ -34,7 +34,9 @@ class Attempt(NamedTuple):
         if told is None:
             return ""
         own = f"//{self.call.address}" in told.place or self.call.address in told.cluster.values()
-        return told.origin if own or told.place.startswith("file:") else "--coordinator"
+        if own or told.place.startswith("file:"):
+            return told.origin
+        return "--coordinator" if self.call.given else "posted by the host where all meet"
 
     @property
     def numeric(self) -> str:

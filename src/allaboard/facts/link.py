@@ -51,7 +51,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     ``address`` is ``host:port`` as it was given and ``met`` the numeric one that was tried;
     ``since`` (s, CLOCK_MONOTONIC) when this answer came first, ``tries`` how often; ``said`` the
     system's own words; ``joined`` how many clients a TCPStore says have joined, -1 if unknown;
-    ``shook`` once the roll call there had taken this host in.
+    ``shook`` once the roll call there had taken this host in; ``given`` where the user named the place, and
+    it was not read where the first host posts it (a launcher's store, a folder).
     """
 
     address: str
@@ -62,6 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     said: str = ""
     joined: int = -1
     shook: bool = False
+    given: bool = False
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -36,6 +36,8 @@ def check(view: JobView) -> Iterator[Claim]:
         first = f"give the address of rank 0's host, unless it is this one: {tried.name} is each itself;"
     if tried.origin == "--coordinator":
         first = f"give every host the same --coordinator (ALLABOARD_COORDINATOR), or none; {first}"
+    elif tried.origin.startswith("posted"):
+        first = "read on rank 0's host why its allaboard ended: that had posted its address;"
     what = "it was there and has gone" if lost else "nobody listens there"
     yield Claim(
         summary=f"{tried.member.who.host} is refused at {tried.call.address} where all are to meet: "
