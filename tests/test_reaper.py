@@ -313,6 +313,79 @@ def test_the_agent_may_order_the_end(agent: Agent) -> None:
     assert agent.spawn("/bin/true", worker=1), "and may start others"
 
 
+LEAVES = """
+import subprocess
+nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+own = subprocess.Popen(["sleep", "1000"], start_new_session=True, **nowhere)
+holds = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+with_it = subprocess.Popen(["sleep", "1000"], **nowhere)
+print(own.pid, holds.pid, with_it.pid, flush=True)
+"""
+"""A worker that ends well, and leaves a process in a session of its own, one there that still has the
+worker's streams, and one in the worker's session."""
+
+
+def test_after_a_good_end_only_what_left_its_session_lives_on(agent: Agent) -> None:
+    agent.python(LEAVES)
+    assert agent.hear()["code"] == 0
+    own, holds, with_it = map(int, agent.said().split())
+    try:
+        with Gone(holds, with_it):
+            agent.tell(do="end", grace=LIMIT, spare=True)
+            assert agent.hear() == {"ended": True, "left": [own]}
+        with Gone(agent.reaper):
+            agent.tell(do="close")
+        assert proc.stat(own) is not None
+    finally:
+        os.kill(own, signal.SIGKILL)
+
+
+CARELESS = """
+import os, signal, subprocess, sys
+ready, told = os.pipe()
+if os.fork():
+    os.read(ready, 1)
+    os._exit(0)
+child = subprocess.Popen(["sleep", "1000"])
+os.setsid()
+print(os.getpid(), child.pid, flush=True)
+for fd, way in ((1, os.O_WRONLY), (2, os.O_WRONLY)):
+    os.dup2(os.open(os.devnull, way), fd)
+os.write(told, b"x")
+signal.pause()
+"""
+"""A daemon that never asks how its child ended, which is still in the worker's session."""
+
+
+def test_a_child_that_nobody_asks_for_is_not_waited_for(agent: Agent) -> None:
+    agent.python(CARELESS)
+    assert agent.hear()["code"] == 0
+    daemon, _ = map(int, agent.said().split())
+    try:
+        agent.tell(do="end", grace=0.0, spare=True)
+        assert agent.hear() == {"ended": True, "left": [daemon]}
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+
+
+def test_whose_agent_dies_after_others_were_started_leaves_nothing(agent: Agent) -> None:
+    agent.python(LEAVES)
+    assert agent.hear()["code"] == 0
+    own = int(agent.said().split()[0])
+    agent.tell(do="end", grace=LIMIT, spare=True)
+    agent.hear()
+    agent.spawn("/bin/true", worker=1)
+    with Gone(own):
+        agent.process.kill()
+
+
+def test_what_was_started_here_is_ended_after_a_good_end_too(agent: Agent) -> None:
+    standby = agent.python("import signal; print(1, flush=True); signal.pause()", worker=-1)
+    agent.said(-1)
+    with Gone(standby):
+        agent.tell(do="end", grace=0.0, spare=True)
+
+
 def test_a_worker_gets_time_to_leave(agent: Agent) -> None:
     agent.python(
         "import signal, sys\n"

@@ -3,7 +3,9 @@
 It is forked from the agent before anything heavy is imported, lives in a session of its own (so that a
 signal to the agent's process group does not reach it) and is a child subreaper (prctl(2)): orphaned
 grandchildren come to it. It holds a socket to the agent. When that closes, however the agent ended,
-it ends everything below itself. Workers are killed with it (PR_SET_PDEATHSIG), should it die first.
+it ends everything below itself. Only where all ended well, and the agent says so (``spare``), is left alone
+what has a session of its own by then, and none of their streams. Workers are killed with it
+(PR_SET_PDEATHSIG), should it die first.
 
 Messages are JSON datagrams on a SOCK_SEQPACKET pair, closed set: ``spawn`` (with two descriptors),
 ``signal``, ``end``; back come ``spawned``, ``failed``, ``exited``, ``ended``.
@@ -87,6 +89,9 @@ class _Reaper:
         self.agent = agent
         self.remove = remove
         self.spawned: dict[int, int] = {}
+        self.sessions: set[int] = set()
+        self.streams: set[tuple[int, int]] = set()
+        self.spare = False
         self.awake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self.awake, False)
@@ -123,8 +128,10 @@ class _Reaper:
         elif message["do"] == "signal":
             self._signal(message["pid"], message["signal"], message["group"])
         elif message["do"] == "end":
+            self.spare = bool(message.get("spare"))
             self._end_all(float(message["grace"]))
-            self._tell({"ended": True})
+            left = _first_of_each_session(_below(os.getpid()))
+            self._tell({"ended": True, "left": left} if left else {"ended": True})
 
     def _tell(self, message: dict[str, Any]) -> None:
         try:
@@ -141,6 +148,7 @@ class _Reaper:
             _exec(message, fds, report)
         os.close(report)
         for fd in fds:
+            self.streams.add(_file(fd))
             os.close(fd)
         with os.fdopen(failed, "rb") as file:
             error = file.read()
@@ -149,6 +157,8 @@ class _Reaper:
             self._tell({"failed": message["worker"], "why": error.decode(), "at": at})
             return
         self.spawned[pid] = message["worker"]
+        self.sessions.add(pid)
+        self.spare = False
         self._tell({"spawned": message["worker"], "pid": pid, "at": at})
 
     def _reap(self) -> None:
@@ -182,18 +192,49 @@ class _Reaper:
 
     def _end_all(self, grace: float) -> None:
         """SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left."""
-        for pid in _below(os.getpid()):
+        for pid in self._to_end():
             _kill(pid, signal.SIGTERM)
             _kill(pid, signal.SIGCONT)
         deadline = time.monotonic() + grace
-        while _has_children():
+        while self._to_end() if self.spare else _has_children():
             self._drain()
             self._reap()
             if time.monotonic() >= deadline:
-                for pid in _below(os.getpid()):
+                for pid in self._to_end():
                     _kill(pid, signal.SIGKILL)
             select.select([self.awake], [], [], 0.05)
         self._drain()
+        self._reap()
+
+    def _to_end(self) -> list[int]:
+        """Everything below; after a good end without what has a session of its own (setsid(2)) and none of
+        the workers' streams: that was meant to live on, as it does under any other launcher."""
+        below = _below(os.getpid())
+        return [pid for pid in below if self._ours(pid)] if self.spare else below
+
+    def _ours(self, pid: int) -> bool:
+        try:
+            if _state(pid) in b"ZX":
+                return False  # one whose parent lives on and does not ask for it would be waited for for ever
+            if os.getsid(pid) in self.sessions:
+                return True
+            files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
+            return any(_file(f"/proc/{pid}/fd/{name}") in self.streams for name in files)
+        except OSError:  # gone meanwhile
+            return False
+
+
+def _state(pid: int) -> bytes:
+    with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+        return file.read().rpartition(b")")[2].split()[0]
+
+
+def _file(which: int | str) -> tuple[int, int]:
+    try:
+        found = os.stat(which)  # noqa: PTH116
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
@@ -240,6 +281,17 @@ def _below(root: int) -> list[int]:
         found.append(pid)
         queue += parents.pop(pid, ())  # popped: a pid reused between two reads closes no circle
     return found
+
+
+def _first_of_each_session(pids: list[int]) -> list[int]:
+    found: dict[int, int] = {}
+    for pid in pids:
+        try:
+            if _state(pid) not in b"ZX":
+                found.setdefault(os.getsid(pid), pid)
+        except OSError:
+            continue  # gone meanwhile
+    return list(found.values())
 
 
 def _remove(folder: str) -> None:

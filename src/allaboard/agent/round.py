@@ -34,6 +34,7 @@ from allaboard.coordinator.events import (
 )
 from allaboard.coordinator.state import Job
 from allaboard.facts import Outcome, RoundEnd, RoundReport
+from allaboard.hosts import proc
 from allaboard.launch.local import Launch
 from allaboard.recover.ended import round_end
 from allaboard.report.text import progress
@@ -56,6 +57,8 @@ PULSE = 60.0
 """Seconds between two signs of life in the journal."""
 LEFTOVER = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+SHOWN, COMMAND = 4, 80
+"""Processes that are left running and said, and characters of their commands."""
 DRAIN = 5.0
 """Seconds for the last lines, where something that was left behind holds a pipe."""
 
@@ -179,8 +182,11 @@ class Round:
         self.reserve.close()
         self.snapshots.close()
         self.traffic.close()
-        self.workers.end(LEFTOVER)
+        spare = self.launch.keeper > 0 and self._ended_well()
+        self.workers.end(LEFTOVER, spare)
         await self.streams.drain(DRAIN)
+        if spare:
+            await self._say_who_is_left()
         if bond is None:
             self.council.close()
         now = self.clock.monotonic()
@@ -188,6 +194,22 @@ class Round:
             if isinstance(command, Announce):
                 self.deeds.announce(now, command.finding)
         self.journal.view(self.clock.utc(now), self.job.view(now))
+
+    def _ended_well(self) -> bool:
+        """Whether all came to their end by themselves: what they meant to outlive them may."""
+        if self.interrupted or self.workers.failed_to_start or self.job.ending is not None:
+            return False
+        elsewhere = self.told is None or self.told.report.outcome is Outcome.COMPLETED
+        return elsewhere and self.job.outcome()[0] is Outcome.COMPLETED
+
+    async def _say_who_is_left(self) -> None:
+        """Where something is ended first, that may take longer than there is to say."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN)
+        for pid in self.workers.left[:SHOWN]:
+            command = " ".join(proc.command_line(pid))[:COMMAND]
+            said = f"left running, since it has a session and streams of its own: process {pid} ({command})"
+            self.voice.say(said)
 
     @property
     def told(self) -> RoundOver | None:

@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 class Workers:
     """The agent's end of the reaper's socket.
 
-    ``all_ended`` is set when nothing is left of them and below them, after `end`.
+    ``all_ended`` is set when nothing is left of them and below them, after `end`, but what is in ``left``.
     ``events`` collects what happened since it was last taken; ``wake`` is called when there is
     something new; ``started`` is told every worker and its pid.
     """
@@ -49,6 +49,7 @@ class Workers:
         self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
         self.failed_to_start = False
+        self.left: list[int] = []
         self.all_ended = asyncio.Event()
 
     @property
@@ -87,9 +88,10 @@ class Workers:
         for pid in self._pids.values():
             self.tell({"do": "signal", "pid": pid, "signal": int(number), "group": group})
 
-    def end(self, grace: float) -> None:
-        """SIGTERM to all that is left of them and below them, SIGKILL after ``grace`` s."""
-        self.tell({"do": "end", "grace": grace})
+    def end(self, grace: float, spare: bool = False) -> None:
+        """SIGTERM to all that is left of them and below them, SIGKILL after ``grace`` s; but, with ``spare``,
+        to what has a session of its own."""
+        self.tell({"do": "end", "grace": grace, "spare": spare})
 
     def tell(self, message: dict[str, object]) -> None:
         try:
@@ -145,6 +147,7 @@ class Workers:
         elif "exited" in message:
             self._exited(message)
         elif "ended" in message:
+            self.left = [int(pid) for pid in message.get("left", ())]
             self.all_ended.set()
         self._watch.ready = len(self._pids) == len(self._streams.logs)
 
