@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 
-from allaboard.cli.spec import TARGETS
+from allaboard.cli.spec import TARGETS, command
 from allaboard.config.gather import config_of, from_files, resolvers
 from allaboard.config.material import Parsed, parse
 from allaboard.config.read import Source
 from allaboard.config.variables import environment
-from allaboard.facts import ClusterSpec
+from allaboard.facts import ClusterSpec, facts_of
+from allaboard.rules.cfg013_rank_range import RULE
 from allaboard.spec import tasks
 from allaboard.spec.choose import completed
 
@@ -111,3 +113,21 @@ def test_pods_have_the_names_that_their_operators_give_them(name: str, first: st
     write = SOURCES["tf_config"].write
     assert write is not None
     assert first in write(completed(config.spec, parts=config.parts))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_no_address_is_not_converted(
+    target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = '{"cluster": {"worker": [null, "b:1"]}, "task": {"type": "worker", "index": 0}}'
+    monkeypatch.setenv("TF_CONFIG", told)
+    with pytest.raises(typer.Exit) as ended:
+        command(target=target)
+    assert ended.value.exit_code == 2
+    said = capsys.readouterr()
+    assert not said.out and "cluster.worker[0] is a null, not an address" in said.err
+
+
+def test_the_remedy_for_a_world_of_none_is_a_world() -> None:
+    (claim,) = RULE.check(facts_of(rank="-1", world_size="0"))
+    assert claim.fix == "export WORLD_SIZE=1"

@@ -86,3 +86,18 @@ def test_a_rehearsal_that_stands_still_ends_by_its_own_bound() -> None:
     found = verdict(view, roll_calls(view), [], rehearsal)
     assert found is not None and found.outcome is Outcome.HANG
     assert "--bound" in found.reason and "--hang-after" not in found.reason
+
+
+def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
+    def after(seconds: float, **changes: object) -> Outcome | None:
+        at = NOW - seconds
+        told = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
+        members = [member(r, **told) for r in range(2)]
+        view = job(*members, stall_after=30.0, progress_at=at, median_step=None)
+        rehearsal = Policy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
+        found = verdict(view, roll_calls(view), [], rehearsal)
+        return found.outcome if found is not None else None
+
+    assert after(9.0) is None
+    assert after(11.0) is Outcome.HANG
+    assert after(11.0, cpu=0.9) is None, "it works"

@@ -232,7 +232,7 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
     corrupt = [c for c in wrong if c.corrupts]
     if corrupt:
         return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
-    if not (view.stalled or standing(view)):
+    if not (view.stalled or standing(view) or _rehearsal_waits(view, policy)):
         return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
@@ -247,6 +247,13 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
             f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})",
         )
     return None
+
+
+def _rehearsal_waits(view: JobView, policy: Policy) -> bool:
+    """Whether somebody waits idly inside the framework's init, where nothing tells how long a step takes."""
+    return policy.stop_on_error and any(
+        m.phase is Phase.JOINING and _waits(view, m) for m in view.alive
+    )
 
 
 def proven(claim: Claim) -> bool:

@@ -6,6 +6,7 @@ come hangs for ever and cannot be interrupted.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,10 +29,20 @@ def MultiWorkerMirroredStrategy(
     """
     import tensorflow as tf
 
-    if cluster_resolver is None:
+    given = cluster_resolver is not None
+    if not given:
         cluster_resolver = tensorflow_resolver()
-    with joining(declared((None, cluster_resolver), {}), timeout):
+    with joining(told(cluster_resolver, given), timeout):
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver, communication_options)
+
+
+def told(resolver: Any, given: bool) -> dict[str, Any] | None:
+    """What this task is told of its cluster, and where; not ``given``: the resolver was made here, of what
+    the environment says."""
+    found = declared((None, resolver), {})
+    if found is not None and not given:
+        found["origin"] = "TF_CONFIG" if "TF_CONFIG" in os.environ else "environment"
+    return found
 
 
 def ParameterServerStrategy(

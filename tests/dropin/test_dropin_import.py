@@ -52,3 +52,35 @@ def test_a_server_that_is_not_there_is_named() -> None:
         await_servers({"ps": [address], "chief": ["127.0.0.1:1"]}, 0.2)
     (finding,) = error.value.findings
     assert finding.rule == "PS003" and finding.who[0].job == "ps"
+
+
+class SimpleClusterResolver:
+    """What TensorFlow's resolver says, without TensorFlow."""
+
+    task_type, task_id = "worker", 1
+
+    def cluster_spec(self) -> SimpleClusterResolver:
+        return self
+
+    def as_dict(self) -> dict[str, list[str]]:
+        return {"worker": ["h0:1", "h1:1"]}
+
+
+class TFConfigClusterResolver(SimpleClusterResolver):
+    """The one that reads TF_CONFIG."""
+
+
+def test_where_the_cluster_was_told_is_named_rightly(monkeypatch: pytest.MonkeyPatch) -> None:
+    from allaboard.tensorflow import told
+
+    def origin(resolver: SimpleClusterResolver, given: bool) -> str:
+        found = told(resolver, given)
+        assert found is not None and found["rank"] == 1
+        return str(found["origin"])
+
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    assert origin(SimpleClusterResolver(), given=True) == "cluster_resolver argument"
+    assert origin(SimpleClusterResolver(), given=False) == "TF_CONFIG"
+    assert origin(TFConfigClusterResolver(), given=True) == "TF_CONFIG"
+    monkeypatch.delenv("TF_CONFIG")
+    assert origin(SimpleClusterResolver(), given=False) == "environment"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from allaboard.hosts.described import described, master
+from allaboard.hosts.described import described, job_of, master
 
 CLUSTER = {"ps": ["d:1", "e:1"], "worker": ["b:1", "c:1"], "chief": ["a:1"]}
 
@@ -29,3 +29,13 @@ def test_the_launchers_own_store_is_no_place_of_others() -> None:
     assert master(torchrun) == "h0:29400"
     assert master({"MASTER_ADDR": "fe80::1", "MASTER_PORT": "1"}) == "[fe80::1]:1"
     assert master({"MASTER_ADDR": "h0"}) == ""
+
+
+def test_whose_job_a_process_is_of() -> None:
+    slurm = {"SLURM_JOB_ID": "41", "SLURM_STEP_ID": "2"}
+    assert job_of({}, "ALLABOARD_JOB_ID=A") == ""
+    assert job_of({"ALLABOARD_JOB_ID": "B"}, "ALLABOARD_JOB_ID=A") == "ALLABOARD_JOB_ID=B"
+    assert job_of({"ALLABOARD_JOB_ID": "a.2"}, "ALLABOARD_JOB_ID=a.1") == "ALLABOARD_JOB_ID=a.2"
+    assert job_of(slurm, "SLURM_JOB_ID=41.2") == "SLURM_JOB_ID=41.2"
+    assert job_of(slurm, "SLURM_JOB_ID=40.2") == "SLURM_JOB_ID=41.2"
+    assert job_of(slurm, "SLURM_JOB_ID=41.3") == "", "an earlier step, or another beside ours"

@@ -27,6 +27,15 @@ HOLDING = [
     f"git clone https://{SECRET}@host/repo",
     f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----",
     f"-----BEGIN PRIVATE KEY-----\n{SECRET}",
+    f"DB_PASS={SECRET}",
+    f"'pass': '{SECRET}'",
+    f"SMTPPASS={SECRET}",
+    f"mysql -u root -p{SECRET} jobs",
+    f"['mysqldump', '-u', 'root', '-p{SECRET}']",
+    f"sshpass -p {SECRET} ssh h1",
+    f"SLACK_WEBHOOK=https://example.org/{SECRET}",
+    f"curl https://hooks.slack.com/services/T0/B0/{SECRET}",
+    f'"https://discord.com/api/webhooks/42/{SECRET}"',
     "ghp_" + "a1B2" * 9,
     "token is hf_" + "abcdEFGH" * 4,
     "AKIA" + "ABCDEFGH12345678",
@@ -51,6 +60,9 @@ def test_a_secret_is_gone(text: str) -> None:
         "tcp://10.0.0.1:29500 file:///shared/rendezvous",
         "author: someone, authentic: yes",
         "PWD=/work OLDPWD=/home/someone",
+        "bypass=yes compass: north, passes: two, passed = all",
+        "mysql -p jobs; python train.py -parallel",
+        "mysql_loader.py -patience 4",
         "step 12 loss 0.3 keyboard interrupt",
     ],
 )
@@ -87,3 +99,9 @@ def test_names() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_taken(text: str) -> None:
     assert isinstance(redacted(text), str)
+
+
+def test_a_password_in_one_word_with_its_flag_is_gone_from_a_command() -> None:
+    said = command(["/usr/bin/mysql", "-u", "root", f"-p{SECRET}", "jobs"])
+    assert said == ["/usr/bin/mysql", "-u", "root", f"-p{GONE}", "jobs"]
+    assert command(["python", "-patience"]) == ["python", "-patience"]

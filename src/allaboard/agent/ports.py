@@ -11,6 +11,8 @@ from allaboard.agent.leader import CLIENTS, knocked
 from allaboard.coordinator.events import Event, Knocked, PortHeld
 from allaboard.facts import Declared, Holder, Knock
 from allaboard.hosts.data_address import holder_of
+from allaboard.hosts.described import job_of
+from allaboard.hosts.proc import environment
 from allaboard.meeting.dial import dial, split
 from allaboard.meeting.listener import Connection, Listener
 from allaboard.meeting.member import Identity
@@ -97,10 +99,14 @@ class Ports:
     async def _holder(self, port: int) -> Holder:
         pid, command = holder_of(port)
         met = await dial(f"127.0.0.1:{port}")
+        me = self._identity()
+        job = job_of(environment(pid), me.job) if pid else ""
         return Holder(
-            address=f"{self._identity().host}:{port}",
+            address=f"{me.host}:{port}",
             pid=pid,
             command=command,
+            job=job,
+            ours=bool(job) and job == me.job,
             answer=met.answer,
             at=time.monotonic(),
         )

@@ -16,6 +16,10 @@ TARGETS = {
 """What ``--as`` takes, and the source whose text it is."""
 
 
+UNUSABLE = ("unreadable", "tf_config.json", "tf_config.shape")
+"""Problems that leave no spec to convert."""
+
+
 def command(
     paths: Annotated[
         list[str] | None,
@@ -46,6 +50,8 @@ def command(
         said = f"{unread[0].origin}: {unread[0].said}" if unread else "no configuration found"
         _usage(said)
     if target:
+        if wrong := [p for p in configs[0].problems if p.kind in UNUSABLE]:
+            _usage(f"cannot be written as {target}: {wrong[0].said} (allaboard check says more)")
         from allaboard.spec.choose import completed
 
         writer = resolvers()[TARGETS[target]].write

@@ -135,10 +135,13 @@ KNOCKS = (
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that holds a port of this host that the job needs; pid 0 where it is not known."""
+    """The process that holds a port of this host that the job needs; pid 0 where it is not known.
+    ``job``: what its launcher calls its job, "" where that is not known; ``ours``: as ours is called."""
 
     address: str
     pid: int = 0
     command: str = ""
+    job: str = ""
+    ours: bool = False
     answer: Answer = Answer.OTHER
     at: float = 0.0

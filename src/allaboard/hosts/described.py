@@ -62,6 +62,14 @@ def job_id(environment: Mapping[str, str]) -> str:
     return ""
 
 
+def job_of(environment: Mapping[str, str], ours: str) -> str:
+    """The same of a process that may be of another job than ``ours``; "" too where it is of another step of
+    the same allocation, which may be an earlier run or another job."""
+    found = job_id(environment)
+    apart = found.partition(".")[0] != ours.partition(".")[0]
+    return found if apart or found == ours or not found.startswith("SLURM_JOB_ID=") else ""
+
+
 def _tf_config(text: str) -> tuple[list[str], int]:
     """The tasks' addresses in TensorFlow's order, chief first and servers last, and our place."""
     try:

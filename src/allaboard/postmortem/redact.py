@@ -13,6 +13,7 @@ SHORT = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
     r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.-])pwd|credential|private[_-]?key"
+    r"|(?<![a-z])(?:db|pg|my|mysql|redis|smtp|ftp|ssh|user|root|admin)?pass(?![a-z])|webhook"
     r"|api[_-]?key|access[_-]?key|auth(?!or|entic)|cookie|(?<![a-z])key(?![a-z]))[\w.-]*"
 )
 """What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not."""
@@ -33,8 +34,15 @@ _URL = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@\"\'<>]+@", re.I)
 _KNOWN = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{12,}|ASIA[A-Z0-9]{12,}|AIza[\w-]{20,}|glpat-[\w-]{16,}"
-    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|(?:hooks\.slack\.com|[\w-]+\.webhook\.office\.com|discord(?:app)?\.com/api/webhooks)/[^\s\"'<>\\]+)"
 )
+"""The last are addresses to which whoever knows them may write."""
+_CLIENT = re.compile(
+    r"""(?P<head>\b(?:mysql(?:dump|admin|import|check|show|sh)?|mariadb(?:-[a-z]+)?)(?=[\s"'])[^\n|;&]*?[\s"']-p"""
+    r"""|\bsshpass["',\s]+-p["',\s]*)(?P<value>[^\s"',;&|\\]+)"""
+)
+"""Database clients that take a password in one word with its flag."""
 _BEARER = re.compile(r"\b(?P<kind>Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _PEM = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
@@ -60,6 +68,7 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
     text = _ASSIGNED.sub(_assigned, text)
     text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
+    text = _CLIENT.sub(lambda m: m["head"] + GONE, text)
     text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
     text = _BEARER.sub(lambda m: f"{m['kind']} {GONE}", text)
     return _KNOWN.sub(GONE, text)
@@ -70,7 +79,11 @@ def command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
     found: list[str] = []
     hidden = False
     values = list(known)
+    client = bool(words) and _CLIENT.match(f"{words[0].rpartition('/')[2]} -px") is not None
     for word in words:
+        if client and re.match(r"-p.", word):
+            found.append(f"-p{GONE}")
+            continue
         flag, equals, _ = word.partition("=")
         found.append(GONE if hidden and not word.startswith("-") else redacted(word, values))
         hidden = not equals and word.startswith("-") and is_secret(flag)

@@ -36,7 +36,7 @@ def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
             summary=f"{_name(total, all_of)} is {size}; the least is 1",
             who=(),
             evidence=(total.evidence,),
-            fix=total.origin.written(str((number or 0) + 1)),
+            fix=total.origin.written(str(max(number or 0, 0) + 1)),
             where=total.origin.place,
         )
         return

@@ -37,8 +37,11 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
         total, per = _processes(workload)
         if total is None:
             continue
+        negative = any((r.replicas.integer or 0) < 0 for r in workload.roles)
         for role in workload.roles:
             yield from _one(workload, role)
+            if negative:
+                continue  # how many are meant is not known
             size = role.env.get("WORLD_SIZE")
             # One process a pod, or as many as the workload says; anything between is not known.
             if size is not None and size.integer is not None and size.integer not in (
@@ -50,7 +53,8 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 if nodes is not None and nodes.integer is not None and nodes.integer != total:
                     yield _claim(workload, nodes, role.replicas, total, str(total))
         yield from _completions(workload)
-        yield from _slots(workload, total)
+        if not negative:
+            yield from _slots(workload, total)
 
 
 def _slots(workload: Workload, workers: int) -> Iterator[Claim]:
@@ -94,6 +98,13 @@ def _processes(workload: Workload) -> tuple[int | None, int]:
 
 def _one(workload: Workload, role: Role) -> Iterator[Claim]:
     count = role.replicas.integer
+    if count is not None and count < 0:
+        yield Claim(
+            summary=f"{workload.kind} {workload.name} has {count} {role.name} replicas; the least is 0",
+            evidence=(role.replicas.evidence,),
+            fix="replicas: 1",
+            where=role.replicas.origin.place,
+        )
     if _ONE.get(workload.kind) == role.name and count is not None and count > 1:
         yield Claim(
             summary=f"{workload.kind} {workload.name} has {count} {role.name} replicas; "
@@ -187,6 +198,10 @@ RULE = Rule(
         "too few slots": (
             _mpi("16"),
             "-np 16 asks for 16 processes, and MPIJob mnist has 8 slots: 2 workers of 4",
+        ),
+        "fewer than none": (
+            _job("-2", "4"),
+            "PyTorchJob mnist has -2 Worker replicas; the least is 0",
         ),
     },
     silent_on={

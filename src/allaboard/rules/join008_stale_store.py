@@ -8,8 +8,9 @@ The file of a file:// rendezvous stays when a run is killed: the next run reads 
 that are gone, and hangs in init without a word.
 
 ## What to do
-Remove such a file once no run uses it. End what is left of the earlier run (on the host of rank 0:
-`ss -ltnp`), or give this run another port. Until then the members of this run are held back.
+Remove such a file once no run uses it. Look at who has the port (on the host of rank 0: `ss -ltnp`): end
+it if it is left of an earlier run, else give this run another port. Until then the members of this run are
+held back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
@@ -34,6 +37,8 @@ def check(view: JobView) -> Iterator[Claim]:
     waiting = [m for roll in rolls for m in roll.held]
     holder = view.holder
     store = holder is not None and holder.answer is Answer.STORE
+    if holder is not None and holder.job and not holder.ours:
+        store = False  # another job's, JOIN009
     if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
         yield _held(view, waiting[0], holder)
     yield from _files(view, rolls)
@@ -128,14 +133,16 @@ def _left(joined: int) -> JobView:
 def _held(view: JobView, one: Member, holder: Holder) -> Claim:
     port = holder.address.rpartition(":")[2]
     which = f"pid {holder.pid} ({holder.command})" if holder.pid else "another process"
+    run = "an earlier run" if holder.ours else "an earlier run, or of another job"
+    look = f"ps -o lstart,args -p {holder.pid}"
     return Claim(
-        summary=f"port {port} of {one.who.host} still belongs to the store of an earlier run: {which}",
+        summary=f"port {port} of {one.who.host} still belongs to the store of {run}: {which}",
         who=(one.who,),
         evidence=(
             Evidence("bind: Address already in use", holder.address),
             Evidence("it answers a ping as a TCPStore does", "greeting"),
         ),
-        fix=f"{on_host(view, one, f'kill {holder.pid}')}   # or take another MASTER_PORT"
+        fix=f"{on_host(view, one, look)}   # look before you end it, or take another MASTER_PORT"
         if holder.pid
         else "take another MASTER_PORT",
         since=holder.at,
@@ -165,6 +172,17 @@ RULE = Rule(
         ),
         "on its own host": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
+            "port 29500 of a still belongs to the store of an earlier run, or of another job: pid 77 "
+            "(python train.py)",
+        ),
+        "on its own host, of this very job": (
+            gathering(
+                held(0),
+                joined=True,
+                leads=True,
+                launched=1,
+                holder=msgspec.structs.replace(_OLD, job="SLURM_JOB_ID=42", ours=True),
+            ),
             "port 29500 of a still belongs to the store of an earlier run: pid 77 (python train.py)",
         ),
     },
@@ -174,6 +192,13 @@ RULE = Rule(
         "ranks elsewhere may have joined it": _left_over(1, launched=0),
         "a file that plain ranks of this run have joined": _left(2),
         "a plain rank 0 that still waits": calling(Answer.STORE, 30.0, joined=1),
+        "another job's, which may train": gathering(
+            held(0),
+            joined=True,
+            leads=True,
+            launched=1,
+            holder=msgspec.structs.replace(_OLD, job="ALLABOARD_JOB_ID=B"),
+        ),
         "nothing is known of it": calling(Answer.STORE, 30.0, joined=-1),
     },
     since="0.1",

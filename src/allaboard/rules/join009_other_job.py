@@ -14,10 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
-from allaboard.facts import Answer, Claim, Evidence, JobView, Knock, Severity, Stage
+from allaboard.facts import (
+    Answer,
+    Claim,
+    Evidence,
+    Holder,
+    JobView,
+    Knock,
+    Member,
+    Severity,
+    Stage,
+)
 from allaboard.facts.samples import gathering, held
+from allaboard.rollcall.roll import roll_calls
+
+PATIENCE = 2.0
+"""Seconds: the other job may just be closing."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -30,6 +46,10 @@ def check(view: JobView) -> Iterator[Claim]:
                 severity=Severity.WARNING,
                 since=knock.at,
             )
+    holder = view.holder
+    waiting = [m for roll in roll_calls(view) for m in roll.held]
+    if holder is not None and holder.answer is Answer.STORE and waiting:
+        yield from _holds(view, waiting[0], holder)
     tried = attempt(view, Answer.OTHER)
     if tried is not None and tried.call.said.startswith("other-job"):
         yield Claim(
@@ -41,6 +61,31 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
+def _holds(view: JobView, one: Member, holder: Holder) -> Iterator[Claim]:
+    """Its store has the port; whether it trains is not ours to say."""
+    if not holder.job or holder.ours or view.now - holder.at < PATIENCE:
+        return
+    yield Claim(
+        summary=f"port {holder.address.rpartition(':')[2]} of {one.who.host} belongs to another job: pid "
+        f"{holder.pid} ({holder.command})",
+        who=(one.who,),
+        evidence=(
+            Evidence(holder.job, f"environment of pid {holder.pid}"),
+            Evidence("it answers a ping as a TCPStore does", holder.address),
+        ),
+        fix="give each job a port of its own: another MASTER_PORT for one of them",
+        since=holder.at,
+    )
+
+
+_HELD = Holder(
+    address="a:29500",
+    pid=77,
+    command="python train.py",
+    job="ALLABOARD_JOB_ID=B",
+    answer=Answer.STORE,
+    at=95.0,
+)
 _KNOCK = Knock(peer="10.0.0.9", kind="other-job", said="h9: belongs to job 41, this is 42", at=99.0)
 RULE = Rule(
     stage=Stage.STARTUP,
@@ -51,12 +96,23 @@ RULE = Rule(
             gathering(held(0), joined=True, leads=True, launched=1, knocks=(_KNOCK,)),
             "a worker of another job came from 10.0.0.9 and was turned away",
         ),
+        "its store has the port": (
+            gathering(held(0), joined=True, leads=True, launched=1, holder=_HELD),
+            "port 29500 of a belongs to another job: pid 77 (python train.py)",
+        ),
         "we are turned away": (
             calling(Answer.OTHER, 3.0, "other-job: belongs to job 41, this is 42"),
             "another job meets at node0:29500; this one is turned away",
         ),
     },
     silent_on={
+        "an earlier run of ours has the port": gathering(
+            held(0),
+            joined=True,
+            leads=True,
+            launched=1,
+            holder=msgspec.structs.replace(_HELD, ours=True),
+        ),
         "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
         "alone": gathering(held(0), joined=True, leads=True, launched=1),
     },

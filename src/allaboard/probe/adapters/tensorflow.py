@@ -60,7 +60,9 @@ def _strategy(module: Any) -> None:
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The cluster that the strategy was given, else the one that TF_CONFIG describes."""
     resolver = kwargs.get("cluster_resolver") or (args[1] if len(args) > 1 else None)
-    origin = "cluster_resolver argument" if resolver is not None else "TF_CONFIG"
+    # TensorFlow's own resolver of TF_CONFIG says no more than the variable does.
+    given = resolver is not None and type(resolver).__name__ != "TFConfigClusterResolver"
+    origin = "cluster_resolver argument" if given else "TF_CONFIG"
     if resolver is None:
         from tensorflow.python.distribute.cluster_resolver.tfconfig_cluster_resolver import (
             TFConfigClusterResolver,
