@@ -18,6 +18,7 @@ from . import _jax_waits as waits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
     from typing import Any
 
 
@@ -64,13 +65,19 @@ def refused(call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return call(*args, **kwargs)
         except Exception as error:
-            caller = sys._getframe(1)
-            place = "%s:%d" % (caller.f_code.co_filename, caller.f_lineno)
-            text = "%s: %s" % (type(error).__name__, error)
-            member.here.note("init failed", "%s at %s" % (text[:160], place))
+            _refused(error, sys._getframe(1))
             raise
 
     return initialize
+
+
+def _refused(error: Exception, caller: FrameType) -> None:
+    try:
+        place = "%s:%d" % (caller.f_code.co_filename, caller.f_lineno)
+        text = "%s: %s" % (type(error).__name__, error)
+        member.here.note("init failed", "%s at %s" % (text[:160], place))
+    except Exception:
+        pass  # the user's own error is what counts
 
 
 def integer(name: str) -> int | None:
