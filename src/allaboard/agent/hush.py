@@ -22,10 +22,10 @@ class Hush:
         return now >= self._next
 
     def look(
-        self, now: float, silences: Mapping[int, Callable[[], float]]
+        self, now: float, silences: Mapping[int, Callable[[], float]], bound: float = AWAY
     ) -> tuple[list[int], list[int]]:
         """Who is away since the last look, and who is heard again; ``silences`` say for how long each has
-        answered nothing. What is no stream any more is forgotten."""
+        answered nothing, ``bound`` how long it may (s). What is no stream any more is forgotten."""
         if not self.due(now):
             return [], []
         self._next = now + LOOK
@@ -34,10 +34,10 @@ class Hush:
             del self.away[number]
         for number, silence in silences.items():
             seconds = silence()
-            if seconds >= AWAY and number not in self.away:
+            if seconds >= bound and number not in self.away:
                 self.away[number] = now - seconds
                 gone.append(number)
-            elif seconds < AWAY and number in self.away:
+            elif seconds < bound and number in self.away:
                 del self.away[number]
                 back.append(number)
         return gone, back

@@ -41,7 +41,7 @@ from allaboard.coordinator.events import (
 from allaboard.facts import Knock
 from allaboard.meeting import wire
 from allaboard.meeting.listener import Connection, Listener
-from allaboard.meeting.lively import AWAY
+from allaboard.meeting.lively import AWAY, GONE
 from allaboard.meeting.tls import Tls
 from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
 
@@ -113,6 +113,12 @@ class Leader:
         if not self._hush.due(now):
             return []
         silences = {n: m.stream.silence for n, m in self._members.items()}
+        if self._releasing is None:
+            # While the roll is called it may call anew. The kernel ends such a stream, too, but begins to
+            # count once more where something was sent to that host meanwhile.
+            for number in self._hush.look(now, silences, GONE)[0]:
+                self._members[number].stream.abort()
+            return []
         gone, back = self._hush.look(now, silences)
         for number in gone:
             self.events.append(AgentGone(agent=number, at=self._hush.away[number]))
