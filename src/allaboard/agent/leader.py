@@ -113,13 +113,14 @@ class Leader:
         if not self._hush.due(now):
             return []
         silences = {n: m.stream.silence for n, m in self._members.items()}
-        if self._releasing is None:
-            # While the roll is called it may call anew. The kernel ends such a stream, too, but begins to
-            # count once more where something was sent to that host meanwhile.
-            for number in self._hush.look(now, silences, GONE)[0]:
+        gathers = self._releasing is None
+        gone, back = self._hush.look(now, silences, GONE if gathers else AWAY)
+        if gathers:
+            # It may call anew. The kernel ends such a stream, too, but begins to count once more where
+            # something was sent to that host meanwhile.
+            for number in gone:
                 self._members[number].stream.abort()
             return []
-        gone, back = self._hush.look(now, silences)
         for number in gone:
             self.events.append(AgentGone(agent=number, at=self._hush.away[number]))
         self.events += [_here(self._members[n]) for n in back]

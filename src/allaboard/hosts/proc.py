@@ -23,10 +23,8 @@ class ProcStat(msgspec.Struct, frozen=True):
 
 def stat(pid: int) -> ProcStat | None:
     """One look at ``pid``; None when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - the hot path of every tick
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
+    fields = _fields(pid)
+    if not fields:
         return None
     ticks = int(fields[11]) + int(fields[12])
     return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
@@ -35,12 +33,18 @@ def stat(pid: int) -> ProcStat | None:
 def ended_well(pid: int) -> bool:
     """Whether it has ended with exit code 0, and its parent has not waited for it yet: after that, only the
     parent knows. Field 52, proc(5)."""
+    fields = _fields(pid)
+    return fields[:1] == [b"Z"] and fields[49:50] == [b"0"]
+
+
+def _fields(pid: int) -> list[bytes]:
+    """What its stat says from the third field on, proc(5): the second, its name, may hold anything.
+    Empty when it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
-            fields = file.read().rpartition(b")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - the hot path of every tick
+            return file.read().rpartition(b")")[2].split()
     except OSError:
-        return False
-    return fields[0] == b"Z" and fields[49:50] == [b"0"]
+        return []
 
 
 def runs(pid: int) -> bool:
