@@ -66,7 +66,14 @@ def test_nor_an_empty_one_or_none(tmp_path: Path) -> None:
         assert shown(event) == [event]
 
 
-def test_only_the_first_init_of_a_member_that_is_held(tmp_path: Path) -> None:
-    path = store(tmp_path / "meeting", 4, age=3600.0)
-    for event in (seen(path, round_=2), seen(path, Phase.JOINING)):
-        assert shown(event) == [event]
+@pytest.mark.parametrize(("clients", "told"), [(0, "0"), (1, "-1"), (2, "-1")])
+def test_at_a_later_init_one_that_all_have_left_is(tmp_path: Path, clients: int, told: str) -> None:
+    """torch removes it, unless the last two leave at the same moment."""
+    event = seen(store(tmp_path / "meeting", clients, age=0.0), round_=2)
+    _, answer = shown(event)
+    assert isinstance(answer, Answered) and answer.facts["rendezvous joined"] == told
+
+
+def test_only_a_member_that_is_held(tmp_path: Path) -> None:
+    event = seen(store(tmp_path / "meeting", 4, age=3600.0), Phase.JOINING)
+    assert shown(event) == [event]

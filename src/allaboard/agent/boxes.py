@@ -116,14 +116,14 @@ class OpenBox:
         if not self.whole:
             raise ValueError(f"its black box was cut to {self.map.size()} bytes")
         self._writer()
-        if self._changed("identity"):
-            self.identity = self._told("identity", _Identity) or self.identity
-        if self._changed("declared"):
-            self._declared = self._told("declared", Declared)
-        if self._changed("raised"):
-            self._raised = self._exception()
-        self._changed("detail")
         phase, since, round_ = self._state()
+        self._read_texts()
+        for _ in range(3):
+            if (state := self._state()) == (phase, since, round_):
+                break
+            # It entered another phase meanwhile: what it declares for that was written before.
+            phase, since, round_ = state
+            self._read_texts()
         step, step_at = self._step()
         op, ops = self._operation()
         now = time.monotonic() + self.ahead
@@ -154,6 +154,15 @@ class OpenBox:
             checks=self._checks(),
         )
         return timed(found, -self.ahead) if self.ahead else found
+
+    def _read_texts(self) -> None:
+        if self._changed("identity"):
+            self.identity = self._told("identity", _Identity) or self.identity
+        if self._changed("declared"):
+            self._declared = self._told("declared", Declared)
+        if self._changed("raised"):
+            self._raised = self._exception()
+        self._changed("detail")
 
     @property
     def job(self) -> str:

@@ -1,10 +1,12 @@
-"""What an earlier run left at a file:// rendezvous, looked at before anybody of this job is let through."""
+"""What an earlier run or init left at a file:// rendezvous, looked at before anybody is let through."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from allaboard.coordinator.events import Answered, Event, Seen
 from allaboard.facts import Phase
@@ -16,6 +18,18 @@ CLOSE = 0.2
 """Seconds by which a file must be older than the job: clocks of disks are coarse."""
 
 
+NOTHING = {"rendezvous joined": "-1"}
+"""In place of what was found at an earlier init."""
+
+
+class Standing(NamedTuple):
+    """One process at the door of its n-th init, and the file:// URL where it means to meet."""
+
+    pid: int
+    round: int
+    place: str
+
+
 async def surveyed(place: str) -> dict[str, str]:
     """`file_facts` of this place: a disk that does not answer holds up a thread, not us. Raises TimeoutError
     after ``SURVEY`` s."""
@@ -24,9 +38,9 @@ async def surveyed(place: str) -> dict[str, str]:
 
 
 class Rendezvous:
-    """Looks at the file once for each member that stands at the door of its first init, when it has come
-    there: what its script did before, such as removing the file, is done then. Who is looked for is not shown
-    to the job before.
+    """Looks at the file once for each member that stands at the door of an init, when it has come there: what
+    its script did before, such as removing the file, is done then. Who is looked for is not shown to the job
+    before. At a first init only a file from before the job is told of, later one that all have left.
 
     ``began`` is when the job did (s, CLOCK_MONOTONIC); ``wake`` is called when there is news.
     """
@@ -34,27 +48,27 @@ class Rendezvous:
     def __init__(self, began: float, wake: Callable[[], None]) -> None:
         self._began = began
         self._wake = wake
-        self._known: dict[int, dict[str, str] | None] = {}
+        self._known: dict[Standing, dict[str, str] | None] = {}
         """None while the disk is asked."""
-        self._told: set[int] = set()
+        self._told: set[Standing] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def look(self, events: Iterable[Event]) -> list[Event]:
         """The events without those of members whose file is being looked at; with what was found."""
         shown: list[Event] = []
         for event in events:
-            place = _place(event)
-            if place and isinstance(event, Seen):
-                if event.pid not in self._known:
-                    self._known[event.pid] = None
-                    self._do(event.pid, place)
-                found = self._known[event.pid]
+            standing = _standing(event)
+            if standing is not None:
+                if standing not in self._known:
+                    self._known[standing] = None
+                    self._do(standing)
+                found = self._known[standing]
                 if found is None:
                     continue
                 shown.append(event)
-                if found and event.pid not in self._told:
-                    self._told.add(event.pid)
-                    shown.append(Answered(pid=event.pid, facts=found))
+                if found and standing not in self._told:
+                    self._told.add(standing)
+                    shown.append(Answered(pid=standing.pid, facts=found))
             else:
                 shown.append(event)
         return shown
@@ -63,28 +77,31 @@ class Rendezvous:
         for task in self._tasks:
             task.cancel()
 
-    def _do(self, pid: int, place: str) -> None:
-        task = asyncio.ensure_future(self._survey(pid, place))
+    def _do(self, standing: Standing) -> None:
+        task = asyncio.ensure_future(self._survey(standing))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _survey(self, pid: int, place: str) -> None:
+    async def _survey(self, standing: Standing) -> None:
         """A disk that does not answer holds up a thread, and the members for no longer than ``SURVEY``."""
         found: dict[str, str] = {}
-        try:
-            found = await surveyed(place)
-        except TimeoutError:
-            pass
-        age = float(found.get("rendezvous age", "0").partition(" ")[0])
-        older = age > time.monotonic() - self._began + CLOSE
-        self._known[pid] = found if older else {}
+        with contextlib.suppress(TimeoutError):
+            found = await surveyed(standing.place)
+        if standing.round > 1:
+            # A peer that has not let go of its group yet may still be counted by right.
+            left = found.get("rendezvous joined") == "0"
+            self._known[standing] = found if left else NOTHING
+        else:
+            age = float(found.get("rendezvous age", "0").partition(" ")[0])
+            older = age > time.monotonic() - self._began + CLOSE
+            self._known[standing] = found if older else {}
         self._wake()
 
 
-def _place(event: Event) -> str:
-    """The file:// URL at whose door this member is held for the first time; "" for anybody else."""
+def _standing(event: Event) -> Standing | None:
+    """Who is held at the door of a file:// init; None for anybody else."""
     if not isinstance(event, Seen) or event.box is None or event.box.declared is None:
-        return ""
+        return None
     told, box = event.box.declared, event.box
-    first = box.phase == Phase.ARRIVED and box.round == 1 and told.hold
-    return told.place if first and told.place.startswith("file://") else ""
+    held = box.phase == Phase.ARRIVED and told.hold and told.place.startswith("file://")
+    return Standing(event.pid, box.round, told.place) if held else None

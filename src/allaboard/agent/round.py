@@ -7,6 +7,7 @@ import contextlib
 import traceback
 from pathlib import Path
 
+from allaboard.agent.bell import Bell
 from allaboard.agent.council import Council
 from allaboard.agent.deeds import Deeds
 from allaboard.agent.ending import Ending
@@ -83,6 +84,7 @@ class Round:
         self.reading = reading
         self.wake = asyncio.Event()
         self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
+        self.bell = Bell(launch.boxes, self.wake.set)
         self.traffic = Traffic(self.clock.monotonic)
         self.taken = Taken()
         # Under a launcher of one process a rank, what is printed is that rank's.
@@ -135,6 +137,7 @@ class Round:
         if self.launch.plan.round:
             self.streams.mark(f"--- allaboard: round {self.launch.plan.round} ---")
         self.workers.listen(loop)
+        self.bell.listen(loop)
         self.streams.listen(loop)
         self.ending.listen(loop, self._interrupted)
         self.council.start()
@@ -175,6 +178,7 @@ class Round:
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
         self.ending.cancel()
+        self.bell.close(asyncio.get_running_loop())
         bond = self.council.bond
         # Where another host decides for all, it has told what was found.
         self.job.quiet = bond is not None and bond.told is not None

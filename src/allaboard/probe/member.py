@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from . import gate, stackdump, texts
+from . import bell, gate, stackdump, texts
 from .blackbox import Box, mapped
 from .layout import CHECKPOINT, SUFFIX
 
@@ -141,6 +141,7 @@ def arrive(declared: Declared) -> None:
         here.note("arrive", repr(error))
         return
     if held:
+        bell.ring(here.folder)
         try:
             gate.wait(here.box, here.round, aloud=not here.raises)
         except BaseException:

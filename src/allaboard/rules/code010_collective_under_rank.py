@@ -64,7 +64,7 @@ def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
         if not direct and reach.function(call) is None:
             continue
         condition = script.rank_condition(call)
-        if condition is None or not _about_this_rank(script, condition.test):
+        if condition is None or not _about_this_rank(script, reach, condition.test):
             continue
         entered = [(name, call)] if direct else reach.surely(call, _COLLECTIVES)
         for inside, inner in entered:
@@ -106,10 +106,13 @@ def _where_to(script: Script, call: ast.Call, condition: ast.If) -> str:
     return f"move it above the if of line {condition.lineno}: the other ranks {word}{there}"
 
 
-def _about_this_rank(script: Script, test: ast.expr) -> bool:
+def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
     """Whether the condition can differ between ranks of one group; sizes and flags cannot."""
     if script.ranks.are_set(test):
         return False
+    asked = test.operand if isinstance(test, ast.UnaryOp) else test
+    if isinstance(asked, ast.Call) and reach.perhaps(asked, _COLLECTIVES):
+        return False  # the ranks meet in it, and may well agree there
     text = ast.unparse(test)
     if any(word in text for word in ("is_initialized", "world_size > 1", "is_available")) and (
         "==" not in text and "!=" not in text
@@ -179,6 +182,11 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "the ranks agree in it": ScriptFacts(
+            source=_HEAD
+            + "def agree(rank, size):\n    dist.broadcast(flag, 0)\n    return flag.item()\n"
+            "if agree(rank, size):\n    dist.barrier()\n"
+        ),
         "after the branch": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    save()\ndist.barrier()\n"
         ),

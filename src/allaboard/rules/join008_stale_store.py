@@ -5,7 +5,8 @@ PyTorch lets a new rank 1 join an old job's store: both train on with sums that 
 end with code 0. The new rank 0 fails with `Address already in use`.
 
 The file of a file:// rendezvous stays when a run is killed: the next run reads the addresses of processes
-that are gone, and hangs in init without a word.
+that are gone, and hangs in init without a word. It may also stay where a job destroys its group and makes
+another at the same file: where two ranks leave at one moment, PyTorch removes it in one of some 25 times not.
 
 ## What to do
 Remove such a file once no run uses it. Look at who has the port (on the host of rank 0: `ss -ltnp`): end
@@ -98,6 +99,9 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         if told is None or joined < (0 if all_here else roll.size):
             continue
         path, age = told.place.removeprefix("file://"), last.facts.get("rendezvous age", "")
+        if roll.round > 1:
+            yield _left_by_destroy(roll, last, path, age)
+            continue
         yield Claim(
             summary=f"the rendezvous file {path} is left from an earlier run: it was written before this "
             "one began",
@@ -115,12 +119,38 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         )
 
 
-def _left_over(joined: int, at: float = 61.0, size: int = 2, **changes: Any) -> JobView:
+def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
+    """torch/csrc/distributed/c10d/FileStore.cpp: who leaves counts itself out in two steps, and removes the
+    file if it finds itself the last by both. Two who leave at one moment may each miss one."""
+    told = last.declared
+    assert told is not None
+    return Claim(
+        summary=f"the rendezvous file {path} is left from this job's own group before: all have destroyed "
+        "it, and torch has not removed the file",
+        who=tuple(m.who for m in roll.held if m.who.rank == 0),
+        evidence=(
+            Evidence(
+                f"last written {age} ago, 0 clients in it; all {roll.size} members are held", path
+            ),
+            Evidence(
+                "where the last two ranks destroy a group at one moment, neither removes it",
+                "torch",
+            ),
+        ),
+        fix=f"give each init_process_group a file of its own, such as {told.place}.{roll.round}",
+        since=last.phase_since,
+    )
+
+
+def _left_over(
+    joined: int, at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
+) -> JobView:
     """Two members of this host, the second of which came last and found the file."""
     told = [declared(r, size, place="file:///shared/meeting") for r in (0, 1)]
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"} if joined >= 0 else {}
-    first = held(0, declared=told[0], facts={"rendezvous joined": "2", "rendezvous age": "3600 s"})
-    last = held(1, declared=told[1], facts=facts, phase_since=at)
+    old = {"rendezvous joined": "2", "rendezvous age": "3600 s"}
+    first = held(0, declared=told[0], facts=old, round=round)
+    last = held(1, declared=told[1], facts=facts, phase_since=at, round=round)
     return gathering(first, last, **({"launched": 2} | changes))
 
 
@@ -170,6 +200,11 @@ RULE = Rule(
             "the rendezvous file /shared/meeting is left from an earlier run: it was written before this "
             "one began",
         ),
+        "a file, at a later init": (
+            _left_over(0, round=2),
+            "the rendezvous file /shared/meeting is left from this job's own group before: all have "
+            "destroyed it, and torch has not removed the file",
+        ),
         "on its own host": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
             "port 29500 of a still belongs to the store of an earlier run, or of another job: pid 77 "
@@ -202,5 +237,5 @@ RULE = Rule(
         "nothing is known of it": calling(Answer.STORE, 30.0, joined=-1),
     },
     since="0.1",
-    drill=("net-earlier-run", "file-stale"),
+    drill=("net-earlier-run", "file-stale", "file-left"),
 )

@@ -1,0 +1,65 @@
+"""Two ranks make and destroy a group turn after turn, each at a file of its own, until PyTorch has left one
+behind: it does where both destroy at one moment. Then they make a group at that file, as a script does that
+always uses the same one."""
+
+import argparse
+import os
+import struct
+import time
+
+import torch.distributed as dist
+
+TURNS = 400
+SURE = 0.05
+"""Seconds: who finds itself the last removes the file right after it has counted itself out."""
+
+
+def read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def left(path: str) -> bool:
+    """Whether the file is still there when all have left it; torch/csrc/distributed/c10d/FileStore.cpp."""
+    last = b"".join(struct.pack("=I", len(part)) + part for part in (b"refcount/", b"0"))
+    while (data := read(path)) and not data.endswith(last):
+        time.sleep(0.002)
+    time.sleep(SURE)
+    return bool(read(path))
+
+
+def meet(path: str, rank: int, size: int) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size)
+    dist.barrier()
+
+
+def turn(path: str, rank: int, size: int) -> bool:
+    """Whether the file of this turn was left; rank 0 finds out, and tells by a file beside it."""
+    meet(path, rank, size)
+    dist.destroy_process_group()
+    said = path + ".said"
+    if rank == 0:
+        with open(said + ".new", "w") as file:
+            file.write("left" if left(path) else "gone")
+        os.replace(said + ".new", said)
+    while not (word := read(said)):
+        time.sleep(0.002)
+    return word == b"left"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mark", required=True, help="in whose folder they meet")
+    asked, _ = parser.parse_known_args()
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    for number in range(TURNS):
+        path = os.path.join(os.path.dirname(asked.mark), f"meeting{number}")
+        if turn(path, rank, size):
+            meet(path, rank, size)
+
+
+if __name__ == "__main__":
+    main()
