@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.decide import KNOWN, Policy, verdict
 from allaboard.facts import Certainty, Claim, Op, Outcome, Phase, Silence, Stage
-from allaboard.facts.samples import NOW, gathering, held, job, member
+from allaboard.facts.samples import NOW, ended, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
 
 ABSENT = Claim(summary="nobody has heard of rank 2", awaits=True)
@@ -101,3 +101,12 @@ def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
     assert after(9.0) is None
     assert after(11.0) is Outcome.HANG
     assert after(11.0, cpu=0.9) is None, "it works"
+
+
+def test_who_started_the_ranks_itself_decides_what_becomes_of_them() -> None:
+    above = member(9, worker=0, launcher=True, declared=None)
+    fell = ended(1, at=80.0, code=1, member={"worker": 0})
+    view = job(above, member(0, worker=0), fell, launched=1)
+    assert verdict(view, (), (), Policy()) is None
+    alone = job(member(0), ended(1, at=80.0, code=1), launched=2)
+    assert verdict(alone, (), (), Policy()) is not None

@@ -159,7 +159,7 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
     here = [
         m
         for m in found.began + found.fell
-        if not _returns(view, m, policy) and not goes_on_without(view, m)
+        if not (_returns(view, m, policy) or goes_on_without(view, m) or _handled(view, m))
     ]
     ended = [m for m in here if m.exit is not None]
     if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
@@ -174,6 +174,11 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
 def _returns(view: JobView, member: Member, policy: Policy) -> bool:
     """Whether it is started again alone, so that its end is not the job's."""
     return policy.restarts and comes_back_alone(view, member)
+
+
+def _handled(view: JobView, member: Member) -> bool:
+    """Whether the process that started it lives, and is to decide: a sweep goes on with its next training."""
+    return any(m.launcher and m.worker == member.worker for m in view.alive)
 
 
 def _told(view: JobView, member: Member) -> bool:

@@ -104,3 +104,21 @@ def test_who_is_here_with_another_world_size_was_heard_of() -> None:
     view = gathering(held(0, 2), held(1, declared=declared(1, 3)), launched=1, joined=True)
     (roll,) = roll_calls(view)
     assert roll.tied and roll.size == 3 and roll.never_heard_of == (2,)
+
+
+def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
+    above = coming(9, worker=0, launcher=True)
+    fell = [
+        ended(r, code=1, at=20.0, member={"worker": 0, "declared": declared(r, 2)}) for r in (0, 1)
+    ]
+    new = {"worker": 0, "started_at": 22.0}
+    (roll,) = roll_calls(gathering(above, *fell, held(0, 2, **new), launched=1))
+    assert not roll.twice and roll.missing == (1,)
+    (roll,) = roll_calls(gathering(above, *fell, held(0, 2, **new), held(1, 2, **new), launched=1))
+    assert roll.complete
+
+
+def test_who_is_brought_back_alone_still_has_the_others_here() -> None:
+    done = ended(0, code=0, at=20.0, member={"declared": declared(0, 2)})
+    (roll,) = roll_calls(gathering(done, held(1, 2, started_at=22.0), launched=2, rolled_at=5.0))
+    assert roll.complete

@@ -141,7 +141,29 @@ def _completes(one: list[Member], other: list[Member]) -> bool:
     return len(sizes) == 1 and len(set(ranks)) == len(ranks) and len(one) < max(sizes)
 
 
+def _present(view: JobView, group: list[Member]) -> list[Member]:
+    """Without those of an earlier launch: a launcher, or a sweep over several trainings, has put others in
+    the places of all that it had started."""
+    launchers = {_launch(m) for m in view.members if m.launcher}
+    if not launchers or all(m.exit is None for m in group):
+        return group
+    last: dict[tuple[int, str], float] = defaultdict(float)
+    for m in group:
+        last[_launch(m)] = max(last[_launch(m)], m.started_at)
+    return [
+        m
+        for m in group
+        if m.exit is None or _launch(m) not in launchers or m.exit.at >= last[_launch(m)]
+    ]
+
+
+def _launch(member: Member) -> tuple[int, str]:
+    """The worker from which it descends."""
+    return member.worker, member.who.host
+
+
 def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
+    group = _present(view, group)
     round_ = max([m.round for m in group])
     here = [m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)]
     # Who has not come again, or has ended, may have had no part in this round's world.

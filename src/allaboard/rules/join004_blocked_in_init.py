@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.earlier_launch import before
 from allaboard.evidence.servers import collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
 from allaboard.facts.samples import coming, ended, gathering, held, job, member
@@ -34,6 +35,8 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         if roll.gone or any(collective_with_servers(m) for m in inside):
             continue  # that is why
+        if before(view, roll):
+            continue  # JOIN008
         if roll.never_heard_of:
             continue  # JOIN001 tells it, or they run without the probe, and may be in it
         since = max(m.phase_since for m in inside)

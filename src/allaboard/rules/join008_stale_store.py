@@ -24,9 +24,22 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
+from allaboard.evidence.earlier_launch import before, misled
 from allaboard.evidence.naming import on_host
-from allaboard.facts import Answer, Claim, Evidence, Holder, JobView, Member, Stage
-from allaboard.facts.samples import declared, gathering, held
+from allaboard.facts import (
+    Answer,
+    Certainty,
+    Claim,
+    Evidence,
+    Holder,
+    JobView,
+    Member,
+    Phase,
+    Raised,
+    Stage,
+    Who,
+)
+from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 from allaboard.rollcall.roll import Roll, roll_calls
 
 PATIENCE = 2.0
@@ -43,6 +56,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
         yield _held(view, waiting[0], holder)
     yield from _files(view, rolls)
+    yield from _again(view, rolls)
     tried = attempt(view, Answer.STORE)
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
         return
@@ -57,6 +71,33 @@ def check(view: JobView) -> Iterator[Claim]:
         fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end that run, or take another port",
         since=tried.call.since,
     )
+
+
+def _again(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+    """torchrun starts all ranks again at the store that it keeps (since PyTorch 2.4), where the addresses of
+    those before still stand: who reads one of them calls a port that is closed."""
+    for roll in rolls:
+        those = misled(view, roll)
+        earlier = before(view, roll) if those else ()
+        if not earlier:
+            continue
+        told = those[0].declared
+        where = told.place.removeprefix("tcp://") if told is not None else "one place"
+        said = those[0].raised
+        met = (
+            Evidence(said.message[:200], those[0].who.name)
+            if said is not None
+            else Evidence(f"in init for {view.now - those[0].phase_since:.0f} s, idle", "black box")
+        )
+        yield Claim(
+            summary=f"rank {', '.join(str(m.who.rank) for m in those)} may have read addresses of an earlier "
+            f"launch from the store at {where}: {len(earlier)} ranks met there before, and have ended",
+            who=tuple(m.who for m in those),
+            evidence=(met, Evidence("torchrun keeps one store for all of its restarts", "PyTorch")),
+            fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; else a new port each time",
+            certainty=Certainty.LIKELY,
+            since=said.at if said is not None else those[0].phase_since,
+        )
 
 
 def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
@@ -142,6 +183,32 @@ def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
     )
 
 
+def _started_again(stuck: float, message: str = "", **changes: Any) -> JobView:
+    """Two ranks that fell, and two that their launcher started in their places, which stand in init."""
+    old = [
+        ended(r, code=1, at=20.0, member={"worker": 0, "declared": declared(r, 2), "round": 1})
+        for r in (0, 1)
+    ]
+    raised = Raised(type="RuntimeError", message=message, at=58.0) if message else None
+    new = [
+        member(
+            r,
+            worker=0,
+            declared=declared(r, 2),
+            round=1,
+            phase=Phase.JOINING,
+            phase_since=60.0 - stuck,
+            started_at=22.0,
+            cpu=0.0,
+            raised=raised if r == 0 else None,
+            who=Who(job="worker", index=r, rank=r, host="a", pid=900 + r),
+        )
+        for r in (0, 1)
+    ]
+    above = coming(9, worker=0, launcher=True)
+    return job(above, *old, *new, **({"now": 60.0, "launched": 1, "rolled_at": 5.0} | changes))
+
+
 def _left_over(
     joined: int, at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
 ) -> JobView:
@@ -205,6 +272,16 @@ RULE = Rule(
             "the rendezvous file /shared/meeting is left from this job's own group before: all have "
             "destroyed it, and torch has not removed the file",
         ),
+        "its launcher has started all again": (
+            _started_again(15.0),
+            "rank 0, 1 may have read addresses of an earlier launch from the store at 127.0.0.1:20000: 2 "
+            "ranks met there before, and have ended",
+        ),
+        "a peer was not at the address that the store told": (
+            _started_again(2.0, "Gloo connectFullMesh failed with [...] timed out connecting"),
+            "rank 0 may have read addresses of an earlier launch from the store at 127.0.0.1:20000: 2 "
+            "ranks met there before, and have ended",
+        ),
         "on its own host": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
             "port 29500 of a still belongs to the store of an earlier run, or of another job: pid 77 "
@@ -222,6 +299,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "started again, and just in init": _started_again(2.0),
         "the script has removed it": _left_over(-1),
         "not all are here yet": _left_over(1, size=3),
         "ranks elsewhere may have joined it": _left_over(1, launched=0),
