@@ -1,5 +1,5 @@
-"""Trainings one after the other, each with a group of two ranks at the same port: one that fails is noted, and
-the next one begins."""
+"""Trainings one after the other, each with a group of two ranks at the same port: one that fails is noted,
+and the next one begins."""
 
 import os
 import sys
