@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import member
+from . import member, texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def attach(
             "argv": sys.argv[:1],
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "allaboard.attached", json.dumps(told)],
+            [sys.executable, "-m", "allaboard.attached", json.dumps(told, default=texts.plain)],
             stdin=subprocess.DEVNULL if watch else subprocess.PIPE,
             env=_environment(),
             start_new_session=True,  # the terminal's Ctrl-C is the program's
