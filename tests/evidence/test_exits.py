@@ -24,3 +24,15 @@ def test_numbers_of_steps_are_told_where_they_differ() -> None:
 def test_a_breakpoint_is_to_be_removed_and_not_the_line_after_it_mended() -> None:
     claim = _claim("EXIT002", job(ended(1, raised=("BdbQuit", "")), waiting(0)))
     assert claim.fix.startswith("remove the breakpoint()") and "mend" not in claim.fix
+
+
+def test_the_line_that_ran_a_command_is_not_what_failed() -> None:
+    said = (
+        "CalledProcessError",
+        "Command '['python', 'train.py']' returned non-zero exit status 1.",
+    )
+    claim = _claim("EXIT002", job(ended(1, raised=said), waiting(0)))
+    assert (
+        claim.fix.startswith("see in logs/worker-1.log why the command")
+        and "mend /" not in claim.fix
+    )

@@ -18,11 +18,14 @@ from allaboard.evidence.failures import Failures, failures, interrupted, too_ear
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
 from allaboard.evidence.port_taken import lacks_port
-from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waiting
 
 QUIT = "BdbQuit"
 """What Python's debugger raises when it is left, or its input ends."""
+
+OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
+"""What is raised because a command that was run has failed, as launchers do."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -55,12 +58,17 @@ def _claim(members: list[Member], found: Failures) -> Claim:
         summary=f"{names(members)} raised {error.type}{where}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        # A syntax error has no frame: its message names the place.
-        fix=f"mend {place}; the whole traceback is in {first.log}"
-        if error.where is not None
-        else f"read {first.log}: the whole traceback is there",
+        fix=_fix(error, place, first.log),
         since=error.at,
     )
+
+
+def _fix(error: Raised, place: str, log: str) -> str:
+    if error.type in OF_A_CHILD:
+        return f"see in {log} why the command that it ran failed: that is what is to be mended"
+    if error.where is None:  # a syntax error has no frame: its message names the place
+        return f"read {log}: the whole traceback is there"
+    return f"mend {place}; the whole traceback is in {log}"
 
 
 def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:
