@@ -296,6 +296,7 @@ def test_a_full_disk_under_the_run_folder(tmp_path: Path, run: Callable[..., Don
     ("words", "says"),
     [
         (["-n", "2", "no_such.py"], "no such script: no_such.py"),
+        (["env", "python", "x.py"], "env is a command: allaboard run -- env python x.py"),
         (["-n", "0", "x.py"], "-n 0"),
         (["-n", "two", "x.py"], "-n two: a number of workers"),
         (["-n", "2"], "no script"),
@@ -318,6 +319,11 @@ def test_bad_input_is_refused_with_the_value_and_the_remedy(words: list[str], sa
 def test_a_near_miss_of_a_name_is_offered(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
     assert "did you mean train.py?" in usage("-n", "2", "trian.py", cwd=tmp_path)
+
+
+def test_a_script_is_offered_before_the_command_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "env.py").write_text("")
+    assert "did you mean env.py?" in usage("-n", "2", "env", cwd=tmp_path)
 
 
 @pytest.mark.alone

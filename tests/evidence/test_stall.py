@@ -53,6 +53,8 @@ def test_launchers_and_the_dead_are_left_out() -> None:
         (member(0, op=Op("tf.function train", 3, 90.0)), True),
         (member(0, op=Op("tf.function train", 3, 90.0), cpu=0.9), False),
         (member(0, op=Op("tf.function train", 3, 90.0), stack=stack(USER)), False),
+        (member(0, op=Op("tf.function train", 3, 90.0, beside=True), stack=stack(USER)), True),
+        (member(0, op=Op("tf.function train", 3, 90.0, beside=True), cpu=0.9), False),
     ],
 )
 def test_who_waits_for_its_peers(one: Member, expected: bool) -> None:

@@ -118,6 +118,25 @@ def test_threads_have_slots_and_the_main_thread_speaks_first(tmp_path: Path) -> 
             thread.join()
 
 
+@pytest.mark.parametrize(("group", "also"), [(1, "gather_object"), (2, ""), (0, "")])
+def test_two_threads_in_one_group_are_seen(tmp_path: Path, group: int, also: str) -> None:
+    writer, reader = pair(tmp_path)
+
+    def work() -> None:
+        slot = writer.slot()
+        assert slot is not None
+        slot.enter(b"gather_object", group, 8)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    mine = writer.slot()
+    assert mine is not None
+    mine.enter(b"all_gather", min(group, 1), 7)
+    seen = reader.read().op
+    assert seen is not None and (seen.name, seen.also) == ("all_gather", also)
+
+
 def test_nested_calls_count_as_the_outermost(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     slot = writer.slot()

@@ -276,7 +276,7 @@ class OpenBox:
     def _operation(self) -> tuple[Op | None, int]:
         """What the main thread is inside of, else any thread; and how many were entered in all."""
         inside: Op | None = None
-        entered = 0
+        entered = shared = 0
         for slot in range(layout.SLOTS):
             at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
             fields = layout.OP.unpack_from(self.map, at)
@@ -284,15 +284,21 @@ class OpenBox:
             if begin == 0:
                 continue
             entered += begin
-            if active and begin == end and inside is None:
+            if not active or begin != end:
+                continue
+            said = name.rstrip(b"\0").decode("utf-8", "replace")
+            if inside is None:
+                shared = group
                 inside = Op(
-                    name.rstrip(b"\0").decode("utf-8", "replace"),
+                    said,
                     begin,
                     since,
                     group=self.calls.name(group),
                     position=number,
                     beside=slot != 0,
                 )
+            elif group and group == shared and not inside.also:
+                inside = msgspec.structs.replace(inside, also=said)
         return inside, entered
 
     def _inside(self, now: float) -> float:

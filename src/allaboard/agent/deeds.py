@@ -9,6 +9,7 @@ from collections.abc import Callable
 from allaboard.agent import sampler
 from allaboard.agent.ending import Ending
 from allaboard.agent.grips import Grips
+from allaboard.agent.looking import Looking
 from allaboard.agent.obedience import may_end
 from allaboard.agent.options import Options
 from allaboard.agent.reserve import Reserve
@@ -76,7 +77,7 @@ class Deeds:
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._looking = Looking()
         self._grips = Grips(sampler.spy_threads)
         self.events: list[Event] = []
         self.waited = ""
@@ -107,8 +108,8 @@ class Deeds:
             case Announce():
                 self.announce(now, command.finding)
             case Look():
-                if self._looking is None or self._looking.done():
-                    self._looking = asyncio.ensure_future(self._look(command.pids))
+                if not self._looking.under_way:
+                    self._looking.begin(self._look(command.pids))
             case Compare():
                 self._compare(command)
             case End():
@@ -158,8 +159,11 @@ class Deeds:
 
     def cancel(self) -> None:
         """Looks no more."""
-        if self._looking is not None:
-            self._looking.cancel()
+        self._looking.cancel()
+
+    async def over(self) -> None:
+        """Comes back when the look that was cancelled has ended its processes."""
+        await self._looking.over()
 
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self._voice.clock.monotonic

@@ -189,6 +189,7 @@ class Round:
         spare = self.launch.keeper > 0 and self._ended_well()
         self.workers.end(LEFTOVER, spare)
         await self.streams.drain(DRAIN)
+        await self.deeds.over()
         if spare:
             await self._say_who_is_left()
         if bond is None:

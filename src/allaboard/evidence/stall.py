@@ -76,6 +76,8 @@ def waits(member: Member) -> bool:
         return member.cpu < IDLE
     if member.op is not None and not member.op.name.startswith(STEPS):
         return True
+    if member.op is not None and member.op.beside:
+        return member.cpu < IDLE  # the main thread's stack says nothing of another's call
     if member.op is None and _in_jitted(member):
         return member.cpu < IDLE
     if member.op is None and not waits_for_peers(member.stack):
@@ -131,6 +133,8 @@ def waiting_where(found: Stall) -> Evidence:
         what = "a jitted step"
     if spot(first.stack) is Spot.STEP and first.op is None:
         what = "a training step (gradients)"
+    if first.op is not None and first.op.beside:
+        what, place = f"{what} in another thread than the main one", None
     many = "ranks" if len(found.waiting) > 1 else "rank"
     verb = "wait" if len(found.waiting) > 1 else "waits"
     return Evidence(

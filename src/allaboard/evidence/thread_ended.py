@@ -4,17 +4,61 @@ thread was to make.
 
 from __future__ import annotations
 
-from allaboard.facts import Evidence, Member
+import msgspec
+
+from allaboard.evidence.spot import Spot, spot
+from allaboard.facts import Evidence, Frame, Member
 
 NOTE = "thread raised"
+_HOOK = "its excepthook"
+_WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER)
+"""Where a program waits for a thread of its own, or looks now and then whether that has made something."""
+
+
+class EndedThread(msgspec.Struct, frozen=True):
+    """``raised`` is its error, ``place`` the line and function that raised it; "" where not known."""
+
+    raised: str
+    place: str
+
+
+def ended_thread(one: Member) -> EndedThread | None:
+    """The last thread of this member that ended by an exception; None where there was none."""
+    said = one.notes.get(NOTE, "")
+    if not said:
+        return None
+    raised, at, place = said.rpartition(" at ")
+    return EndedThread(raised, place) if at else EndedThread(said, "")
 
 
 def thread_ended(one: Member) -> tuple[Evidence, ...]:
     """What the last such thread of this member raised, and where; nothing where there was none."""
-    said = one.notes.get(NOTE, "")
-    if not said:
+    found = ended_thread(one)
+    if found is None:
         return ()
-    raised, at, place = said.rpartition(" at ")
-    if not at:
-        raised, place = said, "its excepthook"
-    return (Evidence(f"a thread of it has ended: {raised}", place),)
+    return (Evidence(f"a thread of it has ended: {found.raised}", found.place or _HOOK),)
+
+
+def after_thread(one: Member) -> str:
+    """The end of a sentence that says where a member stands: the thread that it seems to wait for.
+    "" where it waits for no thread, or none has ended."""
+    found = ended_thread(one)
+    if found is None or spot(one.stack) is not Spot.LOCK:
+        return ""
+    file, _, rest = found.place.partition(":")
+    at = f" at {file.rpartition('/')[2]}:{rest}" if found.place else ""
+    return f", after a thread of {one.who.name} raised {found.raised}{at}"
+
+
+def mend_thread(one: Member, at: Frame) -> str:
+    """What to do about the thread that has ended, where its member waits ``at`` a place for what that was
+    to make, as far as it shows; else ""."""
+    found = ended_thread(one)
+    if found is None or spot(one.stack) not in _WAITS:
+        return ""
+    waited = f"what the thread was to make is waited for at {at.file}:{at.line}"
+    if not found.place:
+        return f"read in {one.log} what ended a thread of it: it seems that {waited}"
+    line = found.place.partition(" in ")[0]
+    sure = "" if spot(one.stack) is Spot.LOCK else "it seems that "
+    return f"mend {line}, which ended a thread: {sure}{waited}"

@@ -79,7 +79,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Op(msgspec.Struct, frozen=True):
     """A collective that a member is inside of now, the ``number``-th that its thread entered, and the
     ``position``-th of the group of this name where that is known (else 0); ``beside``: in another thread
-    than the main one, whose stack is another matter."""
+    than the main one, whose stack is another matter; ``also``: the call of this same group that
+    a second thread is inside of at the same time, "" for none."""
 
     name: str
     number: int
@@ -87,6 +88,7 @@ class Op(msgspec.Struct, frozen=True):
     group: str = ""
     position: int = 0
     beside: bool = False
+    also: str = ""
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ import select
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from typing import Any
 from allaboard import serving
 from allaboard.hosts.devices import share
 from allaboard.hosts.ports import NoFreePort, reserve
-from allaboard.probe import adapters
+from allaboard.probe import adapters, room
 
 LAST = 5.0
 """Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
@@ -140,7 +139,7 @@ def launch(plan: Plan) -> Launch:
 
     at = time.monotonic()
     reaper.open_standard_streams()
-    boxes = _boxes(plan.job)
+    boxes = _boxes(plan.job, plan.size)
     try:
         environments, held = _environments(plan, boxes)
     except NoFreePort as error:
@@ -218,10 +217,10 @@ def _ask(end: socket.socket, index: int, command: list[str], environment: dict[s
     return Worker(index=index, out=out, err=err)
 
 
-def _boxes(job: str) -> Path:
-    """A folder in memory for the black boxes; in the temporary folder where /dev/shm is not there."""
-    for base in (Path("/dev/shm"), Path(tempfile.gettempdir())):
-        folder = base / f"allaboard-{os.getuid()}-{job}"
+def _boxes(job: str, members: int) -> Path:
+    """A folder in memory for the black boxes; in the temporary folder where /dev/shm has no room."""
+    for base in room.bases(members):
+        folder = Path(base) / f"allaboard-{os.getuid()}-{job}"
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700)
             return folder

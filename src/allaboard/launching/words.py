@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
         usage("no script; try: allaboard run -n 4 train.py")
     script = Path(words[0])
     if not script.exists():
-        usage(f"no such script: {script} (in {Path.cwd()})" + _near(script))
+        usage(f"no such script: {script} (in {Path.cwd()})" + (_program(words) or _near(script)))
     if script.is_dir() and not (script / "__main__.py").exists():
         usage(f"{script} is a folder without a __main__.py; give the script in it")
     if script.is_file() and not _looks_like_python(script):
@@ -32,6 +33,14 @@ def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
             f"allaboard run -- {' '.join(words[:3])}"
         )
     return [python(), *words]
+
+
+def _program(words: list[str]) -> str:
+    """A command of PATH, as launchers are: it is run behind the dashes. Not where a script has its name."""
+    if "/" in words[0] or shutil.which(words[0]) is None or Path(f"{words[0]}.py").exists():
+        return ""
+    more = " …" if len(words) > 3 else ""
+    return f"; {words[0]} is a command: allaboard run -- {shlex.join(words[:3])}{more}"
 
 
 def _near(script: Path) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import member
+from . import member, room, texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def attach(
             "argv": sys.argv[:1],
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "allaboard.attached", json.dumps(told)],
+            [sys.executable, "-m", "allaboard.attached", json.dumps(told, default=texts.plain)],
             stdin=subprocess.DEVNULL if watch else subprocess.PIPE,
             env=_environment(),
             start_new_session=True,  # the terminal's Ctrl-C is the program's
@@ -82,10 +82,11 @@ def attach(
 def _folder() -> str:
     """In memory, where that is to be had."""
     prefix = "allaboard-%d-" % os.getuid()
+    best, other = room.bases(1)
     try:
-        return tempfile.mkdtemp(prefix=prefix, dir="/dev/shm")
+        return tempfile.mkdtemp(prefix=prefix, dir=best)
     except OSError:
-        return tempfile.mkdtemp(prefix=prefix)
+        return tempfile.mkdtemp(prefix=prefix, dir=other)
 
 
 def _place(declared: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from collections import deque
 
 from .calls import FOREIGN
 from .layout import TEXT, TEXTS
+from .lines import raised_at, runs_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def exception(
     frames: deque[tuple[str, int, str]] = deque(maxlen=FRAMES)
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        frames.appendleft((code.co_filename[-WORD:], traceback.tb_lineno, code.co_name[:WORD]))
+        frames.appendleft((code.co_filename[-WORD:], raised_at(traceback), code.co_name[:WORD]))
         traceback = traceback.tb_next
     facts: dict[str, Any] = {
         "type": getattr(kind, "__name__", str(kind))[:WORD],
@@ -85,7 +86,11 @@ def one_line(
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not place or not any(part in code.co_filename for part in FOREIGN):
-            place = "%s:%d in %s" % (code.co_filename[-80:], traceback.tb_lineno, code.co_name[:40])
+            place = "%s:%d in %s" % (
+                code.co_filename[-80:],
+                raised_at(traceback),
+                code.co_name[:40],
+            )
         traceback = traceback.tb_next
     said = _said(value).split("\n")[0][:80]
     name = getattr(kind, "__name__", str(kind))[:40]
@@ -99,7 +104,7 @@ def caller(frame: FrameType | None) -> str:
         code = frame.f_code
         own = not any(part in code.co_filename for part in FOREIGN)
         if own or not place:
-            place = "%s:%d in %s" % (code.co_filename[-80:], frame.f_lineno, code.co_name[:40])
+            place = "%s:%d in %s" % (code.co_filename[-80:], runs_at(frame), code.co_name[:40])
         if own:
             break
         frame = frame.f_back
@@ -116,10 +121,10 @@ def _fits(name: str, text: str) -> bool:
 
 
 def _json(facts: dict[str, Any]) -> str:
-    return json.dumps(facts, ensure_ascii=False, default=_plain)
+    return json.dumps(facts, ensure_ascii=False, default=plain)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """A rank may be an integer of another library."""
     try:
         return operator.index(value)  # type: ignore[arg-type]  # it says itself whether it is one

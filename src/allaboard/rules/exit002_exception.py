@@ -18,8 +18,14 @@ from allaboard.evidence.failures import Failures, failures, interrupted, too_ear
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
 from allaboard.evidence.port_taken import lacks_port
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waiting
+
+QUIT = "BdbQuit"
+"""What Python's debugger raises when it is left, or its input ends."""
+
+OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
+"""What is raised because a command that was run has failed, as launchers do."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -40,6 +46,8 @@ def _claim(members: list[Member], found: Failures) -> Claim:
     first = members[0]
     error = first.raised
     assert error is not None
+    if error.type == QUIT and error.where is not None:
+        return _debugger(members, error.where, found)
     where = f" at {error.where}" if error.where is not None else ""
     place = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
     evidence = [Evidence(f"{error.type}: {error.message[:300]}", place)]
@@ -50,11 +58,35 @@ def _claim(members: list[Member], found: Failures) -> Claim:
         summary=f"{names(members)} raised {error.type}{where}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        # A syntax error has no frame: its message names the place.
-        fix=f"mend {place}; the whole traceback is in {first.log}"
-        if error.where is not None
-        else f"read {first.log}: the whole traceback is there",
+        fix=_fix(error, place, first.log),
         since=error.at,
+    )
+
+
+def _fix(error: Raised, place: str, log: str) -> str:
+    if error.type in OF_A_CHILD:
+        return f"see in {log} why the command that it ran failed: that is what is to be mended"
+    if error.where is None:  # a syntax error has no frame: its message names the place
+        return f"read {log}: the whole traceback is there"
+    return f"mend {place}; the whole traceback is in {log}"
+
+
+def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:
+    """Python's debugger, which stops at the line after the one that called it."""
+    first = members[0]
+    assert first.raised is not None
+    return Claim(
+        summary=f"{names(members)} ended in a debugger that had no input, or was told to quit, at {where}",
+        who=tuple(m.who for m in members),
+        evidence=(
+            Evidence(
+                f"{QUIT}: its input ended, or it was told to quit", f"{where.file}:{where.line}"
+            ),
+            *found.of_it(),
+        ),
+        fix=f"remove the breakpoint() or pdb.set_trace() that {where.function} ran just before line "
+        f"{where.line}: grep -nE 'breakpoint|set_trace' {where.file}",
+        since=first.raised.at,
     )
 
 
@@ -73,6 +105,10 @@ RULE = Rule(
                 waiting(2),
             ),
             "worker 1 raised ValueError at train.py:41 in train",
+        ),
+        "a breakpoint without a terminal": (
+            job(ended(1, raised=("BdbQuit", "")), waiting(0)),
+            "worker 1 ended in a debugger that had no input, or was told to quit, at train.py:41 in train",
         ),
         "all the same": (
             job(ended(0, raised=("KeyError", "x")), ended(1, raised=("KeyError", "x"))),

@@ -28,13 +28,12 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(gone: list[Member], victims: list[Member]) -> Claim:
-    steps = ", ".join(f"rank {m.who.rank}: {m.step}" for m in (*gone[:3], *victims[:3]))
     ranks = ", ".join(str(m.who.rank) for m in victims)
     return Claim(
         summary=f"{names(gone)} ended with exit code 0 while rank {ranks} still trained",
         who=tuple(m.who for m in gone),
         evidence=(
-            Evidence(f"steps done: {steps}", "black box"),
+            *_steps((*gone[:3], *victims[:3])),
             Evidence(f"rank {ranks} waits in a collective or lost its peer", "stacks, exceptions"),
             *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
         ),
@@ -42,6 +41,14 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
         "may stop sooner (sys.exit, break), let all decide it together: all_reduce the wish to stop",
         since=ended_at(gone[0]),
     )
+
+
+def _steps(some: tuple[Member, ...]) -> tuple[Evidence, ...]:
+    """How many steps each has done. Equal numbers explain nothing: the others wait in their next."""
+    if len({m.step for m in some}) == 1:
+        return ()
+    steps = ", ".join(f"rank {m.who.rank}: {m.step}" for m in some)
+    return (Evidence(f"steps done: {steps}", "black box"),)
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")

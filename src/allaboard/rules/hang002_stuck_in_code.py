@@ -25,7 +25,7 @@ from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, IO_MOVING, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import thread_ended
+from allaboard.evidence.thread_ended import mend_thread, thread_ended
 from allaboard.evidence.unsaved import NOTE, Unsaved, unsaved
 from allaboard.facts import (
     Certainty,
@@ -160,7 +160,8 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         ),
         fix=_look_at(children[0][0])
         if children
-        else f"see what {place.function} waits for at {place.file}:{place.line}; "
+        else (_idle(one) and mend_thread(one, place))
+        or f"see what {place.function} waits for at {place.file}:{place.line}; "
         + on_host(view, one, f"py-spy dump --locals --pid {one.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,

@@ -21,6 +21,7 @@ from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import mend_thread, thread_ended
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
@@ -47,9 +48,11 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         who=(one.who,),
         evidence=(
             Evidence(f"in {leaf} for {view.now - stood_since(view):.0f} s, no CPU", one.stack.by),
+            *thread_ended(one),
             others,
         ),
-        fix=on_host(view, one, f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid")
+        fix=mend_thread(one, place or leaf)
+        or on_host(view, one, f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes",
         certainty=Certainty.LIKELY,
         since=stood_since(view),

@@ -5,9 +5,11 @@ The frameworks name nobody, or the wrong rank, when a collective waits: this is 
 is not in it. It sleeps, waits for a lock, for input, for a network answer or a checkpoint's storage.
 
 ## What to do
-Look at the line it is at. If it is there on purpose (an upload by rank 0), this is a pause, and no
-fault: the others' collective must be allowed to wait that long. A checkpoint or an evaluation that is seen
-as one is told as "waiting" for a minute, before it is told here.
+Look at the line it is at. Where a thread of it has ended by an exception, and it waits for a queue, an
+event or a lock, mend what ended that thread: what it was to make does not come any more. If the member is
+there on purpose (an upload by rank 0), this is a pause, and no fault: the others' collective must be allowed
+to wait that long. A checkpoint or an evaluation that is seen as one is told as "waiting" for a minute, before
+it is told here.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, JITTED, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import thread_ended
+from allaboard.evidence.thread_ended import NOTE, after_thread, mend_thread, thread_ended
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -60,7 +63,8 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         return _left(view, one, others)
     place = one.stack.user or one.stack.frames[0]
     return Claim(
-        summary=f"{one.who.name} is not in what the others wait in: {spot(one.stack)} at {place}",
+        summary=f"{one.who.name} is not in what the others wait in: {waits_for(one.stack)} at {place}"
+        + after_thread(one),
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
@@ -68,7 +72,8 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
         ),
-        fix=on_host(view, one, f"py-spy dump --pid {one.who.pid}")
+        fix=mend_thread(one, place)
+        or on_host(view, one, f"py-spy dump --pid {one.who.pid}")
         + f"   # then {place.file}:{place.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
@@ -99,6 +104,10 @@ def _left(view: JobView, one: Member, others: Evidence) -> Claim:
 
 _DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "shutdown")
 _SLEEP = Frame("/home/u/train.py", 33, "retry", "time.sleep(3600)")
+_WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
+_EVENT = Frame("/usr/lib/python3.11/threading.py", 629, "wait")
+_QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
+_RAISED = {NOTE: "ValueError: bad sample at /home/u/train.py:12 in produce"}
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -109,6 +118,17 @@ RULE = Rule(
         "asleep": (
             stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
             "worker 1 is not in what the others wait in: asleep at train.py:33 in retry",
+        ),
+        "it waits for an item that nobody makes any more": (
+            stalled(
+                waiting(0), member(1, stack=stack(_WAIT, _QUEUE, USER), notes=_RAISED), waiting(2)
+            ),
+            "worker 1 is not in what the others wait in: waiting for an item of a queue at train.py:41 in "
+            "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
+        ),
+        "it waits for an event": (
+            stalled(waiting(0), member(1, stack=stack(_WAIT, _EVENT, USER)), waiting(2)),
+            "worker 1 is not in what the others wait in: waiting for an event at train.py:41 in train",
         ),
         "its code is through, and it waits in its framework's shutdown": (
             stalled(waiting(0), member(1, stack=stack(_DOWN), step=81), waiting(2)),

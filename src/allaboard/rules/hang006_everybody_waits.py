@@ -7,7 +7,8 @@ rank), the shapes differ, or a link between them is lost. From stacks alone the 
 ## What to do
 Compare the places that are given. If they differ, look for a collective that only some ranks call, or
 call in another order; of a `recv` or `send`, for the other side, which must name this rank and the same tag.
-Groups of ranks have to be entered in one order on all of them.
+Groups of ranks have to be entered in one order on all of them. Two threads of a rank need a group each: which
+of them is first in a common one is another matter on every rank.
 If they are the same, suspect the network between the hosts, or
 a message whose shape differs between ranks.
 """
@@ -29,6 +30,7 @@ from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.two_threads import two_threads
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
     REDUCE,
@@ -62,7 +64,11 @@ def check(view: JobView) -> Iterator[Claim]:
     # A link that fell silent shows after some retransmissions, and is the better answer.
     if not circle and len(_hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
         return
-    yield _crossed(view, circle) if circle else _claim(view, found)
+    shared = two_threads(found.waiting)
+    if shared:
+        yield _shared(view, found, shared)
+    else:
+        yield _crossed(view, circle) if circle else _claim(view, found)
 
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
@@ -102,6 +108,31 @@ def _crossed(view: JobView, circle: tuple[Member, ...]) -> Claim:
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
+
+
+def _shared(view: JobView, found: Stall, shared: tuple[Member, ...]) -> Claim:
+    first = shared[0]
+    assert first.op is not None
+    threads = f"{first.op.name} and {first.op.also}"
+    return Claim(
+        summary=f"{_who(view, found)} wait for each other, and two threads of {_names(shared)} are in "
+        f"collectives of one group at once: {threads}",
+        who=tuple(m.who for m in shared),
+        evidence=tuple(
+            Evidence(f"rank {m.who.rank}: {_where(m)}; in another thread: {m.op.also}", "black box")
+            for m in shared[:MANY]
+            if m.op is not None
+        ),
+        fix="two threads use one group, and take turns differently on each rank: give the one beside the "
+        "main thread (an asynchronous checkpoint) a group of its own, process_group=dist.new_group()",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _names(some: tuple[Member, ...]) -> str:
+    more = f" and {len(some) - MANY} more" if len(some) > MANY else ""
+    return ", ".join(name(m) for m in some[:MANY]) + more
 
 
 def _claim(view: JobView, found: Stall) -> Claim:
@@ -231,6 +262,14 @@ RULE = Rule(
                 *(member(r, moved_at=99.9) for r in (2, 3)),
             ),
             "ranks 0, 1 wait for each other in all_reduce at train.py:41 in train",
+        ),
+        "two threads in one group": (
+            stalled(
+                waiting(0, op=Op("all_gather", 41, 90.0, also="gather_object")),
+                waiting(1, op=Op("gather_object", 41, 90.0, beside=True)),
+            ),
+            "all 2 members wait for each other, and two threads of worker 0 are in collectives of one group "
+            "at once: all_gather and gather_object",
         ),
         "in a thread beside the main one": (
             stalled(*(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))),

@@ -17,11 +17,19 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import stall, still
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import (
+    NOTE,
+    after_thread,
+    ended_thread,
+    mend_thread,
+    thread_ended,
+)
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -77,22 +85,28 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
     verb = "stand" if len(places) > 1 else "stands"
     it = "them" if len(places) > 1 else "it"
     alone = f"while {_names(down)} shut{'' if len(down) > 1 else 's'} down"
+    # One whose thread has ended is where to begin.
+    places.sort(key=lambda one: ended_thread(one[0]) is None)
+    first, place = places[0]
     done = [m for m in view.members if m.exit is not None and not m.launcher]
     after = f", after {len(done)} others have ended" if done else ""
     return Claim(
-        summary=f"{names} {verb} still at {places[0][1]}{_child(standing[0])} "
+        summary=f"{names} {verb} still at {place}{_child(first)} "
         + (alone if down else f"and nobody waits for {it}")
-        + after,
+        + after
+        + after_thread(first),
         who=tuple(m.who for m in standing),
         evidence=tuple(
             Evidence(
                 f"{m.who.name}: idle for {view.now - stood_since(view):.0f} s, "
-                f"{spot(m.stack)}: {place.text or place}",
-                f"{place.file}:{place.line}",
+                f"{waits_for(m.stack)}: {at.text or at}",
+                f"{at.file}:{at.line}",
             )
-            for m, place in places[:3]
-        ),
-        fix=on_host(view, standing[0], f"py-spy dump --native --pid {standing[0].who.pid}"),
+            for m, at in places[:3]
+        )
+        + tuple(e for m, _ in places[:3] for e in thread_ended(m)),
+        fix=mend_thread(first, place)
+        or on_host(view, first, f"py-spy dump --native --pid {first.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
@@ -116,6 +130,9 @@ def _child(one: Member) -> str:
 _DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "shutdown")
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _UPLOADS = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/rsync -a out"),))
+_LOCK = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
+_QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
+_RAISED = {NOTE: "RuntimeError: no at /home/u/train.py:12 in run"}
 _END = Frame("/home/u/train.py", 24, "main", "train(moments)")
 _LONG = {"progress_at": 60.0}
 RULE = Rule(
@@ -128,6 +145,15 @@ RULE = Rule(
             job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
             "worker 1 stands still at train.py:24 in main and nobody waits for it, "
             "after 1 others have ended",
+        ),
+        "its thread has ended, and all wait for theirs": (
+            job(
+                member(0, stack=stack(_LOCK, _QUEUE, USER)),
+                member(1, stack=stack(_LOCK, _QUEUE, USER), notes=_RAISED),
+                **_LONG,
+            ),
+            "worker 0, worker 1 stand still at train.py:41 in train and nobody waits for them, after a "
+            "thread of worker 1 raised RuntimeError: no at train.py:12 in run",
         ),
         "one never ends, and the other one waits for it in its framework's shutdown": (
             job(member(0, stack=stack(_DOWN)), member(1, stack=stack(_END)), **_LONG),

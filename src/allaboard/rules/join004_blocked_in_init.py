@@ -8,7 +8,8 @@ are not the master's), the address resolves to loopback on one of them, or some 
 ## What to do
 See who is in and who is not. If all are in, it is the network between them: check that
 every host can reach every other on all high ports, and which interface is used
-(`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). NCCL on many hosts may take a minute by right.
+(`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). On one host it is its loopback: down, or
+filtered. NCCL on many hosts may take a minute by right.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.earlier_launch import before
 from allaboard.evidence.servers import collective_with_servers
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, ended, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
 
@@ -44,7 +45,12 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         call = inside[0].declared.call if inside[0].declared is not None else "init"
         absent = ", ".join(map(str, roll.missing))
-        told = "all are in it" if not roll.missing else f"rank {absent} is not"
+        out = ", ".join(str(m.who.rank) for m in roll.here if m.phase > Phase.JOINING)
+        told = "all are in it"
+        if roll.missing:
+            told = f"rank {absent} is not"
+        elif out:
+            told = f"rank {out} has come out of it"
         yield Claim(
             summary=f"{len(inside)} of {roll.size} are blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
@@ -54,12 +60,25 @@ def check(view: JobView) -> Iterator[Claim]:
             ),
             fix=f"see what rank {absent} does instead: the others can only wait for it"
             if roll.missing
-            else "let every host reach every other on all ports above 1024; try "
-            "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME with the interface that does",
+            else _reach(inside),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             since=since,
         )
+
+
+def _reach(inside: list[Member]) -> str:
+    """What lets them reach each other. Between members of one host is no network, only its own loopback."""
+    if len({m.who.host for m in inside}) > 1:
+        return (
+            "let every host reach every other on all ports above 1024; try "
+            "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME with the interface that does"
+        )
+    return (
+        "all are on one host: see whether its loopback is up and lets them through "
+        "(ip link show lo; iptables -S; nft list ruleset), try GLOO_SOCKET_IFNAME=lo; "
+        f"py-spy dump --native --pid {inside[0].who.pid} shows where one is"
+    )
 
 
 def _place(one: object) -> str:
@@ -75,6 +94,13 @@ RULE = Rule(
         "data ports closed": (
             job(*(member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))),
             "3 of 3 are blocked inside init_process_group; all are in it",
+        ),
+        "one has come out": (
+            job(
+                member(0),
+                *(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
+            ),
+            "2 of 3 are blocked inside init_process_group; rank 0 has come out of it",
         ),
         "one never entered": (
             gathering(

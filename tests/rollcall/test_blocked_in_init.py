@@ -1,0 +1,28 @@
+"""What is advised where all are inside the framework's init: it depends on what lies between them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from allaboard.catalogue import catalogue
+from allaboard.facts import JobView, Phase
+from allaboard.facts.samples import declared, job, member
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said", "not_said"),
+    [(("a", "a"), "ip link show lo", "every host"), (("a", "b"), "every host", "loopback")],
+)
+def test_the_advice_fits_where_they_are(hosts: tuple[str, ...], said: str, not_said: str) -> None:
+    inside = [
+        member(r, declared=declared(r, 2), phase=Phase.JOINING, phase_since=60.0) for r in range(2)
+    ]
+    placed = [
+        msgspec.structs.replace(m, who=msgspec.structs.replace(m.who, host=h))
+        for m, h in zip(inside, hosts, strict=True)
+    ]
+    view: JobView = job(*placed, launched=2)
+    rule = next(e.rule for e in catalogue().entries if e.code == "JOIN004")
+    (claim,) = rule.check(view)
+    assert said in claim.fix and not_said not in claim.fix
