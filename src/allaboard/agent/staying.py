@@ -1,7 +1,8 @@
-"""How long an agent stays once its worker has failed before training, so that the other hosts learn of it.
+"""How long an agent stays once its worker has failed, so that all hosts learn what began it.
 
 The others may come to the meeting seconds later: they import the same framework on a slower disk. If
-this agent were gone by then, they would be refused, and could not know why.
+this agent were gone by then, they would be refused, and could not know why. In training a worker's peers fall
+with it: which of them began it is known a moment later, on the host where all meet.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from allaboard.agent.party import Party
 from allaboard.coordinator.state import Job
 from allaboard.decide import BEFORE
-from allaboard.facts import Outcome
+from allaboard.facts import Certainty, Outcome, Stage
 
 STAY = 15.0
 """Seconds from the worker's arrival at init, or from its end where it never came; less with a
 shorter --timeout."""
 LONGER = 45.0
 """... and so much longer where the agents of others are here and wait for their workers."""
+
+NAMED, PASSED_ON = 4.0, 0.5
+"""Seconds after the end of a worker that trained within which it is named what began it, and in which that
+reaches the other hosts."""
 
 
 class Staying:
@@ -26,20 +31,37 @@ class Staying:
         self._job = job
         self._most = min(timeout, STAY)
         self._until: float | None = None
+        self._over_at: float | None = None
+        self._named_at: float | None = None
 
     def stays(self, now: float) -> bool:
         """Whether there is somebody who may yet have to be told; the worker has ended."""
         party, job = self._party, self._job
-        if job.interrupted or job.rolled_at is not None:
+        if job.interrupted:
             return False
         if job.ending is None and job.outcome()[0] is Outcome.COMPLETED:
             return False
+        if job.rolled_at is not None:
+            return job.ending is None and self._names(now)
         if self._until is None:
             self._until = (party.arrived_at or now) + self._most
             party.speak_for_the_dead()
         if self._expected(now):
             return now < self._until + LONGER
         return now < self._until and party.untold
+
+    def _names(self, now: float) -> bool:
+        """Whether it is yet to be told what began it, and there is somebody to tell it, or to hear it from."""
+        party, job = self._party, self._job
+        if self._over_at is None:
+            self._over_at = now
+        here = party.leader is not None and any(m.elsewhere for m in job.view(now).members)
+        if now - self._over_at >= NAMED or not (here or party.linked):
+            return False
+        found = [f for f in job.ledger.findings if f.stage is Stage.EXIT]
+        if self._named_at is None and any(f.certainty is not Certainty.UNKNOWN for f in found):
+            self._named_at = now
+        return self._named_at is None or now - self._named_at < PASSED_ON
 
     def _expected(self, now: float) -> bool:
         """Whether all meet here, and what they are to be told is not found yet: somebody who lives must
