@@ -146,7 +146,7 @@ def _how(guilty: list[Member]) -> str:
 
 
 def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
-    for one in together(record.heard, record.logs):
+    for one in together(record.heard, {*record.logs, *record.labelled}):
         entry = catalogue.find(one.rule)
         if entry is not None:
             yield stamp(entry, claim(one))
