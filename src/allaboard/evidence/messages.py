@@ -110,9 +110,7 @@ def _heard(
     return Heard(
         rule=message.rule,
         says=message.says.format(**groups),
-        speakers=(
-            Speaker(speaker(line, exhibit.rank), shown, place),
-        ),
+        speakers=(Speaker(speaker(line, exhibit.rank), shown, place),),
         fix=message.fix.format(**groups),
         about=_about(groups),
         awaits=message.awaits,

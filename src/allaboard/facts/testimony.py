@@ -68,7 +68,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
-    """What one exhibit shows of one process."""
+    """What one exhibit shows of one process. ``doubt``: why what it ``raised`` may not have ended it, ""
+    where that is proven."""
 
     origin: Place
     rank: int = -1
@@ -77,6 +78,7 @@ class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
     stack: Stack | None = None
     raised: Raised | None = None
     exit: Exit | None = None
+    doubt: str = ""
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):

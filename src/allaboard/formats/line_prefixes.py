@@ -1,14 +1,14 @@
 """What launchers and log collectors put before each line, and whom it names. Pure.
 
-The forms are those of Slurm (`srun -l`), Open MPI and Horovod (`--tag-output`, horovodrun), torchrun, MPICH and
-Intel MPI (`-prepend-rank`, `-l`), Ray, Kubernetes (CRI's log files, `kubectl logs --prefix --timestamps`, stern),
+The forms are those of Slurm (`srun -l`), Open MPI (`--tag-output`), horovodrun, torchrun, MPICH and Intel
+MPI (`-prepend-rank`, `-l`), Ray, Kubernetes (CRI's log files, `kubectl logs --prefix --timestamps`, stern),
 Docker Compose, and journald.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
@@ -17,7 +17,9 @@ LAYERS = 4
 """Prefixes of one line: a collector's time, its pod, a launcher's task, torch's rank."""
 SAMPLE = 400
 """Lines, half from the beginning and half from the end, by which an ambiguous form is judged."""
-_LAUNCHERS = re.compile(r"(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun): |-{20,}$")
+_LAUNCHERS = re.compile(
+    r"(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun): |-{20,}$"
+)
 """Lines that a launcher writes of its own, without a prefix."""
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 
@@ -77,7 +79,11 @@ FORMS = (
     _form(r" {0,6}(?P<rank>\d{1,7}):(?: |$)", share=0.5, repeats=True),  # srun -l
     _form(r"\[(?P<rank>\d{1,7})\]:?(?: |$)", share=0.5, repeats=True),
     _form(r"(?P<host>[A-Za-z0-9][\w.-]{0,80}) +\|(?: |$)", share=0.8, repeats=True, aligned=True),
-    _form(r"(?P<host>[a-z0-9][a-z0-9.]*(?:-[a-z0-9]+)+) [a-z0-9-]{1,63}(?: |$)", share=0.95, repeats=True),
+    _form(
+        r"(?P<host>[a-z0-9][a-z0-9.]*(?:-[a-z0-9]+)+) [a-z0-9-]{1,63}(?: |$)",
+        share=0.95,
+        repeats=True,
+    ),
 )
 
 
