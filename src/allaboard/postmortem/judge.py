@@ -33,8 +33,10 @@ from allaboard.postmortem.testify import Record
 
 _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use")
 """What a process raises whose port was taken."""
-_GUESSED = ("wait status", "its last line", "black box")
+_GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
+_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
+"""Ends that others follow from."""
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
@@ -42,14 +44,17 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     """Everything that the testimony means, causes before consequences."""
     members, origins = people(record.glimpses)
     found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
-    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001") for f in found)
+    spoken = list(_messages(record, catalogue))
+    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN]
+    began = any(f.rule in _BEGINS for f in (*found, *sure))
     if not began:
         # Who only lost a peer is told by what it heard of it, which says more.
         found = [f for f in found if f.rule != "EXIT005"]
-    spoken = list(_messages(record, catalogue))
     if any(f.rule == "NET005" for f in spoken):
         found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
         began = True
+    if any(f.rule == "RES001" for f in found):
+        spoken = [f for f in spoken if f.rule != "RES001"]  # the member of it is known
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     dumps = Dumps(stacks=stacks(members))
