@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,9 @@ def test_evidence_is_where_it_was_read(tmp_path: Path) -> None:
     crash = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f0 (most recent call first):\n"
     (found,) = told(tmp_path, crash + '  File "/h/train.py", line 12 in step\n')
     assert {e.origin for e in found.evidence} == {f"{tmp_path / 'job.log'}:1"}
+
+
+def test_a_log_of_nothing_but_tracebacks_is_read_in_time(tmp_path: Path) -> None:
+    began = time.process_time()
+    told(tmp_path, "".join(f"{RAISED}step {n}\n" for n in range(10_000)))
+    assert time.process_time() - began < 10

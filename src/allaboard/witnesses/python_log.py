@@ -32,8 +32,10 @@ def hears(exhibit: Exhibit) -> Testimony | None:
         if one.type in _LAUNCHERS:
             continue  # a launcher's way to say that a child failed
         hook = _HOOK.match(written[one.begin]) is not None
+        if not hook and len(lines) - one.end > LAST:
+            continue
         doubt = "" if hook else _doubt(lines, one, all_[number + 1 :])
-        if doubt is None or (not hook and len(lines) - one.begin > LAST):
+        if doubt is None:
             continue
         rank = speaker(written[one.begin], exhibit.rank)
         glimpse = _glimpse(exhibit, one, rank, doubt)

@@ -86,7 +86,9 @@ def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     failed = False
     # A traceback that names no rank is of one of these tasks: its exit code tells nothing more.
     told = "Traceback (most recent call last)" in text
+    before, upto = 0, 0
     for match in _ENDED.finditer(text):
+        before, upto = before + text.count("\n", upto, match.start()), match.start()
         late = failed or (over is not None and over.start() < match.start())
         end = _end(match, late)
         if end is None:
@@ -96,7 +98,7 @@ def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
             continue
         for task in _numbers(match["tasks"]):
             yield Glimpse(
-                origin=exhibit.place(text.count("\n", 0, match.start())),
+                origin=exhibit.place(before),
                 rank=-1 if nested else task,
                 host=match["host"],
                 exit=end,
