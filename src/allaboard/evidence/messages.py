@@ -15,7 +15,6 @@ from allaboard.facts import (
     Evidence,
     Exhibit,
     Heard,
-    Place,
     Severity,
     Speaker,
     Who,
@@ -106,14 +105,12 @@ def _heard(
     end = text.find("\n", match.start())
     line = text[start : len(text) if end < 0 else end].strip()
     shown = _shown(text, start, match)
-    number = 0 if exhibit.cut else text.count("\n", 0, start) + 1
+    place = exhibit.place(text.count("\n", 0, start))
     groups = {k: v or "" for k, v in match.groupdict().items()}
     return Heard(
         rule=message.rule,
         says=message.says.format(**groups),
-        speakers=(
-            Speaker(speaker(line, exhibit.rank), shown, Place(file=exhibit.name, line=number)),
-        ),
+        speakers=(Speaker(speaker(line, exhibit.rank), shown, place),),
         fix=message.fix.format(**groups),
         about=_about(groups),
         awaits=message.awaits,

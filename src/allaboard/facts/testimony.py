@@ -10,18 +10,31 @@ from allaboard.facts.stack import Frame, Stack
 
 
 class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
-    """One file: its ``name`` as given, its ``data`` (bounded by who read it), the ``rank`` that its
-    name or folder tells, -1 where it tells none; ``cut`` is how many bytes were left out before the
-    last part, 0 for a whole file."""
+    """One file, or what one process wrote into it: its ``name`` as given, its ``data`` (bounded by who read
+    it), the ``rank`` that its name, its folder or the prefix of its lines tells, -1 where none does;
+    ``host`` and ``pid`` likewise, where a prefix names them. ``cut`` is how many bytes were left out before
+    the last part, 0 for a whole file. ``numbers`` are those of its lines in the file, from 1, where it is
+    a part of one. ``labelled``: a launcher put the prefix before every line of its process."""
 
     name: str
     data: bytes
     rank: int = -1
     cut: int = 0
+    host: str = ""
+    pid: int = 0
+    numbers: tuple[int, ...] = ()
+    labelled: bool = False
 
     @property
     def text(self) -> str:
         return self.data.decode("utf-8", "replace")
+
+    def place(self, before: int) -> Place:
+        """The place of the line that has so many lines before it here."""
+        if self.cut:
+            return Place(file=self.name, line=0)  # those of the middle were not counted
+        whole = before >= len(self.numbers)
+        return Place(file=self.name, line=before + 1 if whole else self.numbers[before])
 
 
 class Speaker(msgspec.Struct, frozen=True):
@@ -55,7 +68,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
-    """What one exhibit shows of one process."""
+    """What one exhibit shows of one process. ``doubt``: why what it ``raised`` may not have ended it, ""
+    where that is proven."""
 
     origin: Place
     rank: int = -1
@@ -64,6 +78,7 @@ class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
     stack: Stack | None = None
     raised: Raised | None = None
     exit: Exit | None = None
+    doubt: str = ""
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Exhibit
+from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
 
 HEAD, TAIL = 8 << 20, 24 << 20
 """Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
@@ -58,17 +59,26 @@ def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
                 return None
+            if opened.read(len(GZIP)) == GZIP:
+                opened.seek(0)
+                data, cut = unpacked(opened, HEAD, TAIL)
+                return _exhibit(file, base, data, cut, notes)
+            opened.seek(0)
             if found.st_size <= HEAD + TAIL:
-                return Exhibit(name=name, data=opened.read(HEAD + TAIL), rank=_rank(file, base))
+                return _exhibit(file, base, opened.read(HEAD + TAIL), 0, notes)
             head = opened.read(HEAD).rpartition(b"\n")[0]
             opened.seek(found.st_size - TAIL)
             data = head + b"\n" + opened.read(TAIL).partition(b"\n")[2]
     except OSError as error:
         notes.append(f"{name}: {(error.strerror or str(error)).lower()}")
         return None
-    cut = found.st_size - len(data)
-    notes.append(f"{name}: {cut} bytes in its middle were not read")
-    return Exhibit(name=name, data=data, rank=_rank(file, base), cut=cut)
+    return _exhibit(file, base, data, found.st_size - len(data), notes)
+
+
+def _exhibit(file: Path, base: Path, data: bytes, cut: int, notes: list[str]) -> Exhibit:
+    if cut:
+        notes.append(f"{file}: {cut} bytes in its middle were not read")
+    return Exhibit(name=str(file), data=as_utf8(data), rank=_rank(file, base), cut=cut)
 
 
 def _files(path: Path) -> Iterator[Path]:

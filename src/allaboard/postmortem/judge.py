@@ -13,6 +13,7 @@ from allaboard.diagnose import diagnose, stamp
 from allaboard.evidence.failures import interrupted
 from allaboard.evidence.messages import claim, together
 from allaboard.facts import (
+    Certainty,
     Dumps,
     Evidence,
     Exit,
@@ -21,6 +22,7 @@ from allaboard.facts import (
     JobView,
     Member,
     Phase,
+    Raised,
     Recording,
     Severity,
     Stack,
@@ -31,23 +33,28 @@ from allaboard.postmortem.testify import Record
 
 _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use")
 """What a process raises whose port was taken."""
-_GUESSED = ("wait status", "its last line", "black box")
+_GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
+_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
+"""Ends that others follow from."""
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     """Everything that the testimony means, causes before consequences."""
     members, origins = people(record.glimpses)
-    found = [*_ends(members, origins, catalogue)]
-    began = any(f.rule in ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001") for f in found)
+    found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
+    spoken = list(_messages(record, catalogue))
+    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN]
+    began = any(f.rule in _BEGINS for f in (*found, *sure))
     if not began:
         # Who only lost a peer is told by what it heard of it, which says more.
         found = [f for f in found if f.rule != "EXIT005"]
-    spoken = list(_messages(record, catalogue))
     if any(f.rule == "NET005" for f in spoken):
         found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
         began = True
+    if any(f.rule == "RES001" for f in found):
+        spoken = [f for f in spoken if f.rule != "RES001"]  # the member of it is known
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     dumps = Dumps(stacks=stacks(members))
@@ -63,12 +70,13 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
 
 def people(glimpses: Iterable[Glimpse]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
     """One member a rank (a process where no rank is known), and where each was seen, by ``worker``."""
-    together_: dict[tuple[str, int], list[Glimpse]] = {}
+    together_: dict[tuple[str, str, int], list[Glimpse]] = {}
     for number, one in enumerate(glimpses):
-        unnamed = ("pid", one.pid) if one.pid else ("file", number)
-        together_.setdefault(("rank", one.rank) if one.rank >= 0 else unnamed, []).append(one)
+        unnamed = ("pid", one.host, one.pid) if one.pid else ("file", "", number)
+        key = ("rank", "", one.rank) if one.rank >= 0 else unnamed
+        together_.setdefault(key, []).append(one)
     members, origins = [], {}
-    for number, ((kind, value), seen) in enumerate(together_.items()):
+    for number, ((kind, _, value), seen) in enumerate(together_.items()):
         worker = value if kind == "rank" else number
         members.append(_member(worker, kind, seen))
         origins[worker] = [str(g.origin) for g in seen]
@@ -85,7 +93,10 @@ def _member(worker: int, kind: str, seen: list[Glimpse]) -> Member:
         pid=pid,
     )
     exits = [g.exit for g in seen if g.exit is not None]
-    raised = next((g.raised for g in reversed(seen) if g.raised is not None), None)
+    told = [g for g in seen if g.raised is not None]
+    if any(g.exit is not None and g.exit.signal is not None for g in seen):
+        told = [g for g in told if not g.doubt]  # a signal ended it, and no exception
+    raised = told[-1].raised if told else None
     return Member(
         who=who,
         worker=worker,
@@ -95,6 +106,11 @@ def _member(worker: int, kind: str, seen: list[Glimpse]) -> Member:
         exit=max(exits, key=_told) if exits else None,
         stack=next((g.stack for g in reversed(seen) if g.stack is not None), None),
     )
+
+
+def _doubts(glimpses: Iterable[Glimpse]) -> dict[tuple[int, Raised], str]:
+    """Why what a rank raised may have been caught."""
+    return {(g.rank, g.raised): g.doubt for g in glimpses if g.raised is not None and g.doubt}
 
 
 def _told(end: Exit) -> tuple[bool, float]:
@@ -108,7 +124,10 @@ def stacks(members: Iterable[Member]) -> dict[int, Stack]:
 
 
 def _ends(
-    members: tuple[Member, ...], origins: dict[int, list[str]], catalogue: Catalogue
+    members: tuple[Member, ...],
+    origins: dict[int, list[str]],
+    doubts: dict[tuple[int, Raised], str],
+    catalogue: Catalogue,
 ) -> Iterable[Finding]:
     ended = tuple(m for m in members if m.exit is not None)
     if not ended:
@@ -120,20 +139,39 @@ def _ends(
         guilty = [m for m in ended if m.who in made.who]
         where = [o for m in guilty for o in origins[m.worker]][:2]
         read = ", ".join(where)
-        evidence = [e for e in made.evidence if e.origin not in _GUESSED][:2]
+        evidence = [_here(e, guilty, read) for e in made.evidence if e.origin not in _GUESSED][:2]
         fix = f"read {where[0]}" if where else made.fix
         if guilty and guilty[0].raised is not None and guilty[0].raised.where is not None:
             place = guilty[0].raised.where
             fix = f"mend {place.file}:{place.line}; the whole traceback is in {where[0]}"
         if guilty and interrupted(guilty[0]):
             fix = f"{made.fix}; the whole traceback is in {where[0]}" if where else made.fix
+        doubt = _doubt(guilty, doubts)
+        if (how := Evidence(_how(guilty), read)) not in evidence:
+            evidence.append(how)
+        if doubt:
+            evidence.append(Evidence(doubt, "what speaks against it"))
         told = msgspec.structs.replace(
             made,
-            evidence=(*evidence, Evidence(_how(guilty), read)),
+            evidence=tuple(evidence),
             fix=fix,
             since=None,
+            certainty=Certainty.LIKELY if doubt else made.certainty,
         )
         yield stamp(entry, told)
+
+
+def _doubt(guilty: list[Member], doubts: dict[tuple[int, Raised], str]) -> str:
+    """Why a claim about these is only likely; "" where one of them is proven."""
+    raised = [(m.who.rank, m.raised) for m in guilty if m.raised is not None]
+    found = [doubts.get(one, "") for one in raised]
+    return found[0] if found and all(found) else ""
+
+
+def _here(one: Evidence, guilty: list[Member], read: str) -> Evidence:
+    """With the place where it was read, for the log that `allaboard run` would have written."""
+    live = any(one.origin == m.log for m in guilty)
+    return msgspec.structs.replace(one, origin=read) if live else one
 
 
 def _how(guilty: list[Member]) -> str:
@@ -146,7 +184,7 @@ def _how(guilty: list[Member]) -> str:
 
 
 def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
-    for one in together(record.heard, record.logs):
+    for one in together(record.heard, {*record.logs, *record.labelled}):
         entry = catalogue.find(one.rule)
         if entry is not None:
             yield stamp(entry, claim(one))

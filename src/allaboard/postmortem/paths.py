@@ -146,7 +146,7 @@ def _absent(runs: Sequence[Run], members: Sequence[Member], record: Record) -> l
     seen = {m.who.rank for m in members if m.who.rank >= 0}
     sizes += [len(one) for one in record.groups.values()] + [h.size for h in record.heard]
     if not members:
-        seen |= {rank for rank in record.logs if rank >= 0}
+        seen |= {rank for rank in record.logs if rank >= 0} | record.labelled
     seen |= {r.rank for r in record.recorded}
     if not sizes or not seen:
         return []

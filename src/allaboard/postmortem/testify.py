@@ -11,10 +11,12 @@ from allaboard import witnesses
 from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
 from allaboard.facts import Exhibit, Glimpse, Heard, Recorded, Testimony
+from allaboard.postmortem.streams import streams
 
 
 class Record(msgspec.Struct):
-    """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names."""
+    """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names;
+    ``labelled`` the ranks that a launcher's prefix named in them."""
 
     heard: list[Heard] = []
     glimpses: list[Glimpse] = []
@@ -22,6 +24,7 @@ class Record(msgspec.Struct):
     groups: dict[str, tuple[int, ...]] = {}
     logs: list[int] = []
     read: list[str] = []
+    labelled: set[int] = set()
     notes: list[str] = []
     silent: int = 0
     """Exhibits in which no witness knew anything."""
@@ -35,18 +38,26 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
     for exhibit in exhibits:
         record.read.append(exhibit.name)
         record.logs.append(exhibit.rank)
-        spoke = False
-        for name, witness in known:
-            try:
-                said = witness.hears(exhibit)
-            except Exception as error:  # one that fails must not silence the others
-                record.notes.append(f"{exhibit.name}: witness {name} failed: {error!r}")
-                continue
-            if said is not None:
-                spoke = True
-                _add(record, said)
-        record.silent += not spoke
+        parts = streams(exhibit)
+        record.labelled |= {p.rank for p in parts if p.labelled and p.rank >= 0}
+        spoke = [_ask(part, known, record) for part in parts]
+        record.silent += not any(spoke)
     return record
+
+
+def _ask(exhibit: Exhibit, known: Iterable[tuple[str, Witness]], record: Record) -> bool:
+    """Whether any witness knew something in it."""
+    spoke = False
+    for name, witness in known:
+        try:
+            said = witness.hears(exhibit)
+        except Exception as error:  # one that fails must not silence the others
+            record.notes.append(f"{exhibit.name}: witness {name} failed: {error!r}")
+            continue
+        if said is not None:
+            spoke = True
+            _add(record, said)
+    return spoke
 
 
 def _add(record: Record, said: Testimony) -> None:

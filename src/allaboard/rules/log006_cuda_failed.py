@@ -1,8 +1,8 @@
-"""CUDA failed below NCCL.
+"""A GPU failed, or CUDA below NCCL.
 
 ## Why it matters
-NCCL reports it, but the GPU, its driver or its memory is where it happened; the peers only see a lost
-connection.
+NCCL, PyTorch or the kernel's log (`NVRM: Xid`) reports it, but the GPU, its driver, its memory or a kernel
+that runs on it is where it happened; the peers only see a lost connection.
 
 ## What to do
 On that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.

@@ -8,7 +8,7 @@ import signal
 from allaboard.contracts import Witness
 from allaboard.evidence.messages import speaker
 from allaboard.evidence.parse import parse_faulthandler
-from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Place, Stack, Testimony
+from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
 
 _HEAD = re.compile(
     r"^(?:Current thread|Thread) 0x[0-9a-f]+[^\n]*\(most recent call first\)", re.MULTILINE
@@ -35,7 +35,7 @@ def hears(exhibit: Exhibit) -> Testimony | None:
     part = text[begin : begin + WHOLE]
     frames = _current(part) if fatal is not None else parse_faulthandler(part, 0)
     at = fatal.start() if fatal is not None else begin
-    place = Place(file=exhibit.name, line=0 if exhibit.cut else text.count("\n", 0, at) + 1)
+    place = exhibit.place(text.count("\n", 0, at))
     end = text.find("\n", at)
     rank = speaker(text[at:end], exhibit.rank)
     number = _SIGNALS.get(fatal[1].strip()) if fatal is not None else None

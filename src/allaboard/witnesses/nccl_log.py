@@ -70,6 +70,31 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     Message(
+        key="Call to recv from",
+        pattern=r"Call to recv from (?P<peer>[\w.:-]+)<(?P<port>\d+)> failed : (?:Connection reset by peer|"
+        r"Broken pipe|Connection timed out)",
+        rule="EXIT005",
+        says="the peer at {peer}:{port} went away in the middle of a collective",
+        fix="read the log of the rank on {peer} first: the one that does not write this",
+        proves_not="that it began there: it may itself have ended because of another",
+        awaits=True,
+        sample="node2:811:920 [0] misc/socket.cc:49 NCCL WARN socketProgressOpt: Call to recv from "
+        "10.0.0.7<45678> failed : Connection reset by peer",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="NET/IB : Got completion",
+        pattern=r"NET/IB ?: Got completion (?:from peer [\w.:-]+<\d+> )?with (?:status=|error )12\b",
+        rule="EXIT005",
+        says="a peer answered no more over InfiniBand (transport retries exceeded)",
+        fix="read the logs of the ranks that do not write this; ibstat and the port counters of both hosts' "
+        "HCAs: perfquery",
+        proves_not="whether the peer ended or the link broke: the HCA sees both alike",
+        sample="gpu-a:77:101 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer "
+        "10.1.1.3<37421> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
+        source=_DOCUMENT,
+    ),
+    Message(
         key="Cuda failure",
         pattern=r"NCCL WARN Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
         rule="LOG006",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from allaboard.contracts import Witness
+from allaboard.evidence.afterwords import ended_well, logged, went_on
 from allaboard.evidence.messages import speaker
-from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Place, Raised, Testimony
+from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
+from allaboard.formats.python_tracebacks import HEAD, Traceback, tracebacks
 
-_HEAD = "Traceback (most recent call last):"
-_FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d+), in (.{1,200})$')
-_ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
+_HOOK = re.compile(r"\[rank\d+\]: ")
+"""What torch's own excepthook begins each line with: it is asked only for what nobody caught."""
 LAST = 400
 """Lines before the end of a log in which a traceback counts as how its process ended: an earlier one
 was caught and logged. The one that torch's own hook writes (``[rank1]:``) always does."""
@@ -20,49 +22,55 @@ _LAUNCHERS = ("ChildFailedError", "SignalException")
 
 def hears(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    if _HEAD not in text:
+    if HEAD not in text:
         return None
-    lines = text.splitlines()
+    written = [line.rstrip("\r") for line in text.split("\n")]
+    lines = [_PREFIX.sub("", line, count=1) for line in written]
+    all_ = tracebacks(lines)
     found: dict[tuple[int, str], Glimpse] = {}
-    for at, line in enumerate(lines):
-        if _HEAD not in line:
-            continue
-        own = line.lstrip().startswith("[rank")
-        rank = speaker(line, exhibit.rank)
-        glimpse = _read(exhibit, lines, at, rank)
-        if glimpse is None or glimpse.raised is None:
-            continue
-        if not own and len(lines) - at > LAST:
-            continue
-        if glimpse.raised.type.rpartition(".")[2] in _LAUNCHERS:
+    for number, one in enumerate(all_):
+        if one.type in _LAUNCHERS:
             continue  # a launcher's way to say that a child failed
-        # Of a chain, the last is what reached the top.
+        hook = _HOOK.match(written[one.begin]) is not None
+        if not hook and len(lines) - one.end > LAST:
+            continue
+        doubt = "" if hook else _doubt(lines, one, all_[number + 1 :])
+        if doubt is None:
+            continue
+        rank = speaker(written[one.begin], exhibit.rank)
+        glimpse = _glimpse(exhibit, one, rank, doubt)
+        # Of several of one rank, the last is what ended it.
         found[(rank, "" if rank >= 0 else str(glimpse.raised))] = glimpse
-    return Testimony(glimpses=tuple(found.values())) if found else None
+    sure = any(not g.doubt for g in found.values())
+    kept = tuple(g for g in found.values() if not (g.doubt and g.rank < 0 and sure))
+    return Testimony(glimpses=kept) if kept else None
 
 
-def _read(exhibit: Exhibit, lines: list[str], at: int, rank: int) -> Glimpse | None:
-    frames: list[Frame] = []
-    for number in range(at + 1, min(len(lines), at + 400)):
-        line = _PREFIX.sub("", lines[number], count=1)
-        if frame := _FRAME.match(line):
-            frames.append(Frame(frame[1], int(frame[2]), frame[3]))
-        elif line[:1] not in ("", " ", "\t"):
-            error = _ERROR.match(line)
-            if error is None or not frames:
-                return None
-            own = next((f for f in reversed(frames) if f.is_user), None)
-            kind = error[1].rpartition(".")[2]
-            message = error[2] or _next(lines, number)
-            raised = Raised(type=kind, message=message[:1000], at=0.0, where=own)
-            place = Place(file=exhibit.name, line=0 if exhibit.cut else at + 1)
-            return Glimpse(origin=place, rank=rank, raised=raised, exit=Exit(at=0.0, code=1))
-    return None
+def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> str | None:
+    """Why it may have been caught, "" where nothing speaks for it; None where its process went on."""
+    own = {n for t in later for n in range(t.begin, t.end)}
+    said = went_on(line for n, line in enumerate(lines[one.end :], one.end) if n not in own)
+    caught = one.begin > 0 and logged(lines[one.begin - 1])
+    if ended_well(said) or (said and caught):
+        return None
+    if said:
+        return f"more follows it ({said[0][:60]!r}): it was caught, or that was still in a buffer"
+    return "a logger wrote it, so that it was caught; nothing follows" if caught else ""
 
 
-def _next(lines: list[str], number: int) -> str:
-    """TensorFlow's messages begin on the line after their type."""
-    return " ".join(lines[number + 1 : number + 3]).strip()
+def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse:
+    # Who handles the loss of a peer and raises something else fell because of it all the same.
+    message = f"{one.message} (after {one.first})" if one.first else one.message
+    raised = Raised(type=one.type, message=message, at=0.0, where=one.where)
+    return Glimpse(
+        origin=exhibit.place(one.begin),
+        rank=rank,
+        pid=exhibit.pid,
+        host=exhibit.host,
+        raised=raised,
+        exit=Exit(at=0.0, code=1),
+        doubt=doubt,
+    )
 
 
 WITNESS = Witness(hears=hears)

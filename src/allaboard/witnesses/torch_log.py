@@ -36,7 +36,7 @@ MESSAGES = (
     ),
     Message(
         key="client socket has timed out",
-        pattern=r"client socket has timed out after (?P<ms>\d+)ms while trying to connect to "
+        pattern=r"client socket has timed out after \d+m?s while trying to connect to "
         r"\((?P<host>[^,)]+), (?P<port>\d+)\)",
         rule="JOIN007",
         says="nobody answered at {host}:{port}, where rank 0 is to be met",
@@ -58,6 +58,17 @@ MESSAGES = (
         "local network address. port: 29777, useIpv6: false, code: -98, name: EADDRINUSE, message: "
         "address already in use",
         source=_RECORDED,
+    ),
+    Message(
+        key="errno: 98",
+        pattern=r"failed to bind to \S{1,200}?:(?P<port>\d{1,5}) \(errno: 98",
+        rule="NET005",
+        says="port {port} was taken when rank 0 wanted to listen there",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it; then another MASTER_PORT, or end that one",
+        proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
+        sample="[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
+        "Address already in use).",
+        source="its wording from the source of PyTorch 2.1",
     ),
     Message(
         key="cannot be retrieved",

@@ -8,7 +8,7 @@ import signal
 from datetime import UTC, datetime
 
 from allaboard.contracts import Witness
-from allaboard.facts import Exhibit, Exit, Glimpse, Place, Testimony
+from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 
 _FAILURE = re.compile(
     r"\n\[\d+\]:\n  time      : (?P<time>\S+)\n  host      : (?P<host>\S+)\n"
@@ -27,7 +27,7 @@ def hears(exhibit: Exhibit) -> Testimony | None:
     glimpses = []
     for match, _ in zip(_FAILURE.finditer(text), range(MOST), strict=False):
         code, pid = int(match["code"]), int(match["pid"])
-        line = text.count("\n", 0, match.start()) + 2
+        place = exhibit.place(text.count("\n", 0, match.start()) + 1)
         killed = -code if code < 0 else None
         end = Exit(
             at=_at(match["time"]),
@@ -35,7 +35,6 @@ def hears(exhibit: Exhibit) -> Testimony | None:
             signal=killed,
             ours=killed is not None and ended.get(pid) == _name(killed),
         )
-        place = Place(file=exhibit.name, line=0 if exhibit.cut else line)
         glimpses.append(
             Glimpse(origin=place, rank=int(match["rank"]), pid=pid, host=match["host"], exit=end)
         )

@@ -1,0 +1,56 @@
+"""What may follow the traceback of an exception that ended its process, and what tells that it went on.
+
+Python's interpreter prints an uncaught exception last; after it come only what native code, atexit and
+launchers say. Standard output that was buffered, though, is written only then: up to its buffer's size,
+lines after a traceback prove nothing, neither way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+BUFFER = 16_384
+"""Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
+_AFTER = re.compile(
+    r"\s*$|[ \t]"  # more of a message
+    # CUDA's and NCCL's messages have several lines.
+    r"|CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE|Device-side assert"
+    r"|nccl\w+Error:|Last error:|Search for `cuda"
+    # Native code, and the interpreter, at the end.
+    r"|terminate called|Fatal Python error|Current thread 0x|Thread 0x|Extension modules:|Aborted"
+    r"|Segmentation|Bus error|Killed|Terminated|Exception ignored|Error in (?:sys\.excepthook|atexit)"
+    r"|sys:1: |\S+:\d+: \w*Warning"
+    r"|\*\*\* |(?:\[rank\d+\]:)?\[?[WIEF]\d{3,4} \d\d:\d\d|(?:\[rank\d+\]:)?\[[WIEF] \w+\.cpp"
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WIEF] |wandb: |swig/python|\w+Error\b|\"\"\""
+    # Launchers.
+    r"|(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun|make|bash|sh)(?:\[\d+\])?: "
+    r"|[-=*~#]{10,}"
+    r"|Primary job|a non-zero exit code|(?:mpirun|prterun|mpiexec|Open MPI)\b|the job to be terminated"
+    r"|Failures:|Root Cause|\S+ FAILED$|\[\d+\]:$|ERROR:torch\.distributed|WARNING:torch\.distributed"
+    r"|.{0,60}launch\.py:\d+|command terminated with|exit(?: code|ed|\w* status)\b",
+)
+_ENDED_WELL = re.compile(
+    r"\b(?:finish(?:ed)?|complet(?:ed?|ion)|done|success(?:ful|fully)?|all good|saved)\b",
+    re.IGNORECASE,
+)
+_LOGGED = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
+"""A record of a logger: what it is given as ``exc_info`` is written right after it."""
+
+
+def went_on(after: Iterable[str]) -> tuple[str, ...]:
+    """The lines that look like what a process says at its work."""
+    return tuple(line for line in after if not _AFTER.match(line))
+
+
+def ended_well(said: tuple[str, ...]) -> bool:
+    """Whether the last thing that it said is that its work is done, or it said more than was left in
+    a buffer."""
+    if not said:
+        return False
+    return bool(_ENDED_WELL.search(said[-1])) or sum(map(len, said)) > BUFFER
+
+
+def logged(before: str) -> bool:
+    """Whether the line before a traceback is a logger's, so that somebody caught what it logged."""
+    return bool(_LOGGED.match(before))

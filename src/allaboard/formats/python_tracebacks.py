@@ -1,0 +1,97 @@
+"""Tracebacks in the form of Python's traceback module: chained ones and exception groups are one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from allaboard.facts import Frame
+
+HEAD = "Traceback (most recent call last):"
+LONGEST = 400
+"""Lines of one traceback."""
+_FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d+), in (.{1,200})$')
+_ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
+_CHAINED = re.compile(
+    r"The above exception was the direct cause of the following exception:"
+    r"|During handling of the above exception, another exception occurred:"
+    r"|-- Process \d+ terminated with the following (?:error|exception):"  # torch.multiprocessing
+)
+_GUTTER = re.compile(r"\s+(?:\| ?|\+[-+]{2,}(?: \d+ -+)?|\+ )")
+"""What an exception group puts before the lines of its parts."""
+
+
+class Traceback(NamedTuple):
+    """``begin`` and ``end``: its lines, the second exclusive; of what it is chained to, too. The others
+    are of the last exception, which is what reached the top; ``first`` is the one it began with, in words."""
+
+    begin: int
+    end: int
+    type: str
+    message: str
+    frames: tuple[Frame, ...]
+    first: str = ""
+
+    @property
+    def where(self) -> Frame | None:
+        """The innermost line of the user's own code."""
+        return next((f for f in reversed(self.frames) if f.is_user), None)
+
+    @property
+    def said(self) -> str:
+        """Type, message and place in one line."""
+        place = f" at {self.where}" if self.where is not None else ""
+        return f"{self.type}: {self.message[:200]}{place}"
+
+
+def tracebacks(lines: Sequence[str]) -> list[Traceback]:
+    """All of them in these lines, in order."""
+    found: list[Traceback] = []
+    grouped = -1
+    for at, line in enumerate(lines):
+        if HEAD not in line or (found and at < found[-1].end and at >= grouped):
+            continue
+        if "+ Exception Group " + HEAD in line:
+            grouped = _group_end(lines, at)
+        one = _read(lines, at, grouped if at < grouped else 0)
+        if one is None:
+            continue
+        before = found[-1] if found else None
+        if before is not None and (before.begin < grouped > at or _chained(lines, before.end, at)):
+            first = before.first or before.said
+            one = one._replace(begin=before.begin, first=first)
+            found.pop()
+        found.append(one)
+    return found
+
+
+def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
+    frames: list[Frame] = []
+    for number in range(at + 1, min(len(lines), at + LONGEST)):
+        line = _GUTTER.sub("", lines[number], count=1) if number < grouped else lines[number]
+        if frame := _FRAME.match(line):
+            frames.append(Frame(frame[1], int(frame[2]), frame[3]))
+        elif line[:1] not in ("", " ", "\t"):
+            error = _ERROR.match(line)
+            if error is None or not frames:
+                return None
+            message = error[2] or ""
+            if error[2] == "":  # TensorFlow's messages begin on the line after their type
+                message = " ".join(lines[number + 1 : number + 3]).strip()
+            kind = error[1].rpartition(".")[2]
+            return Traceback(at, max(number + 1, grouped), kind, message[:1000], tuple(frames))
+    return None
+
+
+def _group_end(lines: Sequence[str], at: int) -> int:
+    end = at + 1
+    while end < len(lines) and _GUTTER.match(lines[end]):
+        end += 1
+    return end
+
+
+def _chained(lines: Sequence[str], end: int, at: int) -> bool:
+    if "Original " + HEAD in lines[at]:  # torch's: of another process, or thread, in the message
+        return True
+    return any(map(_CHAINED.search, lines[max(end, at - 4) : at]))

@@ -1,0 +1,69 @@
+"""One file into what each process wrote into it, so that a witness reads plain lines of one. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from allaboard.facts import Exhibit
+from allaboard.formats.line_prefixes import NOBODY, Label, labelled
+
+BINARY = 4096
+"""Bytes of the beginning in which a zero tells that it is no text."""
+MOST = 20_000
+"""Processes of one file; more names than that name none."""
+
+
+def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
+    """The exhibit as it is where no line of it has a prefix; else a part for each process that is named,
+    and one for the lines that name nobody, as a launcher's own."""
+    if b"\0" in exhibit.data[:BINARY]:
+        return (exhibit,)
+    text = exhibit.text
+    read = labelled(text)
+    labels = {label for label, _ in read}
+    if labels == {NOBODY} or len(labels) > MOST:
+        plain = "\n".join(line for _, line in read)
+        same = plain == text or len(labels) > MOST
+        return (exhibit if same else msgspec.structs.replace(exhibit, data=plain.encode()),)
+    whose = _processes(labels)
+    parts: dict[Label, tuple[list[str], list[int]]] = {}
+    for number, (label, line) in enumerate(read, 1):
+        lines, numbers = parts.setdefault(whose[label], ([], []))
+        lines.append(line)
+        numbers.append(number)
+    return tuple(
+        msgspec.structs.replace(
+            exhibit,
+            data="\n".join(lines).encode(),
+            rank=label.rank if label.rank >= 0 else exhibit.rank,
+            host=label.host,
+            pid=label.pid,
+            numbers=tuple(numbers),
+            labelled=label.launcher,
+        )
+        for label, (lines, numbers) in parts.items()
+        if any(lines)
+    )
+
+
+def _processes(labels: set[Label]) -> dict[Label, Label]:
+    """Labels that name one process are one: a rank has one, and a pod or a pid of which only one rank
+    is known is that rank's."""
+    inside: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for one in labels:
+        if one.rank >= 0:
+            inside[one.host, one.pid].add(one.rank)
+    launched = {one.rank for one in labels if one.launcher}
+    named: dict[Label, Label] = {}
+    for one in labels:
+        ranks = inside[one.host, one.pid] if one.host or one.pid else set()
+        rank = next(iter(ranks)) if one.rank < 0 and len(ranks) == 1 else one.rank
+        launcher = one.launcher or (rank >= 0 and rank in launched)
+        if rank >= 0:
+            # The same rank of another host or pid is the one that was started anew.
+            named[one] = Label(rank, launcher=launcher)
+        else:
+            named[one] = one
+    return named
