@@ -86,9 +86,12 @@ def integer(name: str) -> int | None:
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """What initialize was told; None where that is not understood, or no rank: JAX itself judges it."""
     address, size, rank = args[1:4]
     address = address or os.environ.get("JAX_COORDINATOR_ADDRESS")
-    if address is None or size is None or rank is None:
+    if not (isinstance(address, str) and isinstance(size, int) and isinstance(rank, int)):
+        return None
+    if size < 1 or rank < 0:
         return None
     return {
         "framework": "jax",
