@@ -49,3 +49,17 @@ def test_a_coordinator_where_nobody_can_meet(given: str | None, variable: str, s
 def test_one_where_they_can(address: str) -> None:
     checked(address, "")
     checked(None, address)
+
+
+def test_where_the_coordinator_listens_is_told_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def bound(rank: int, **more: object) -> object:
+        told = declared((None, "a:1", 2, rank), dict(more))
+        assert told is not None
+        return told["bind"]
+
+    assert bound(0, coordinator_bind_address="a:4") == "a:4"
+    assert bound(1, coordinator_bind_address="a:4") == bound(0) == ""
+    monkeypatch.setenv("JAX_COORDINATOR_BIND_ADDRESS", "a:5")
+    assert bound(0) == "a:5"

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.servers import collective_with_servers
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
-from allaboard.facts.samples import coming, ended, gathering, held, job, member
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
+from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
 
 PATIENCE = 20.0
@@ -42,6 +42,10 @@ def check(view: JobView) -> Iterator[Claim]:
         call = inside[0].declared.call if inside[0].declared is not None else "init"
         absent = ", ".join(map(str, roll.missing))
         told = "all are in it" if not roll.missing else f"rank {absent} is not"
+        elsewhere = _listens_elsewhere(inside)
+        if elsewhere is not None:
+            yield _bound(elsewhere, inside, since)
+            continue
         yield Claim(
             summary=f"{len(inside)} of {roll.size} are blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
@@ -59,9 +63,51 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
+def _listens_elsewhere(inside: list[Member]) -> Member | None:
+    """The first rank, where it was told to listen at another port than all go to."""
+    for one in inside:
+        told = one.declared
+        if (
+            told is not None
+            and told.rank == 0
+            and told.bind
+            and _port(told.bind) != _port(told.place)
+        ):
+            return one
+    return None
+
+
+def _bound(one: Member, inside: list[Member], since: float) -> Claim:
+    told = one.declared
+    assert told is not None
+    there, here = _port(told.place), _port(told.bind)
+    return Claim(
+        summary=f"{one.who.name} listens at port {here}, and all go to port {there}",
+        who=tuple(m.who for m in inside),
+        evidence=(
+            Evidence(told.bind, "coordinator_bind_address"),
+            Evidence(told.place.removeprefix("tcp://"), "coordinator_address"),
+        ),
+        fix=f"give coordinator_bind_address port {there}, or leave it out, unless something passes port "
+        f"{there} on to {here}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=since,
+    )
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]
+
+
 def _place(one: object) -> str:
     told = getattr(one, "declared", None)
     return (told.place or "its cluster spec") if told is not None else "an unknown place"
+
+
+def _told(rank: int, bind: str) -> Member:
+    told = declared(rank, 2, framework="jax", place="tcp://a:30000", bind=bind if rank == 0 else "")
+    return member(rank, phase=Phase.JOINING, phase_since=60.0, declared=told)
 
 
 RULE = Rule(
@@ -72,6 +118,14 @@ RULE = Rule(
         "data ports closed": (
             job(*(member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))),
             "3 of 3 are blocked inside init_process_group; all are in it",
+        ),
+        "JAX's coordinator binds another port": (
+            job(*(_told(r, "0.0.0.0:30003") for r in range(2)), launched=2),
+            "worker 0 listens at port 30003, and all go to port 30000",
+        ),
+        "it binds that port": (
+            job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
+            "2 of 2 are blocked inside init_process_group; all are in it",
         ),
         "one never entered": (
             gathering(
