@@ -2,4 +2,6 @@
 
 from allaboard.contracts import Drill
 
-DRILL = Drill(script="torch_ddp.py", expects="JOIN011", guilty=2, inside=True, exit_codes=(3,))
+DRILL = Drill(
+    script="torch_ddp.py", expects="JOIN011", guilty=2, blames=(3,), inside=True, exit_codes=(3,)
+)

@@ -24,16 +24,19 @@ def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         for one in roll.held:
             if one.declared is not None and not 0 <= one.declared.rank < one.declared.world_size:
-                yield _claim(roll, one)
+                yield _claim(view, roll, one)
 
 
-def _claim(roll: Roll, one: Member) -> Claim:
+def _claim(view: JobView, roll: Roll, one: Member) -> Claim:
     told = one.declared
     assert told is not None
     missing = roll.missing[0] if len(roll.missing) == 1 else None
     right = f"rank {missing}, which nobody is" if missing is not None else "the rank it should have"
+    # Its rank is what is wrong: where its processes were counted at their start, that is its name.
+    counted = view.launched > 1 and not view.joined
+    name = f"worker {one.worker}" if counted else one.who.name
     return Claim(
-        summary=f"{one.who.name} says rank {told.rank} of {told.world_size}: it can be 0 to "
+        summary=f"{name} says rank {told.rank} of {told.world_size}: it can be 0 to "
         f"{told.world_size - 1}",
         who=(one.who,),
         evidence=(Evidence(f"rank {told.rank} of {told.world_size}", told.origin or told.call),),
