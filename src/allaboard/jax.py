@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from allaboard.config.coordinator import VARIABLE, checked
+from allaboard.dropin.arguments import takes
 from allaboard.dropin.joining import joining
 from allaboard.probe.adapters.jax import declared
 
@@ -22,7 +25,9 @@ def initialize(
     the roll call, and then JAX's own call, which aborts the process where it fails.
 
     Raises:
+        ConfigurationError: the coordinator's address is no HOST:PORT.
         RollCallError: somebody is missing, there twice, or cannot be reached; on every process.
+        Everything that JAX raises: of arguments that it does not take, before the roll is called.
     """
     import jax
 
@@ -30,14 +35,20 @@ def initialize(
 
     if num_processes is None and process_id is None:
         num_processes, process_id = integer("JAX_NUM_PROCESSES"), integer("JAX_PROCESS_ID")
+    given = (
+        coordinator_address,
+        num_processes,
+        process_id,
+        local_device_ids,
+        cluster_detection_method,
+        initialization_timeout,
+    )
     told = declared((None, coordinator_address, num_processes, process_id), {})
-    with joining(told, float(initialization_timeout)):
-        jax.distributed.initialize(
-            coordinator_address,
-            num_processes,
-            process_id,
-            local_device_ids,
-            cluster_detection_method,
-            initialization_timeout,
-            **more,
-        )
+    timed = isinstance(initialization_timeout, (int, float))
+    if not timed or not takes(jax.distributed.initialize, *given, **more):
+        told = None
+    if told is not None:
+        checked(coordinator_address, os.environ.get(VARIABLE, ""))
+    bound = float(initialization_timeout) if told is not None else 0.0
+    with joining(told, bound):
+        jax.distributed.initialize(*given, **more)

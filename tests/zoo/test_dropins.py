@@ -260,3 +260,20 @@ def test_the_chief_of_parameter_servers(all_there: bool) -> None:
         assert said.words[:2] == ["total", "42"], said.err[-3000:]
     else:
         assert said.rules == {"PS003"}
+
+
+TWICE = {
+    "tensorflow": "import allaboard.tensorflow as a\nfor _ in range(2): a.MultiWorkerMirroredStrategy()",
+    "jax": "import allaboard.jax as a\nfor _ in range(2): a.initialize()",
+}
+
+
+@pytest.mark.parametrize("framework", TWICE)
+def test_a_second_call_in_one_process_is_the_frameworks_to_judge(framework: str) -> None:
+    found = start(framework, [0, 1], 2, 0, command=(sys.executable, "-c", TWICE[framework]))
+    for one in found:
+        assert "RollCallError" not in one.err
+        once = "RuntimeError: distributed.initialize should only be called once" in one.err
+        assert (one.code, once) == ((1, True) if framework == "jax" else (0, False)), one.err[
+            -3000:
+        ]

@@ -40,7 +40,7 @@ from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
 from allaboard.meeting.listener import more_files
-from allaboard.meeting.member import Identity, try_links
+from allaboard.meeting.member import Identity, taken_in, try_links
 from allaboard.meeting.tls import Tls
 
 
@@ -330,11 +330,19 @@ class Party:
         self._wake()
         port = 0 if self._door is not None else split(self.address)[1]
         door = self._door
-        await self._ports.bind(leader.listener, port)
+        await self._ports.bind(leader.listener, port, self._met_there if port else None)
         if self.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
             leader.close()
         elif door is not None:
             await self._post(door, leader.listener.port)
+
+    async def _met_there(self) -> bool:
+        """Whether the roll of this very job is called there already, by another process of this host that
+        says that it is the first: this one goes there too, so that all hear of both."""
+        if not await taken_in(self.address, self.identity()):
+            return False
+        self.resigned()
+        return True
 
     async def _post(self, door: Door, port: int) -> None:
         host = self._data.rpartition(":")[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from allaboard.agent.leader import CLIENTS, knocked
 from allaboard.coordinator.events import Event, Knocked, PortHeld
-from allaboard.facts import Declared, Holder, Knock
+from allaboard.facts import Answer, Declared, Holder, Knock
 from allaboard.hosts.data_address import holder_of
 from allaboard.hosts.described import job_of
 from allaboard.hosts.proc import environment
@@ -20,6 +20,8 @@ from allaboard.meeting.wire import Word
 
 AGAIN = 0.5
 """Seconds between two attempts to bind a port that is taken."""
+CLOSING = 2
+"""Attempts after which a roll call that has the port is not one that just ends."""
 LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 """Variables that say which of its host's processes one is."""
 
@@ -77,10 +79,18 @@ class Ports:
         if self.freed:
             self._sign.close()
 
-    async def bind(self, listener: Listener, port: int) -> None:
-        """Again and again while another program has the port; who it is, is told."""
-        told = False
+    async def bind(
+        self,
+        listener: Listener,
+        port: int,
+        meets: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """Again and again while another program has the port; who it is, is told. ``meets`` is asked where
+        that is a roll call: whether all meet there, by the word of which this ends."""
+        told: Holder | None = None
+        tries = 0
         while not self.freed:
+            tries += 1
             try:
                 await listener.open(port)
                 if self.freed:  # let through meanwhile: the port is the framework's
@@ -91,9 +101,13 @@ class Ports:
             except OSError as error:
                 if error.errno != errno.EADDRINUSE and told:
                     return
-                if not told:
-                    told = True
-                    self._tell(PortHeld(holder=await self._holder(port)))
+                if told is None:
+                    told = await self._holder(port)
+                    self._tell(PortHeld(holder=told))
+            called = meets is not None and told.answer is Answer.ABOARD and tries > CLOSING
+            if meets is not None and called and await meets():
+                self._tell(PortHeld(holder=None))
+                return
             await asyncio.sleep(AGAIN)
 
     async def _holder(self, port: int) -> Holder:

@@ -135,6 +135,7 @@ def config_of(subject: str, material: Material, known: Mapping[str, Resolver]) -
         except Exception as error:
             problems.append(_failed(name, error, material.file))
     spec = merge(parts)
+    workloads = material.manifests.workloads if material.manifests is not None else ()
     return ConfigFacts(
         subject=subject,
         kind=material.kind,
@@ -143,6 +144,7 @@ def config_of(subject: str, material: Material, known: Mapping[str, Resolver]) -
         problems=tuple(problems) + spec.problems,
         variables=dict(material.variables),
         opaque=material.opaque,
+        workload=next((w.kind for w in workloads), ""),
     )
 
 

@@ -113,8 +113,21 @@ def _json(source: Source, parsed: Parsed) -> None:
             return
         _manifest(source, parsed)
         return
+    if source.mark and {"cluster", "task"} & tree.items.keys():
+        parsed.problems.append(_marked(source.name))
     material = Material(kind="json", file=source.name, tree=tree, text=source.text)
     parsed.materials.append((source.name, material))
+
+
+def _marked(file: str) -> Problem:
+    """Editors of Windows write one; json.loads takes a text with it for no JSON."""
+    return Problem(
+        kind="tf_config.json",
+        said="begins with a byte order mark, which json.loads refuses",
+        observed="EF BB BF",
+        correction=f"sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(file)}",
+        origin=Origin(file=file, line=1, column=1),
+    )
 
 
 def _manifest(source: Source, parsed: Parsed) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 
 from allaboard.facts import Origin, Problem
@@ -17,13 +18,14 @@ LIMIT = 16 * 2**20
 class Source:
     """A file's text with Unix line ends and without a byte order mark, and what was wrong.
 
-    ``crlf`` is the line and column of the first Windows line end.
+    ``crlf`` is the line and column of the first Windows line end, ``mark`` whether there was such a mark.
     """
 
     name: str
     text: str
     crlf: tuple[int, int] | None = None
     problem: Problem | None = None
+    mark: bool = False
 
 
 def read(path: str) -> Source:
@@ -83,7 +85,7 @@ def _decoded(name: str, data: bytes) -> Source:
     crlf = (
         (text.count("\n", 0, first) + 1, first - text.rfind("\n", 0, first)) if first >= 0 else None
     )
-    return Source(name, text.replace("\r\n", "\n"), crlf=crlf)
+    return Source(name, text.replace("\r\n", "\n"), crlf=crlf, mark=data[:3] == BOM_UTF8)
 
 
 def _unreadable(name: str, said: str, observed: str, line: int, column: int) -> Problem:

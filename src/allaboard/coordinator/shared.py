@@ -56,6 +56,7 @@ class Shared:
             origin=intern(told.origin),
             local=told.local,
             hold=told.hold,
+            bind=intern(told.bind),
         )
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from allaboard.dropin.error import failed
+from allaboard.dropin.standing import stands
 from allaboard.probe import attach, member
 
 UNBOUNDED = 1800.0
@@ -33,8 +34,9 @@ def joining(
 
     Raises RollCallError, on every rank, where the roll call fails. Where the framework's call itself
     does not come back, which no Python can interrupt, the agent prints what it knows and ends the process.
+    Nobody is called where this process is in its job already: the framework's own call comes at once.
     """
-    if declared is None or declared["world_size"] < 2 or watched():
+    if declared is None or declared["world_size"] < 2 or watched() or stands(declared):
         yield
         return
     peer = attach.attach(declared, timeout, watch=False, coordinator=coordinator)

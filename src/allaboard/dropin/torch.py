@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from allaboard.dropin.arguments import takes
 from allaboard.dropin.joining import UNBOUNDED, joining
 from allaboard.probe.adapters.torch import declared
 
@@ -40,7 +41,8 @@ def init_process_group(
         "device_id": device_id,
     }  # fmt: skip
     bound = timeout.total_seconds() if timeout is not None else UNBOUNDED
-    with joining(_declared(given), bound):
+    fits = takes(dist.init_process_group, **given, **more)
+    with joining(_declared(given) if fits else None, bound):
         dist.init_process_group(**given, **more)
 
 

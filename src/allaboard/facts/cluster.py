@@ -6,6 +6,7 @@ it as it was written.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import msgspec
@@ -69,6 +70,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The line or words to paste where this value is to be ``text``."""
         if self.variable:
             return f"export {self.variable}={text}"
+        if self.flag.endswith("=)"):  # an argument of a call in Python
+            argument = self.flag.partition("(")[2].removesuffix(")")
+            return argument + (text if whole(text) is not None else json.dumps(text))
         if self.flag:
             return f"{self.flag}={text}" if self.flag.startswith("--") else f"{self.flag} {text}"
         return f"{self.key}: {text}" if self.key else text

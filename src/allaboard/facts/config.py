@@ -48,7 +48,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     variables that are set, but to a value that only a run could tell. ``host`` is None where
     the subject is a file, which may be meant for another host; ``place`` is that of a file://
     rendezvous, as seen from here. ``every`` is set when
-    the subject is to be judged for all of its tasks, not for the one that it names.
+    the subject is to be judged for all of its tasks, not for the one that it names. ``workload`` is the kind
+    of Kubernetes object that the subject is a role of, as the manifest writes it.
     """
 
     subject: str = "environment"
@@ -61,6 +62,7 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     host: LocalHost | None = None
     place: FilePlace | None = None
     every: bool = False
+    workload: str = ""
 
     def part(self, source: str) -> PartialSpec | None:
         """What this source says, None where it says nothing."""

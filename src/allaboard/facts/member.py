@@ -59,7 +59,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``"worker:0"`` to an address where the framework has a cluster spec; ``origin`` says where the
     values were read (the call's arguments, the environment); ``local`` is False where members may run on
     other hosts, of which nothing is known here; ``hold`` is False for who does not wait for all others by
-    right, and is let through at once.
+    right, and is let through at once; ``bind`` is where the first was told to listen, where it was told so.
     """
 
     framework: str
@@ -74,6 +74,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     origin: str = ""
     local: bool = True
     hold: bool = True
+    bind: str = ""
 
 
 class Op(msgspec.Struct, frozen=True):

@@ -7,6 +7,8 @@ from functools import lru_cache
 import msgspec
 
 _PROBE = "/allaboard/probe/"
+AUTOGRAPH = "/__autograph_generated_file"
+"""In the path of what TensorFlow writes for a tf.function: the user never saw it, and it is gone soon."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -19,16 +21,26 @@ class Frame(msgspec.Struct, frozen=True):
 
     @property
     def is_user(self) -> bool:
-        """Whether it is the user's own code: neither standard library, nor installed, nor ours."""
+        """Whether it is the user's own code: neither standard library, nor installed, nor ours,
+        nor written by TensorFlow."""
         return _own(self.file)
 
     def __str__(self) -> str:
+        if AUTOGRAPH in self.file:
+            return f"{self.function.removeprefix('tf__')}, as AutoGraph has rewritten it"
         return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
 
 
 @lru_cache(maxsize=1024)
 def _own(file: str) -> bool:
-    foreign = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", _PROBE)
+    foreign = (
+        "/site-packages/",
+        "/dist-packages/",
+        "/lib/python3",
+        "/lib64/python3",
+        _PROBE,
+        AUTOGRAPH,
+    )
     return not file.startswith("<frozen") and not any(p in file for p in foreign)
 
 

@@ -98,7 +98,7 @@ class _Reader:
         return self.constants.get(node.id, node) if isinstance(node, ast.Name) else node
 
     def _value(self, value: ast.expr, variable: str) -> Value | None:
-        """The text that the expression surely has; ``json.dumps`` of a literal included."""
+        """The text that the expression surely has; ``json.dumps`` or ``str`` of a literal included."""
         value = self._meant(value)
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return Value(value.value, self.places.origin(value, variable=variable))
@@ -109,6 +109,8 @@ class _Reader:
             origin = self.places.origin(value, variable=variable)
             return self._json(given, origin)
         literal = _literal(given)
+        if function in ("str", "repr") and isinstance(literal, dict):
+            return Value(str(literal), self.places.origin(given, variable=variable))
         if function == "str" and isinstance(literal, (int, float, str)):
             return Value(str(literal), self.places.origin(given, variable=variable))
         return None

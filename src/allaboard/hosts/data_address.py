@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from allaboard.hosts import proc
+from allaboard.hosts.behind import behind
 
 LOOPBACK = "127.0.0.1"
 GLOBAL, FAILED = 0x00, 0x08
@@ -92,17 +93,18 @@ def _fourth(name: str) -> str:
 
 
 def holder_of(port: int) -> tuple[int, str]:
-    """Pid and command line of the process that listens on ``port`` here; 0 and "" where it is not
-    to be seen (another user's, another container's)."""
+    """Pid and command line of the process that listens on ``port`` here, of the program itself where its
+    drop-in's agent does; 0 and "" where it is not to be seen (another user's, another container's)."""
     inodes = set(_listening(port))
     if not inodes:
         return 0, ""
     for folder in Path("/proc").glob("[0-9]*/fd"):
         try:
-            for entry in os.scandir(folder):
-                if os.readlink(entry.path) in inodes:  # noqa: PTH115 - many
-                    pid = int(folder.parent.name)
-                    return pid, " ".join(proc.command_line(pid))[:200]
+            with os.scandir(folder) as entries:
+                holds = any(os.readlink(e.path) in inodes for e in entries)  # noqa: PTH115 - many
+            if holds:
+                pid = int(folder.parent.name)
+                return behind(pid, " ".join(proc.command_line(pid))[:200])
         except OSError:
             continue
     return 0, ""

@@ -81,6 +81,20 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
     return word
 
 
+async def taken_in(address: str, who: Identity) -> bool:
+    """Whether the roll call of this very job answers at ``host:port``, and takes us for one of it."""
+    met = await dial(address)
+    if met.answer is not Answer.ABOARD or met.writer is None:
+        return False
+    try:
+        await enter(met, who)
+    except (Turned, OSError):
+        return False
+    finally:
+        met.writer.close()
+    return True
+
+
 async def _secure(writer: asyncio.StreamWriter, wanted: bool, ours: Tls | None) -> None:
     if wanted and ours is None:
         raise Turned("tls", "it speaks TLS, and this host was given no certificate")

@@ -24,15 +24,26 @@ from allaboard.spec import own
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for problem in facts.problems:
         if problem.kind == "tf_config.json":
-            plain = problem.origin.file and not problem.origin.variable
-            right = problem.correction
             yield Claim(
                 summary=f"{problem.origin.variable or 'TF_CONFIG'} is not JSON: {problem.said}",
                 who=own(facts.spec),
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=right if plain else f"export TF_CONFIG={shlex.quote(right)}",
+                fix=_written(facts, problem),
                 where=problem.origin.place,
             )
+
+
+def _written(facts: ConfigFacts, problem: Problem) -> str:
+    """The right text in the form of the place where it is to stand."""
+    right, file = problem.correction, problem.origin.file
+    name = problem.origin.variable or "TF_CONFIG"
+    if file and not problem.origin.variable:
+        return right
+    if file.endswith(".py"):
+        return f'os.environ["{name}"] = json.dumps({right})'
+    if file.endswith((".yaml", ".yml")):
+        return f"{'value' if facts.workload else name}: {shlex.quote(right)}"
+    return f"export {name}={shlex.quote(right)}"
 
 
 _QUOTE = Problem(

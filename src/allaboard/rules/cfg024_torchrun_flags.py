@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Claim,
@@ -28,6 +30,8 @@ from allaboard.facts import (
 )
 from allaboard.spec import likely
 
+_TOLD = ("PyTorchJob", "TrainJob")
+"""Kinds of Kubernetes jobs whose operator sets PET_MASTER_ADDR and PET_NODE_RANK, which torchrun reads."""
 _C10D = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500"
 
 
@@ -60,7 +64,7 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     backend = part.values.get("rdzv_backend")
     static = backend is None or backend.text in ("static", "")
     # PET_* variables alone: the command, which may say more, is not known here.
-    if facts.kind == "environment":
+    if facts.kind == "environment" or facts.workload in _TOLD:
         return
     if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
         yield likely(
@@ -75,6 +79,10 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …   # or --node-rank=0, 1, … by hand",
         )
+
+
+def _of_job(kind: str) -> ConfigFacts:
+    return msgspec.structs.replace(_flags("manifest", nnodes="2"), workload=kind)
 
 
 def _flags(kind: str = "shell", **values: str) -> ConfigFacts:
@@ -106,12 +114,17 @@ RULE = Rule(
             _flags(nnodes="2", master_addr="a"),
             "2 nodes by a static rendezvous and no --node-rank: every node is node 0",
         ),
+        "a job that nobody tells": (
+            _of_job("Job"),
+            "2 nodes and no address to meet at: each node waits at its own 127.0.0.1",
+        ),
         "no number": (facts_of(problems=(_BAD,)), "--nnodes cannot be 'two'"),
     },
     silent_on={
         "one node": _flags(nnodes="1"),
         "c10d": _flags(nnodes="2", rdzv_backend="c10d", rdzv_endpoint="a:29500"),
         "elastic from one": _flags(nnodes="1:4"),
+        "a job whose operator tells it": _of_job("TrainJob"),
         "a number by the shell": _flags(nnodes="2", master_addr="a", node_rank=""),
     },
     since="0.1",

@@ -28,6 +28,12 @@ _COLLECTIVES = frozenset(
         *("all_gather_into_tensor", "reduce_scatter_tensor", "gather_object", "monitored_barrier"),
     )
 )
+_OF_JAX = frozenset(
+    f"jax.experimental.multihost_utils.{name}"
+    for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
+)
+"""These are of all processes, always."""
+_ALL = _COLLECTIVES | _OF_JAX
 _GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
              "reduce_scatter": 3, "reduce_scatter_tensor": 3, "gather_object": 3}  # fmt: skip
 """Where a collective takes its group by position; 2 for the others."""
@@ -44,7 +50,7 @@ class _Guarded(NamedTuple):
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "torch" not in facts.source:
+    if "torch" not in facts.source and "multihost_utils" not in facts.source:
         return
     script = read_script(facts)
     reach = Reach(script)
@@ -60,13 +66,13 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
     for name, call in script.calls:
-        direct = name in _COLLECTIVES
+        direct = name in _ALL
         if not direct and reach.function(call) is None:
             continue
         condition = script.rank_condition(call)
         if condition is None or not _about_this_rank(script, reach, condition.test):
             continue
-        entered = [(name, call)] if direct else reach.surely(call, _COLLECTIVES)
+        entered = [(name, call)] if direct else reach.surely(call, _ALL)
         for inside, inner in entered:
             if not _of_a_group(inside, inner):
                 yield _Guarded(inside, call, condition, inner)
@@ -93,6 +99,8 @@ def _claim(script: Script, one: _Guarded) -> Claim:
 
 def _of_a_group(name: str, call: ast.Call) -> bool:
     """Whether it is told which ranks take part."""
+    if name in _OF_JAX:
+        return False
     at = _GROUP_AT.get(name.rpartition(".")[2], 2)
     return len(call.args) > at or any(k.arg in ("group", None) for k in call.keywords)
 
@@ -111,7 +119,7 @@ def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
     if script.ranks.are_set(test):
         return False
     asked = test.operand if isinstance(test, ast.UnaryOp) else test
-    if isinstance(asked, ast.Call) and reach.perhaps(asked, _COLLECTIVES):
+    if isinstance(asked, ast.Call) and reach.perhaps(asked, _ALL):
         return False  # the ranks meet in it, and may well agree there
     text = ast.unparse(test)
     if any(word in text for word in ("is_initialized", "world_size > 1", "is_available")) and (
@@ -124,7 +132,7 @@ def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
 def _other_branch(script: Script, reach: Reach, one: _Guarded) -> bool:
     """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
     # Where the collective is a function's, any other on the other way may be its partner.
-    wanted = frozenset([one.name]) if one.inner is one.call else _COLLECTIVES
+    wanted = frozenset([one.name]) if one.inner is one.call else _ALL
 
     def has(block: list[ast.stmt]) -> bool:
         return any(reach.perhaps(statement, wanted) for statement in block)
@@ -137,6 +145,7 @@ def _other_branch(script: Script, reach: Reach, one: _Guarded) -> bool:
 
 
 _HEAD = "import torch.distributed as dist\n"
+_JAX = "import jax\nfrom jax.experimental import multihost_utils as mu\n"
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -146,6 +155,13 @@ RULE = Rule(
         "a barrier of one": (
             ScriptFacts(source=_HEAD + "if rank == 0:\n    save()\n    dist.barrier()\n"),
             "barrier is entered only where rank == 0: it waits for all ranks",
+        ),
+        "of JAX": (
+            ScriptFacts(
+                source=_JAX + "if jax.process_index() == 0:\n    mu.sync_global_devices('saved')\n"
+            ),
+            "sync_global_devices is entered only where jax.process_index() == 0: "
+            "it waits for all ranks",
         ),
         "the rank by another name": (
             ScriptFacts(
@@ -182,6 +198,11 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "of JAX, by all": ScriptFacts(
+            source=_JAX
+            + "first = jax.process_index() == 0\nif first:\n    save()\nmu.sync_global_devices('s')\n"
+            "x = mu.broadcast_one_to_all(x, is_source=first)\n"
+        ),
         "the ranks agree in it": ScriptFacts(
             source=_HEAD
             + "def agree(rank, size):\n    dist.broadcast(flag, 0)\n    return flag.item()\n"

@@ -22,6 +22,7 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
+from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, IO_MOVING, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
@@ -154,6 +155,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         evidence=(
             Evidence(f"the same place in {look}", one.stack.by),
             *(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2]),
+            *rewritten(one),
             *thread_ended(one),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),

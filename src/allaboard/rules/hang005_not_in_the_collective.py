@@ -21,6 +21,7 @@ from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
+from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, JITTED, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
@@ -68,6 +69,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            *rewritten(one),
             *thread_ended(one),
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),

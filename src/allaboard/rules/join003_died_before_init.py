@@ -24,8 +24,14 @@ from allaboard.rollcall.roll import Roll, roll_calls
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         if roll.held:
-            for member in roll.gone:
+            for member in (m for m in roll.gone if not _raised_in(roll, m)):
                 yield _claim(roll, member)
+
+
+def _raised_in(roll: Roll, member: Member) -> bool:
+    """Whether it came to this init, and left it again by an exception: those who stand at the door still are
+    on their way in, as it was."""
+    return member.round == roll.round and member.phase < Phase.ARRIVED
 
 
 def _claim(roll: Roll, member: Member) -> Claim:
@@ -101,6 +107,9 @@ RULE = Rule(
     },
     silent_on={
         "nobody waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
+        "it came to init, which raised there": gathering(
+            held(0), ended(1, code=None, member={"phase": Phase.IMPORTED}), held(2)
+        ),
         "it is only late": gathering(held(0), coming(1), held(2)),
         "a program that a late worker ran for a moment": gathering(
             held(0),

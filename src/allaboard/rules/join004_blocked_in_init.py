@@ -20,7 +20,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.earlier_launch import before
 from allaboard.evidence.servers import collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
-from allaboard.facts.samples import coming, ended, gathering, held, job, member
+from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 from allaboard.rollcall.roll import roll_calls
 
 PATIENCE = 20.0
@@ -45,6 +45,10 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         call = inside[0].declared.call if inside[0].declared is not None else "init"
         absent = ", ".join(map(str, roll.missing))
+        elsewhere = _listens_elsewhere(inside)
+        if elsewhere is not None:
+            yield _bound(elsewhere, inside, since)
+            continue
         out = ", ".join(str(m.who.rank) for m in roll.here if m.phase > Phase.JOINING)
         told = "all are in it"
         if roll.missing:
@@ -81,9 +85,51 @@ def _reach(inside: list[Member]) -> str:
     )
 
 
+def _listens_elsewhere(inside: list[Member]) -> Member | None:
+    """The first rank, where it was told to listen at another port than all go to."""
+    for one in inside:
+        told = one.declared
+        if (
+            told is not None
+            and told.rank == 0
+            and told.bind
+            and _port(told.bind) != _port(told.place)
+        ):
+            return one
+    return None
+
+
+def _bound(one: Member, inside: list[Member], since: float) -> Claim:
+    told = one.declared
+    assert told is not None
+    there, here = _port(told.place), _port(told.bind)
+    return Claim(
+        summary=f"{one.who.name} listens at port {here}, and all go to port {there}",
+        who=tuple(m.who for m in inside),
+        evidence=(
+            Evidence(told.bind, "coordinator_bind_address"),
+            Evidence(told.place.removeprefix("tcp://"), "coordinator_address"),
+        ),
+        fix=f"give coordinator_bind_address port {there}, or leave it out, unless something passes port "
+        f"{there} on to {here}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=since,
+    )
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]
+
+
 def _place(one: object) -> str:
     told = getattr(one, "declared", None)
     return (told.place or "its cluster spec") if told is not None else "an unknown place"
+
+
+def _told(rank: int, bind: str) -> Member:
+    told = declared(rank, 2, framework="jax", place="tcp://a:30000", bind=bind if rank == 0 else "")
+    return member(rank, phase=Phase.JOINING, phase_since=60.0, declared=told)
 
 
 RULE = Rule(
@@ -101,6 +147,14 @@ RULE = Rule(
                 *(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
             ),
             "2 of 3 are blocked inside init_process_group; rank 0 has come out of it",
+        ),
+        "JAX's coordinator binds another port": (
+            job(*(_told(r, "0.0.0.0:30003") for r in range(2)), launched=2),
+            "worker 0 listens at port 30003, and all go to port 30000",
+        ),
+        "it binds that port": (
+            job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
+            "2 of 2 are blocked inside init_process_group; all are in it",
         ),
         "one never entered": (
             gathering(

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Who
+from allaboard.facts import Claim, Declared, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import coming, declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -172,15 +172,21 @@ def _places(roll: Roll) -> Iterator[Claim]:
         names = ", ".join(f"rank {m.who.rank}" for m in members)
         told = members[0].declared
         yield Claim(
-            summary=f"{names} means to meet at {place}, the others at {right}",
+            summary=f"{names} means to meet at {_typed(told, place)}, the others at {_typed(told, right)}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(place, f"{told.origin if told else ''} of {names}"),
                 Evidence(right, f"{places[right]} others"),
             ),
-            fix=f"give {names} the address {right}",
+            fix=f"give {names} the address {_typed(told, right)}",
             since=max(m.phase_since for m in members),
         )
+
+
+def _typed(told: Declared | None, place: str) -> str:
+    """The place as it is handed to this framework: JAX takes host:port alone."""
+    jax = told is not None and told.framework == "jax"
+    return place.removeprefix("tcp://") if jax else place
 
 
 def _name(member: Member) -> str:
@@ -208,6 +214,10 @@ def _two(rank: int, job: str, *tasks: str) -> Member:
     )  # fmt: skip
     who = Who(job=job, index=told.index, rank=rank, host="a", pid=100 + rank)
     return held(rank, 2, who=who, declared=told)
+
+
+def _jax(rank: int, place: str) -> Member:
+    return held(rank, declared=declared(rank, framework="jax", place=f"tcp://{place}"))
 
 
 _HOSTS = {"worker_0": "a:1", "worker_1": "b:1", "worker_2": "c:1"}
@@ -242,6 +252,10 @@ RULE = Rule(
                 held(0), held(1, declared=declared(1, place="tcp://127.0.0.1:20009")), held(2)
             ),
             "rank 1 means to meet at tcp://127.0.0.1:20009, the others at tcp://127.0.0.1:20000",
+        ),
+        "another coordinator_address": (
+            gathering(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),
+            "rank 1 means to meet at a:3001, the others at a:3000",
         ),
     },
     silent_on={

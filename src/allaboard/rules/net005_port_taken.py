@@ -46,6 +46,7 @@ SAID = {
     Answer.OTHER: "a program that speaks another protocol",
     Answer.CLOSED: "a program that hangs up at once",
     Answer.GRPC: "a gRPC server (TensorFlow or JAX)",
+    Answer.ABOARD: "the roll call of another job",
 }
 
 
@@ -79,11 +80,13 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
     waiting = [m for roll in roll_calls(view) for m in roll.held]
     if not waiting or view.now - holder.at < PATIENCE:
         return
-    who = (
-        f"pid {holder.pid} ({holder.command})"
-        if holder.pid
-        else SAID.get(holder.answer, "a program")
-    )
+    mine = _member(view, waiting[0].who.host, holder.pid)
+    if mine is not None:
+        who = f"{mine.who.name} of this job itself (pid {holder.pid})"
+    elif holder.pid:
+        who = f"pid {holder.pid} ({holder.command})"
+    else:
+        who = SAID.get(holder.answer, "a program")
     port = holder.address.rpartition(":")[2]
     yield Claim(
         summary=f"port {port}, where all are to meet, is held on this host by {who}",
@@ -92,12 +95,25 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
             Evidence("bind: Address already in use", holder.address),
             Evidence(f"it answers as {SAID.get(holder.answer, 'another program')}", "greeting"),
         ),
-        fix=f"{on_host(view, waiting[0], f'kill {holder.pid}')}   # if it is a leftover; else "
-        "take another port, the same on every host"
-        if holder.pid
-        else "take another port, the same on every host",
+        fix=_freed(view, waiting[0], holder, mine is not None),
         since=holder.at,
     )
+
+
+def _freed(view: JobView, one: Member, holder: Holder, ours: bool) -> str:
+    other = "take another port, the same on every host"
+    if ours:
+        return (
+            "its script listens there already: call the roll before that, or give that another port"
+        )
+    if not holder.pid:
+        return other
+    return f"{on_host(view, one, f'kill {holder.pid}')}   # if it is a leftover; else {other}"
+
+
+def _member(view: JobView, host: str, pid: int) -> Member | None:
+    """The process of this job that is this one: nobody is told to end it for the job's sake."""
+    return next((m for m in view.members if pid and (m.who.host, m.who.pid) == (host, pid)), None)
 
 
 def _raised(view: JobView) -> Iterator[Claim]:
@@ -175,6 +191,11 @@ RULE = Rule(
         "on the host itself": (
             _holding(Answer.HTTP),
             "port 29500, where all are to meet, is held on this host by pid 77 (python -m http.server)",
+        ),
+        "by the member that asks": (
+            _holding(Answer.GRPC, pid=100),
+            "port 29500, where all are to meet, is held on this host by worker 0 of this job itself "
+            "(pid 100)",
         ),
         "the framework found it taken": (
             job(_REFUSED, ended(1, raised=_LOST), holder=_SERVED),

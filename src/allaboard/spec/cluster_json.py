@@ -63,6 +63,7 @@ class _Reader:
             inside = self._task_inside(tree, cluster)
             listed = {j: n for j, n in cluster.items.items() if n is not inside}
             jobs = {job: self._addresses(job, node) for job, node in listed.items()}
+            self._nobody(listed)
             if inside is not None:
                 return self._spec(jobs, self._type(inside, jobs), self._index(inside))
         task = tree.at("task")
@@ -88,6 +89,14 @@ class _Reader:
         self._problem(task, said, "", '{"cluster": {…}, "task": {…}}', "cluster.task")
         return task
 
+    def _nobody(self, listed: dict[str, Node]) -> None:
+        """Where no job has any task, nobody is who the task says."""
+        if all(n.kind == "list" and not n.elements for n in listed.values()):
+            for job, node in list(listed.items())[:1]:
+                said = f"cluster.{job} lists nobody: there is no task to be"
+                right = f'"{job}": ["host0:2222", "host1:2222"]'
+                self._problem(node, said, "[]", right, f"cluster.{job}")
+
     def _no_cluster(self, tree: Node) -> None:
         if not tree.items:
             return
@@ -106,7 +115,8 @@ class _Reader:
         key = f"cluster.{job}"
         if node.kind == "string":
             said = f"cluster.{job} is one string, not a list"
-            self._problem(node, said, node.text, f'"{job}": ["{node.text}"]', key)
+            each = ", ".join(f'"{a.strip()}"' for a in node.text.split(","))
+            self._problem(node, said, node.text, f'"{job}": [{each}]', key)
             return (Value(node.text, self._at(node, key)),)
         if node.kind != "list":
             said = f"cluster.{job} is a {node.kind}, not a list of addresses"
@@ -117,7 +127,7 @@ class _Reader:
             inside = f"{key}[{index}]"
             if element.kind != "string":
                 said = f"{inside} is a {element.kind}, not an address"
-                self._problem(element, said, element.text, '"host:2222"', inside)
+                self._problem(element, said, element.text, _address_of(element), inside)
             found.append(Value(element.text, self._at(element, inside)))
         return tuple(found)
 
@@ -177,7 +187,7 @@ class _Reader:
             Problem(
                 kind=kind,
                 said=said,
-                observed=observed or f"a {node.kind} with {', '.join(node.items) or 'nothing'}",
+                observed=observed or _looks(node),
                 correction=correction,
                 origin=self._at(node, key),
             )
@@ -195,3 +205,15 @@ class _Reader:
             index=index,
             problems=tuple(self.problems),
         )
+
+
+def _looks(node: Node) -> str:
+    if node.kind == "list":
+        return f"a list of {len(node.elements)}"
+    return f"a {node.kind} with {', '.join(node.items) or 'nothing'}"
+
+
+def _address_of(node: Node) -> str:
+    """What may have been meant by an entry that is no string: ["host", port] is an address in two parts."""
+    parts = [n.text for n in node.elements]
+    return f'"{parts[0]}:{parts[1]}"' if len(parts) == 2 and all(parts) else '"host:2222"'

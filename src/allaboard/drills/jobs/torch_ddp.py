@@ -227,6 +227,8 @@ def before_init(name, guilty):
         sys.exit(0)
     elif name == "wrong-rank":
         os.environ["RANK"] = "0" if os.environ["RANK"] != "0" else "1"
+    elif name == "rank-out-of-range":
+        os.environ["RANK"] = os.environ["WORLD_SIZE"]
     elif name == "sizes-disagree":
         os.environ["WORLD_SIZE"] = "2"
     elif name == "port-taken":

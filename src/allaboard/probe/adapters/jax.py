@@ -86,9 +86,12 @@ def integer(name: str) -> int | None:
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """What initialize was told; None where that is not understood, or no rank: JAX itself judges it."""
     address, size, rank = args[1:4]
     address = address or os.environ.get("JAX_COORDINATOR_ADDRESS")
-    if address is None or size is None or rank is None:
+    if not (isinstance(address, str) and isinstance(size, int) and isinstance(rank, int)):
+        return None
+    if size < 1 or rank < 0:
         return None
     return {
         "framework": "jax",
@@ -98,7 +101,14 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
         "place": "tcp://%s" % address,
         "origin": "arguments of jax.distributed.initialize, JAX_*",
         "local": address.startswith(("127.", "localhost:", "[::1]:")),
+        "bind": _bind(args, kwargs) if rank == 0 else "",
     }
+
+
+def _bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Where the coordinator is to listen; "" where that is the port that all go to."""
+    given = kwargs.get("coordinator_bind_address") or (args[7] if len(args) > 7 else None)
+    return str(given or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", ""))
 
 
 def _api(module: Any) -> None:

@@ -1,0 +1,37 @@
+"""Whether this process takes part in a job already, by its framework's own state."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def stands(declared: dict[str, Any]) -> bool:
+    """Whether the framework of this call has started here before: what a second call means, it says itself.
+
+    A roll call now would meet this very process where all are to meet. `allaboard.roll_call` alone is no
+    framework's call, so it is never so.
+    """
+    if declared.get("call") == "roll_call":
+        return False
+    known = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}.get(declared["framework"])
+    try:
+        return known is not None and known()
+    except Exception:
+        return False  # a version that keeps it elsewhere
+
+
+def _torch() -> bool:
+    module = sys.modules.get("torch.distributed")
+    return module is not None and bool(module.is_initialized())
+
+
+def _jax() -> bool:
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    return state is not None and (state.client is not None or state.service is not None)
+
+
+def _tensorflow() -> bool:
+    """A server for collectives, once started, stays until the process ends."""
+    module = sys.modules.get("tensorflow.python.eager.context")
+    return module is not None and module.context()._collective_ops_server_def is not None

@@ -1,0 +1,65 @@
+"""A member says that it is a rank that its world does not have.
+
+## Why it matters
+Ranks go from 0 to the world size less one. PyTorch looks at neither: the member joins the store and
+waits for ever beside the others, who miss the rank that it should have been. It is mostly counted from 1, or
+computed of the number of hosts and not of processes.
+
+## What to do
+Look where the rank is computed, and let it begin at 0: the last is the world size less one. If there are more
+processes than the world size says, correct that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.samples import declared, gathering, held
+from allaboard.rollcall.roll import Roll, roll_calls
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for roll in roll_calls(view):
+        for one in roll.held:
+            if one.declared is not None and not 0 <= one.declared.rank < one.declared.world_size:
+                yield _claim(view, roll, one)
+
+
+def _claim(view: JobView, roll: Roll, one: Member) -> Claim:
+    told = one.declared
+    assert told is not None
+    missing = roll.missing[0] if len(roll.missing) == 1 else None
+    right = f"rank {missing}, which nobody is" if missing is not None else "the rank it should have"
+    # Its rank is what is wrong: where its processes were counted at their start, that is its name.
+    counted = view.launched > 1 and not view.joined
+    name = f"worker {one.worker}" if counted else one.who.name
+    return Claim(
+        summary=f"{name} says rank {told.rank} of {told.world_size}: it can be 0 to "
+        f"{told.world_size - 1}",
+        who=(one.who,),
+        evidence=(Evidence(f"rank {told.rank} of {told.world_size}", told.origin or told.call),),
+        fix=f"count the ranks from 0: give it {right}, or all a world size of {told.rank + 1}",
+        since=one.phase_since,
+    )
+
+
+RULE = Rule(
+    stage=Stage.STARTUP,
+    reads=JobView,
+    check=check,
+    fires_on={
+        "counted from 1": (
+            gathering(held(1), held(2), held(2, declared=declared(3))),
+            "worker 2 says rank 3 of 3: it can be 0 to 2",
+        ),
+        "on a host that does not lead": (
+            gathering(held(1, declared=declared(2, 2)), joined=True, launched=1),
+            "worker 1 says rank 2 of 2: it can be 0 to 1",
+        ),
+    },
+    silent_on={"each is one of three": gathering(held(0), held(1), held(2))},
+    since="0.1",
+    drill=("rank-out-of-range",),
+)

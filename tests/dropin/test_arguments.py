@@ -1,0 +1,65 @@
+"""What a drop-in is given that the framework's own call does not take."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.config.coordinator import checked
+from allaboard.config.in_process import ConfigurationError
+from allaboard.dropin.arguments import takes
+from allaboard.probe.adapters.jax import declared
+
+
+def test_what_it_does_not_take() -> None:
+    def initialize(address: str, size: int, *, bind: str = "") -> None: ...
+
+    assert takes(initialize, "a:1", 2, bind="b:1")
+    assert not takes(initialize, "a:1", 2, timeout=3)
+
+
+@pytest.mark.parametrize(
+    ("address", "size", "rank"),
+    [("a:1", "2", 0), ("a:1", 2, "0"), (1234, 2, 0), ("a:1", 0, 0), ("a:1", 2, -1)],
+)
+def test_what_is_no_rank_is_left_to_jax(address: object, size: object, rank: object) -> None:
+    assert declared((None, address, size, rank), {}) is None
+
+
+def test_a_rank_beyond_the_last_is_told_to_all() -> None:
+    told = declared((None, "a:1", 2, 2), {})
+    assert told is not None and told["rank"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "said"),
+    [
+        ("node0", "", 'coordinator_address="node0:1234"'),
+        ("http://node0:99", "", 'coordinator_address="node0:99"'),
+        (None, "node0", "export JAX_COORDINATOR_ADDRESS=node0:1234"),
+    ],
+)
+def test_a_coordinator_where_nobody_can_meet(given: str | None, variable: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        checked(given, variable)
+    (found,) = error.value.findings
+    assert (found.rule, found.fix) == ("CFG015", said)
+
+
+@pytest.mark.parametrize("address", ["node0:99", "[fd00::1]:99", "127.0.0.1:99"])
+def test_one_where_they_can(address: str) -> None:
+    checked(address, "")
+    checked(None, address)
+
+
+def test_where_the_coordinator_listens_is_told_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def bound(rank: int, **more: object) -> object:
+        told = declared((None, "a:1", 2, rank), dict(more))
+        assert told is not None
+        return told["bind"]
+
+    assert bound(0, coordinator_bind_address="a:4") == "a:4"
+    assert bound(1, coordinator_bind_address="a:4") == bound(0) == ""
+    monkeypatch.setenv("JAX_COORDINATOR_BIND_ADDRESS", "a:5")
+    assert bound(0) == "a:5"
