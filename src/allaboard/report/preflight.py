@@ -58,7 +58,10 @@ def verdict(found: Preflight) -> str:
     if found.outcome == "interrupted":
         return "interrupted before it was done"
     names = ", ".join(dict.fromkeys(f"{f.rule} {f.name}" for f in found.findings))
-    return f"would not start: {names or 'no rule knows why; the logs may'} ({found.seconds:.1f} s)"
+    unknown = "no rule knows why; the logs may"
+    if not found.met:
+        unknown = f"this host saw no roll call of all {found.size} tasks; {unknown}"
+    return f"would not start: {names or unknown} ({found.seconds:.1f} s)"
 
 
 def rows(found: Preflight) -> list[list[str]]:
