@@ -18,6 +18,7 @@ from allaboard.preflight.over_ssh import remote
 from allaboard.preflight.summary import exit_code
 from allaboard.preflight.task import task, variables_of
 from allaboard.report.preflight import text
+from allaboard.rules.join001_never_came import RULE
 
 SLURM = {
     "SLURM_PROCID": "3",
@@ -91,3 +92,9 @@ def test_over_ssh_tensorflow_is_told_its_hosts() -> None:
     first = remote(given(coordinator="10.0.0.9:7000"), ["h0", "h1"], 1, "job")
     assert '"worker": ["10.0.0.9:7000", "h1:7000"]' in first
     assert Path.cwd().as_posix() in words
+
+
+def test_over_ssh_the_missing_rank_has_a_host_to_look_at() -> None:
+    came = [held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)]
+    (claim,) = RULE.check(gathering(*came, now=121.0))
+    assert claim.fix.startswith("ssh -o BatchMode=yes root@b true   # rank 1 is started on root@b")

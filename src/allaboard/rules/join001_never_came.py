@@ -82,7 +82,7 @@ RULE = Rule(
                 *(held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)),
                 now=121.0,
             ),
-            "nobody has heard of rank 1",
+            "2 of 3 came; nobody has heard of rank 1",
         ),
     },
     silent_on={
