@@ -21,6 +21,7 @@ import pytest
 from allaboard.agent import elsewhere, live
 from allaboard.agent.outside import NoSuchProcess, chosen
 from allaboard.facts import (
+    Departed,
     Frame,
     HostLook,
     LockWait,
@@ -104,6 +105,56 @@ def test_who_is_connected_to_whom_and_what_they_were_told(start: Start) -> None:
     assert said[5] == "  is connected to rank 0"
     assert "rank 2 of 3: no process of it was looked at" in done.stdout
     assert SECRET not in done.stdout
+
+
+INIT = Stack(
+    frames=(
+        Frame("/site-packages/torch/distributed/distributed_c10d.py", 1, "init_process_group"),
+        Frame("/home/u/train.py", 4, "main"),
+    ),
+    taken_at=10.0,
+    samples=5,
+    span=2.0,
+)
+
+
+def in_init(rank: int, size: int = 3) -> Present:
+    told = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "h", "MASTER_PORT": "1"}
+    who = Who(index=rank, rank=rank, host="h", pid=100 + rank)
+    member = Member(who=who, worker=rank, phase=Phase.TRAINING, stack=INIT)
+    return Present(member=member, variables=told)
+
+
+def with_ended(*gone: Departed, size: int = 3) -> HostLook:
+    present = (in_init(0, size), in_init(1, size))
+    return HostLook(host="h", now=12.0, present=present, departed=gone)
+
+
+def test_a_zombie_is_the_rank_that_the_others_wait_for() -> None:
+    found = live.diagnosis([with_ended(Departed(pid=7, waited_for=False, code=1))])
+    (one,) = found.findings
+    assert one.rule == "JOIN003" and one.who[0].rank == 2 and one.who[0].pid == 7
+    assert "exit code 1" in one.summary and one.certainty == "likely"
+    assert not found.missing and "pid 7 of h: has ended, exit code 1" in found.told[-1]
+
+
+def test_who_is_not_there_at_all_may_have_been_no_rank() -> None:
+    found = live.diagnosis([with_ended(Departed(pid=7))])
+    assert [f.rule for f in found.findings] == ["JOIN001"] and found.missing
+    assert "pid 7 of h: no such process" in found.told[-1]
+    two = live.diagnosis([with_ended(Departed(pid=7, waited_for=False, code=1), size=4)])
+    assert "JOIN003" not in {f.rule for f in two.findings}, "one of two: which is not known"
+
+
+def test_a_process_that_has_ended_is_told_and_the_others_are_looked_at(start: Start) -> None:
+    pids = start(2, 3)
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(5)"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        done = allaboard(*map(str, pids), str(ended.pid))
+        assert f"pid {ended.pid} of" in done.stdout and "has ended, exit code 5" in done.stdout
+        assert "asleep at rank_of_test.py:11" in done.stdout
+        alone = allaboard(str(ended.pid))
+        assert alone.returncode == 2 and "has ended, exit code 5" in alone.stderr
 
 
 def test_two_ranks_of_one_number_are_told_from_their_environment(start: Start) -> None:

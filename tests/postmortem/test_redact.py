@@ -36,6 +36,14 @@ HOLDING = [
     f"SLACK_WEBHOOK=https://example.org/{SECRET}",
     f"curl https://hooks.slack.com/services/T0/B0/{SECRET}",
     f'"https://discord.com/api/webhooks/42/{SECRET}"',
+    f"AZURE_STORAGE_CONNECTION_STRING=DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}==;x=1",
+    f"Server=tcp:db;Uid=me;Pwd={SECRET};",
+    f"ETCDCTL_USER=root:{SECRET}",
+    f"etcdctl --user root:{SECRET} get --prefix x",
+    f"curl -s -u 'me:{SECRET}' http://h",
+    f"GET https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature={SECRET}",
+    f"https://a.blob.core.windows.net/c?sv=2022-11-02&sp=r&sig={SECRET}%3D",
+    f'{{"url": "https://a.blob.core.windows.net/c?sp=r\\u0026sig={SECRET}"}}',
     "ghp_" + "a1B2" * 9,
     "token is hf_" + "abcdEFGH" * 4,
     "AKIA" + "ABCDEFGH12345678",
@@ -64,10 +72,52 @@ def test_a_secret_is_gone(text: str) -> None:
         "mysql -p jobs; python train.py -parallel",
         "mysql_loader.py -patience 4",
         "step 12 loss 0.3 keyboard interrupt",
+        "docker run --user 1000:1000 image; user: someone",
+        "user: someone at h1:29500",
+        '{"signature": {"op": "all_reduce"}, "sig": 15, "foreignKey": "id"}',
+        "killed by sig=SIGTERM; inspect.signature=(x, y)",
+        "job;pwd; cd /work",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+KEY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDbZ" + "x9Kq" * 3] * 20)
+HEAD, TAIL = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}\n{KEY}\n{TAIL}",
+        f"{HEAD}\n{KEY}",
+        f"{HEAD}\r\n" + KEY.replace("\n", "\r\n"),
+        f"{HEAD}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB\n\n{KEY}",
+        HEAD + "\\n" + KEY.replace("\n", "\\n"),
+        f"{HEAD} " + KEY.replace("\n", " "),
+        "\n".join(f"3: {line}" for line in [HEAD, *KEY.split("\n")]),
+        "\n".join(f"2026-01-02 03:04:05,678 INFO {n}" for n in [HEAD, *KEY.split("\n")]),
+        f"{HEAD}\n{KEY}\n{HEAD}\n{KEY}\n{TAIL}",
+    ],
+)
+def test_a_private_key_is_gone_and_what_follows_stays(text: str) -> None:
+    said = redacted(f"before\n{text}\nRuntimeError: the cause is here\nafter it\n")
+    assert "MIIE" not in said and "x9Kq" not in said
+    assert said.startswith("before\n") and said.endswith(
+        "\nRuntimeError: the cause is here\nafter it\n"
+    )
+
+
+def test_who_only_mentions_a_private_key_takes_nothing_with_it() -> None:
+    lines = [
+        f"no {HEAD} in /etc/key, skipped",
+        "Traceback (most recent call last):",
+        "KeyError: 'loss'",
+    ]
+    assert redacted("\n".join(lines)) == "\n".join([lines[0].replace(HEAD, GONE), *lines[1:]])
+    far = "\n".join([f"wants {HEAD}", *["step 1 loss 0.5"] * 2000, f"wants {TAIL}"])
+    assert redacted(far).count("step 1 loss 0.5") == 2000
 
 
 def test_known_values_are_taken_out_wherever_they_stand() -> None:

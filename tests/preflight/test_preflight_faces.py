@@ -24,7 +24,7 @@ from allaboard.facts import (
 )
 from allaboard.preflight.face import of_rank
 from allaboard.preflight.summary import exit_code
-from allaboard.report.preflight import as_json, matrix, schema, text
+from allaboard.report.preflight import as_json, matrix, schema, speed, text
 from allaboard.report.preflight_page import page
 
 WRONG = Finding(
@@ -71,6 +71,12 @@ def test_the_matrix_says_who_does_not_reach_whom() -> None:
         ["h1", "0.2 ms, 400 MB/s", "-"],
     ]
     assert "would not start: NET006 link-blocked" in text(found())
+
+
+def test_a_slow_link_is_told_with_two_digits() -> None:
+    assert [speed(r) for r in (4e5, 9.4e5, 9.94e6, 1.2e7, 4e8)] == [
+        "0.4 MB/s", "0.9 MB/s", "9.9 MB/s", "12 MB/s", "400 MB/s",
+    ]  # fmt: skip
 
 
 def test_of_many_hosts_only_what_is_worth_a_look() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -158,6 +159,52 @@ def test_over_ssh() -> None:
         process = bed.start("h0", [*words, "h0,h1,h9", "--timeout", "4"])
         assert process.wait(60) == 3, process.text()
         assert "no login on h9" in process.text() and "JOIN001" in process.text()
+
+
+@pytest.mark.long
+def test_tensorflow_over_ssh_meets_or_says_why_not() -> None:
+    need(*ssh.NEEDS)
+    with Bed(2) as bed:
+        service = ssh.Ssh(bed)
+        words = [*PREFLIGHT, "--framework", "tensorflow", "--ssh", " ".join(service.command)]
+        words += ["--hosts", "h0,h1", "--timeout", "20"]
+        process = bed.start("h0", words)
+        assert process.wait(120) == 0, process.text()
+        assert "all 2 aboard" in process.text() and "2 of 2 here" in process.text()
+        bed.block("h1", Block(but=(ssh.PORT,), way="both"))
+        process = bed.start("h0", words)
+        assert process.wait(120) == 3, process.text()
+        assert "NET003" in process.text() and "ready to start" not in process.text()
+        assert "ssh -o BatchMode=yes h1 true" in process.text()
+
+
+def test_two_names_of_one_host_over_ssh() -> None:
+    need(*ssh.NEEDS)
+    with Bed(2) as bed:
+        service = ssh.Ssh(bed)
+        words = [*PREFLIGHT, "--quick", "--ssh", " ".join(service.command), "--hosts"]
+        process = bed.start("h0", [*words, f"h1,{bed.addresses['h1']}"])
+        assert process.wait(60) == 2, process.text()
+        assert "are one host" in process.text() and "ready to start" not in process.text()
+
+
+def test_interrupted_over_ssh_nothing_is_left_behind() -> None:
+    need(*ssh.NEEDS)
+    with Bed(2) as bed:
+        service = ssh.Ssh(bed)
+        bed.block("h1", Block(ports=(ssh.PORT,)))
+        words = [*PREFLIGHT, "--quick", "--ssh", " ".join(service.command), "--hosts", "h0,h1"]
+        process = bed.start("h0", words)
+        deadline = time.monotonic() + 30.0
+        while "--leashed" not in bed.run("h0", "ps", "-eo", "args") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130 and "interrupted; ending it on" in process.text()
+        deadline = time.monotonic() + 10.0
+        while "--leashed" in bed.run("h0", "ps", "-eo", "args") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert "--leashed" not in bed.run("h0", "ps", "-eo", "args")
 
 
 @pytest.mark.parametrize("framework", ["tensorflow", "jax"])

@@ -9,6 +9,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.agent.assumed import absent, assumed
+from allaboard.agent.departed import by_elimination, said
 from allaboard.agent.outside import BETWEEN, LOOKS
 from allaboard.catalogue import catalogue
 from allaboard.config.gather import Gathered, config_of, resolvers
@@ -28,6 +29,7 @@ from allaboard.facts import (
     JobView,
     Member,
     Pasted,
+    Phase,
     Present,
     Severity,
 )
@@ -49,21 +51,22 @@ def diagnosis(looks: Sequence[HostLook], times: int = 1) -> Diagnosis:
     were told; who is missing. ``times``: how often was looked, the last of which these looks are."""
     people = list(_people(looks))
     now = looks[0].now if looks else 0.0
-    view = _view(looks, assumed(people, now - LOOKS * BETWEEN))
+    gone = [said(d, one.host) for one in looks for d in one.departed]
+    view = _view(looks, _with_the_ended(looks, people, assumed(people, now - LOOKS * BETWEEN)))
     found = [_sure(stamp(entry, claim)) for entry, claim in diagnose(view, catalogue().entries)]
     found += _of_what_they_were_told(people)
-    groups = groups_of(view.members)
+    groups = groups_of(view.alive)
     missing = [f"{one.host}: {one.trouble}" for one in looks if one.trouble]
     return Diagnosis(
         allaboard=__version__,
         read=tuple(f"pid {p.member.who.pid} of {p.member.who.host}" for p in people),
-        told=tuple(line for line in _told(people)),
+        told=(*_told(people), *gone),
         crowds=crowds(groups),
         tree=merge(groups),
         findings=tuple(found),
-        missing=(*missing, *_absent(people)),
+        missing=(*missing, *_absent(people, view.members)),
         notes=tuple(f"pid {p.member.who.pid}: no stack: {p.why}" for p in people if p.why),
-        conclusion="" if found else "no finding: " + _why_none(people, missing, times),
+        conclusion="" if found else "no finding: " + _why_none(people, gone, missing, times),
     )
 
 
@@ -101,6 +104,18 @@ def _people(looks: Sequence[HostLook]) -> Iterator[Present]:
             )
             number += 1
             yield msgspec.structs.replace(person, member=moved)
+
+
+def _with_the_ended(
+    looks: Sequence[HostLook], people: Sequence[Present], members: tuple[Member, ...]
+) -> tuple[Member, ...]:
+    """Where others wait in init they ended before it; else they are taken to have come as far as the rest."""
+    gone = tuple(d for one in looks for d in one.departed)
+    host = next((one.host for one in looks if one.departed), "")
+    waits = any(m.phase is Phase.ARRIVED for m in members)
+    now = looks[0].now if looks else 0.0
+    phase = Phase.IMPORTED if waits else Phase.TRAINING
+    return (*members, *by_elimination(gone, people, host, now, phase))
 
 
 def _view(looks: Sequence[HostLook], members: Sequence[Member]) -> JobView:
@@ -190,9 +205,11 @@ def _sockets(person: Present, owners: dict[tuple[str, str], Member]) -> Iterator
             yield f"{word} {', '.join(shown)}{more}"
 
 
-def _absent(people: Sequence[Present]) -> list[str]:
-    """Ranks that the others were told of, and of which no process is here."""
+def _absent(people: Sequence[Present], members: Sequence[Member]) -> list[str]:
+    """Ranks that the others were told of, and of which no process is here or is known to have ended."""
     size, missing = absent(people)
+    ended = {m.who.rank for m in members if not m.alive}
+    missing = [rank for rank in missing if rank not in ended]
     if not missing:
         return []
     return [
@@ -201,7 +218,11 @@ def _absent(people: Sequence[Present]) -> list[str]:
     ]
 
 
-def _why_none(people: Sequence[Present], missing: Sequence[str], times: int) -> str:
+def _why_none(
+    people: Sequence[Present], gone: Sequence[str], missing: Sequence[str], times: int
+) -> str:
+    if gone:
+        return "who has ended cannot be looked at any more; read its output first"
     if missing or any(p.why for p in people):
         return "unknown, because not every process could be looked at"
     if len(people) == 1:

@@ -123,7 +123,8 @@ class Agent:
     def _report(self, now: float, round_: Round) -> Report:
         plan, course = self.launch.plan, self.course
         findings = course.findings + self.voice.read
-        code = self.options.code(course.outcome, findings, course.signal)
+        view = round_.job.view(now)
+        code = self.options.code(course.outcome, findings, course.signal, view)
         alone = round_.job.exit_of(0) if self.options.passes_through else None
         if alone is not None and course.outcome is Outcome.FAILED:
             code, self.died_of = code_of(alone), alone.signal
@@ -136,7 +137,7 @@ class Agent:
             started=self.clock.utc(self.began),
             seconds=now - self.began,
             run_dir=str(plan.run_dir),
-            view=round_.job.view(now),
+            view=view,
             findings=findings,
             notes=tuple(self.voice.notes),
             rounds=tuple(course.reports),

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from allaboard.agent.notes import Subject
-from allaboard.facts import Finding, Outcome
+from allaboard.facts import Finding, JobView, Outcome
 from allaboard.hosts.described import Described
 from allaboard.meeting.tls import Tls
 from allaboard.recover.policy import Restarts
 from allaboard.report.assemble import exit_code
+
+Code = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +30,8 @@ class Options:
     ``passes_through``: one process was started as it is, and how it ends is how allaboard ends.
     ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that
     goes on without us, so that only what is wrong is said, and the course of things by rank 0;
-    ``code``: the exit code for an outcome, the findings, and the
-    signal that interrupted (0: none).
+    ``code``: the exit code for an outcome, the findings, the
+    signal that interrupted (0: none), and the last picture of the job.
     """
 
     timeout: float = 60.0
@@ -50,9 +52,7 @@ class Options:
     secret: bytes = b""
     tls: Tls | None = None
     coordinator: str = ""
-    code: Callable[[Outcome, tuple[Finding, ...], int], int] = lambda outcome, findings, signal: (
-        exit_code(outcome, signal)
-    )
+    code: Code = lambda outcome, findings, signal, view: exit_code(outcome, signal)
     passes_through: bool = False
     restarts: Restarts = field(default_factory=Restarts)
     stopped_after: float = 30.0

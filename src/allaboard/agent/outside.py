@@ -10,6 +10,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.agent import sampler
+from allaboard.agent.departed import departed, said
 from allaboard.agent.grips import Grips
 from allaboard.clock import SystemClock
 from allaboard.coordinator.events import Looked, Seen
@@ -31,14 +32,18 @@ class NoSuchProcess(Exception):
 
 def chosen(targets: Sequence[str]) -> list[int]:
     """The processes that are meant: pids, with a launcher replaced by its ranks, and words of the
-    command lines of ranks. Without targets every rank of this host. Raises NoSuchProcess."""
+    command lines of ranks. Without targets every rank of this host. Those that have ended are left out
+    while another lives. Raises NoSuchProcess."""
     words = [t for t in targets if not t.isdigit()]
-    pids = expand([int(t) for t in targets if t.isdigit()])
+    named = [int(t) for t in targets if t.isdigit()]
+    gone = {one.pid for one in departed(named)}
+    living = [pid for pid in named if pid not in gone]
+    pids = expand(living or named)
     if words or not targets:
         pids += [p for p in ranks.find(words) if p not in pids]
     if not pids:
-        named = f" with {' or '.join(words)} in its command line" if words else ""
-        raise NoSuchProcess(f"no Python process{named} whose environment says a rank")
+        which = f" with {' or '.join(words)} in its command line" if words else ""
+        raise NoSuchProcess(f"no Python process{which} whose environment says a rank")
     return pids
 
 
@@ -49,6 +54,8 @@ def expand(pids: list[int]) -> list[int]:
     for pid in pids:
         if proc.stat(pid) is None:
             raise NoSuchProcess(f"no process {pid}; see: ps -fp {pid}")
+        for ended in departed([pid]):
+            raise NoSuchProcess(f"{said(ended, 'this host')}; give the pids of ranks that live too")
         below = _below(pid) if ranks.identity(pid) is None else []
         if not below and not ranks.python(pid, proc.command_line(pid)):
             raise NoSuchProcess(
@@ -80,9 +87,11 @@ def _named(pid: int) -> str:
     return f"process {pid} ({' '.join(line)[:60]})" if line else f"process {pid}"
 
 
-def here(pids: list[int]) -> HostLook:
-    """Looks at all of them several times, without pausing them."""
-    return asyncio.run(look(pids))
+def here(pids: list[int], targets: Sequence[str] = ()) -> HostLook:
+    """Looks at all of them several times, without pausing them; of the ``targets`` those that have ended are
+    told beside."""
+    gone = departed([int(t) for t in dict.fromkeys(targets) if t.isdigit()])
+    return msgspec.structs.replace(asyncio.run(look(pids)), departed=gone)
 
 
 async def look(pids: list[int]) -> HostLook:

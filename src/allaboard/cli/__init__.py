@@ -19,6 +19,13 @@ HANDED_ON = {
 
 def main() -> None:
     """Entry point of the ``allaboard`` script; exits with the command's exit code."""
+    from allaboard.cli.standard_output import told_where_it_breaks
+
+    with told_where_it_breaks():
+        _main()
+
+
+def _main() -> None:
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
     # These are done in less time than it takes to build the application for the others.
     if asked == "run":

@@ -105,7 +105,7 @@ def _here(targets: list[str]) -> HostLook:
     from allaboard.agent.outside import NoSuchProcess, chosen, here
 
     try:
-        return here(chosen(targets))
+        return here(chosen(targets), targets)
     except NoSuchProcess as error:
         _usage(str(error))
 
@@ -155,8 +155,9 @@ def _again(
     typer.echo("allaboard diagnose: no finding at the first look; looking once more", err=True)
     time.sleep(AGAIN)
     pids = [str(p.member.who.pid) for one in looks for p in one.present]
+    ended = [str(gone.pid) for one in looks for gone in one.departed]
     try:
-        second = there() if there is not None else (here(chosen(pids)),)
+        second = there() if there is not None else (here(chosen(pids), pids + ended),)
     except NoSuchProcess:
         return looks, found
     return second, _live(second, times=2)

@@ -27,7 +27,7 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence, Usual
-from allaboard.facts.live import HostLook, Present, Socket
+from allaboard.facts.live import Departed, HostLook, Present, Socket
 from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
@@ -84,6 +84,7 @@ __all__ = [
     "Conflict",
     "Crowd",
     "Declared",
+    "Departed",
     "Diagnosis",
     "Dumps",
     "Evidence",

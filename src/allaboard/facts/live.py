@@ -31,9 +31,19 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Departed(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that was named and does not live. Where its parent has not ``waited_for`` it (a zombie) its
+    end is known: its exit ``code`` or the ``signal`` that killed it."""
+
+    pid: int
+    waited_for: bool = True
+    code: int | None = None
+    signal: int | None = None
+
+
 class HostLook(msgspec.Struct, frozen=True, kw_only=True):
     """All that was looked at on one host, until ``now`` of its own CLOCK_MONOTONIC (s); ``trouble`` is
-    why nothing was."""
+    why nothing was; ``departed`` are those that were named and have ended."""
 
     host: str
     now: float = 0.0
@@ -41,3 +51,4 @@ class HostLook(msgspec.Struct, frozen=True, kw_only=True):
     present: tuple[Present, ...] = ()
     lock_waits: tuple[LockWait, ...] = ()
     trouble: str = ""
+    departed: tuple[Departed, ...] = ()

@@ -31,10 +31,10 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """One preflight, as one host knows it: ``leads`` where all met there, which alone knows all.
 
     ``outcome`` is "ok", "failed" or "interrupted"; ``place`` where they met; ``size`` how many
-    tasks there should be; ``mode`` "quick" or "full"; ``usual`` all links, where they are thousands
-    and work well; ``collective`` what the framework's own
-    collective took, in words, "" where none was tried or none came to its end. ``started`` is ISO
-    8601 UTC, ``seconds`` the whole duration.
+    tasks there should be; ``met`` whether a roll call of so many was complete, as far as this host
+    knows; ``mode`` "quick" or "full"; ``usual`` all links, where they are thousands and work well;
+    ``collective`` what the framework's own collective took, in words, "" where none was tried or none
+    came to its end. ``started`` is ISO 8601 UTC, ``seconds`` the whole duration.
     """
 
     schema: int = PREFLIGHT_VERSION
@@ -55,6 +55,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     collective: str
     findings: tuple[Finding, ...]
     usual: Usual | None = None
+    met: bool = True
 
     @property
     def hosts(self) -> tuple[str, ...]:

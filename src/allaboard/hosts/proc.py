@@ -37,6 +37,20 @@ def ended_well(pid: int) -> bool:
     return fields[:1] == [b"Z"] and fields[49:50] == [b"0"]
 
 
+def wait_status(pid: int) -> int | None:
+    """How a process ended that its parent has not waited for yet, as waitpid(2) gives it; None of any other.
+    A process of another user reads as one that ended well."""
+    fields = _fields(pid)
+    known = fields[:1] in ([b"Z"], [b"X"]) and len(fields) > 49
+    return int(fields[49]) if known else None
+
+
+def threads(pid: int) -> int:
+    """How many threads of it live or have not been waited for; 0 when it is gone."""
+    fields = _fields(pid)
+    return int(fields[17]) if len(fields) > 17 else 0
+
+
 def _fields(pid: int) -> list[bytes]:
     """What its stat says from the third field on, proc(5): the second, its name, may hold anything.
     Empty when it is gone."""

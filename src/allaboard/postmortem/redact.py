@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from allaboard.postmortem import private_keys
+
 GONE = "(redacted)"
 SHORT = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
-    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.-])pwd|credential|private[_-]?key"
+    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.;-])pwd|credential|private[_-]?key"
     r"|(?<![a-z])(?:db|pg|my|mysql|redis|smtp|ftp|ssh|user|root|admin)?pass(?![a-z])|webhook"
+    r"|connection[_-]?string|(?:account|shared|storage|master|encryption|signing|client|subscription)[_-]?key"
     r"|api[_-]?key|access[_-]?key|auth(?!or|entic)|cookie|(?<![a-z])key(?![a-z]))[\w.-]*"
 )
 """What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not."""
@@ -44,9 +47,18 @@ _CLIENT = re.compile(
 )
 """Database clients that take a password in one word with its flag."""
 _BEARER = re.compile(r"\b(?P<kind>Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_PEM = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
+_SIGNED = re.compile(
+    r"(?P<head>(?:[?&;]|\\u0026)(?:X-(?:Amz|Goog)-Signature|signature|sig)="
+    r"|\bX-(?:Amz|Goog)-Signature[=:]\s*|\bSignature=(?=[0-9a-f]{32}))(?P<value>[^\s&\"'<>\\,;]+)",
+    re.I,
 )
+"""Signed addresses of object stores: whoever has the signature may read there."""
+_USER = re.compile(
+    r"""(?P<head>(?:(?<![\w.-])[\w.-]*(?<![a-z])user(?:pwd)?\\?["\']?\s*[=:]\s*|--user(?:pwd)?["',\s=]+"""
+    r"""|\bcurl\b[^\n|;&]*?\s-u["',\s]*)\\?["\']?[^\s:;,="\'@/\\]{1,64}:)(?P<value>[^\s:/"\',;&\\]+)""",
+    re.I,
+)
+"""NAME:PASSWORD where a user is asked for."""
 
 
 def is_secret(name: str) -> bool:
@@ -64,12 +76,14 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     """The text without secrets; ``known`` are values that are taken out as they stand."""
     for value in known:
         text = text.replace(value, GONE)
-    text = _PEM.sub(GONE, text)
+    text = private_keys.without(text, GONE)
     text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
     text = _ASSIGNED.sub(_assigned, text)
     text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
     text = _CLIENT.sub(lambda m: m["head"] + GONE, text)
     text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
+    text = _SIGNED.sub(lambda m: m["head"] + GONE, text)
+    text = _USER.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + GONE, text)
     text = _BEARER.sub(lambda m: f"{m['kind']} {GONE}", text)
     return _KNOWN.sub(GONE, text)
 

@@ -72,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
     add_tls(made)
+    add("--leashed", default="", help=argparse.SUPPRESS)  # over ssh: the hosts, by --hosts
     add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
     add("-v", "--verbose", action="store_true", help="all evidence of a finding")
     return made
@@ -97,25 +98,22 @@ def _run(given: argparse.Namespace) -> int:
     from allaboard.hosts.described import described
     from allaboard.launch.local import CannotStart, Plan, launch, new_job_id, python
     from allaboard.meeting.etcd_url import is_etcd
-    from allaboard.preflight import member
-    from allaboard.preflight.task import Unsaid, task, variables_of, words
+    from allaboard.preflight import leash, member
+    from allaboard.preflight.asked import asked, mode
+    from allaboard.preflight.task import variables_of, words
 
+    if given.leashed:
+        leash.say_host()
+    sealed = leash.secret() if given.leashed else secret(given.secret_file)
     certificates = tls(given)
     meeting = coordinator(given.coordinator, certificates)
     elects = is_etcd(meeting)
-    try:
-        one = task(os.environ, given.framework, "" if elects else meeting, elects and given.quick)
-    except Unsaid as error:
-        raise Refused(str(error)) from None
-    if one.size == 1:
-        raise Refused("the environment describes a job of one task: nobody to meet")
-    if given.output is not None and not given.output.absolute().parent.is_dir():
-        raise Refused(f"--output {given.output}: there is no folder {given.output.parent}")
-    mode = "quick" if given.quick or any(t.startswith("ps:") for t in one.cluster) else "full"
+    one = asked(given, meeting, elects)
+    depth = mode(given, one)
     job = new_job_id()
     variables = {
         **{k: v for k, v in variables_of(one).items() if k not in os.environ},
-        "ALLABOARD_PREFLIGHT": words(one, mode, given.bound),
+        "ALLABOARD_PREFLIGHT": words(one, depth, given.bound),
     }
     joined = described({**os.environ, **variables})
     assert joined is not None
@@ -135,30 +133,30 @@ def _run(given: argparse.Namespace) -> int:
         started = launch(plan)
     except CannotStart as error:
         raise Refused(str(error)) from None
+    if given.leashed:
+        leash.end_with()
     from allaboard.agent.main import run
     from allaboard.agent.notes import Subject
     from allaboard.agent.options import Options
-    from allaboard.preflight.summary import exit_code
+    from allaboard.preflight.summary import exit_code_of
 
-    code = run(
-        started,
-        Options(
-            timeout=given.timeout,
-            timeout_hard=given.timeout,
-            grace=2.0,
-            stop_on_hang=True,
-            hang_after=given.bound,
-            stop_on_error=True,
-            verbose=given.verbose,
-            joined=joined,
-            secret=secret(given.secret_file),
-            tls=certificates,
-            coordinator=meeting,
-            subject=Subject(variables={**os.environ, **variables}),
-            code=exit_code,
-        ),
+    options = Options(
+        timeout=given.timeout,
+        timeout_hard=given.timeout,
+        grace=2.0,
+        stop_on_hang=True,
+        hang_after=given.bound,
+        stop_on_error=True,
+        verbose=given.verbose,
+        joined=joined,
+        secret=sealed,
+        tls=certificates,
+        coordinator=meeting,
+        subject=Subject(variables={**os.environ, **variables}),
+        code=exit_code_of(one.size),
     )
-    _show(given, plan.run_dir, one._replace(place=meeting) if elects else one, mode)
+    code = run(started, options)
+    _show(given, plan.run_dir, one._replace(place=meeting) if elects else one, depth)
     return code
 
 

@@ -30,11 +30,19 @@ PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu", 
 def main() -> int:
     os.dup2(2, 1)  # standard output is the tables' alone, and frameworks write on it
     told = json.loads(os.environ["ALLABOARD_PREFLIGHT"])
-    member = importlib.import_module("_allaboard_probe.member")
+    member: Any = importlib.import_module("_allaboard_probe.member")
     member.here.raises = (
         True  # the agent says why the gate stays shut, and that is all there is to say
     )
+    # To go on alone would try nothing: an agent on a busy machine is waited for.
+    gate: Any = importlib.import_module("_allaboard_probe.gate")
+    gate.DEAF = ALONE
     declared, bound = told["declared"], float(told["bound"])
+    if declared["origin"].startswith(
+        "--hosts"
+    ):  # no variable that the framework read was the user's
+        arrive = member.arrive
+        member.arrive = lambda said: arrive({**said, "origin": declared["origin"]})
     framework = declared["framework"]
     for name, version in versions(framework).items():
         member.here.note(name, version)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from allaboard import __version__
 from allaboard.facts import (
     Finding,
@@ -14,18 +16,27 @@ from allaboard.facts import (
     Severity,
 )
 from allaboard.postmortem.run_folder import Run
+from allaboard.preflight.met import met
 from allaboard.preflight.task import Task
 from allaboard.rollcall.roll import roll_calls
 
 OK, FAILED, INTERRUPTED = "ok", "failed", "interrupted"
 
 
-def exit_code(outcome: Outcome, findings: tuple[Finding, ...], interrupted_by: int) -> int:
-    """0 when all is well, 3 when an error was found or the collective failed, 128 + signal else."""
+def exit_code(
+    outcome: Outcome, findings: tuple[Finding, ...], interrupted_by: int, all_met: bool = True
+) -> int:
+    """0 when all is well, 3 when an error was found, the collective failed or no roll call of all was
+    complete, 128 + signal else."""
     if outcome is Outcome.INTERRUPTED:
         return 128 + (interrupted_by or 2)
     wrong = any(f.severity is Severity.ERROR for f in findings)
-    return 3 if wrong or outcome is not Outcome.COMPLETED else 0
+    return 3 if wrong or outcome is not Outcome.COMPLETED or not all_met else 0
+
+
+def exit_code_of(size: int) -> Callable[[Outcome, tuple[Finding, ...], int, JobView], int]:
+    """The same, of a job of so many tasks, from the last picture of it."""
+    return lambda outcome, findings, by, view: exit_code(outcome, findings, by, met(view, size))
 
 
 def summary(run: Run, one: Task, mode: str, host: str) -> Preflight:
@@ -46,6 +57,7 @@ def summary(run: Run, one: Task, mode: str, host: str) -> Preflight:
         mode=mode,
         place=one.place or next(iter(one.cluster.values()), ""),
         size=one.size,
+        met=view is not None and met(view, one.size),
         members=_members(view) if view is not None else (),
         links=view.links if view is not None else (),
         collective=_collective(view) if view is not None else "",

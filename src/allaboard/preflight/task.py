@@ -10,6 +10,7 @@ import msgspec
 from allaboard.config.gather import config_of, resolvers
 from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec
+from allaboard.preflight.tensorflow_cluster import of_allocation, tf_config
 
 PORT = 29500
 """Where the job meets when only its first host is known; torchrun's default."""
@@ -58,6 +59,10 @@ def task(
         )
     if not 0 <= rank < size:
         raise Unsaid(f"rank {rank} of {size} [{origin}]: ranks count from 0 to {size - 1}")
+    if kind == "tensorflow":
+        port = spec.number("master_port") or PORT
+        if cluster := of_allocation(spec, rank, size, port):
+            return Task(kind, rank, size, "", "worker", rank, cluster, origin)
     place = coordinator or _place(spec)
     if not place and not anywhere:
         raise Unsaid(
@@ -129,8 +134,10 @@ def words(one: Task, mode: str, bound: float) -> str:
 
 
 def variables_of(one: Task) -> dict[str, str]:
-    """What a launcher would have set, where it set less: torch's own variables."""
-    if one.cluster or not one.place:
+    """What a launcher would have set, where it set less: TF_CONFIG, or torch's own variables."""
+    if one.cluster:
+        return {"TF_CONFIG": tf_config(one.cluster, one.job, one.number)}
+    if not one.place:
         return {}
     host, _, port = one.place.rpartition(":")
     return {

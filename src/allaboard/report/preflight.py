@@ -58,7 +58,10 @@ def verdict(found: Preflight) -> str:
     if found.outcome == "interrupted":
         return "interrupted before it was done"
     names = ", ".join(dict.fromkeys(f"{f.rule} {f.name}" for f in found.findings))
-    return f"would not start: {names or 'no rule knows why; the logs may'} ({found.seconds:.1f} s)"
+    unknown = "no rule knows why; the logs may"
+    if not found.met:
+        unknown = f"this host saw no roll call of all {found.size} tasks; {unknown}"
+    return f"would not start: {names or unknown} ({found.seconds:.1f} s)"
 
 
 def rows(found: Preflight) -> list[list[str]]:
@@ -100,7 +103,12 @@ def cell(link: Link) -> str:
     """What came of one link, in a few characters."""
     if not link.works:
         return SHORT.get(link.answer, str(link.answer))
-    return f"{link.seconds * 1e3:.1f} ms, {link.rate / 1e6:.0f} MB/s"
+    return f"{link.seconds * 1e3:.1f} ms, {speed(link.rate)}"
+
+
+def speed(rate: float) -> str:
+    """Bytes per second as MB/s, two digits at the least."""
+    return f"{rate / 1e6:.{0 if rate >= 9.95e6 else 1}f} MB/s"
 
 
 def _cell(link: Link | None, own: bool) -> str:
@@ -111,11 +119,11 @@ def _worst(found: Preflight) -> list[list[str]]:
     good = [k for k in found.links if k.works]
     wrong = [k for k in found.links if not k.works]
     slow = sorted(good, key=lambda k: k.rate)[:5]
-    usual = f"{median(k.rate for k in good) / 1e6:.0f} MB/s" if good else "-"
+    usual = speed(median(k.rate for k in good)) if good else "-"
     works, tried = len(good), len(found.links)
     if found.usual is not None:
         works, tried = found.usual.count, found.usual.count + len(wrong)
-        usual = f"{found.usual.rate / 1e6:.0f} MB/s"
+        usual = speed(found.usual.rate)
     return [
         ["from", "to", f"{works} of {tried} links work, median {usual}"],
         *([k.source, k.target, cell(k)] for k in wrong[:40]),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage, Who
-from allaboard.facts.samples import coming, gathering, held
+from allaboard.facts.samples import coming, declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
@@ -49,11 +49,23 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
             Evidence(f"world size {roll.size}", told.origin or told.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
         ),
-        fix=f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
+        fix=_over_ssh(told.origin, absent)
+        or f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
         "where it is set",
         since=roll.first_arrival,
         awaits=True,
     )
+
+
+def _over_ssh(origin: str, absent: tuple[int, ...]) -> str:
+    """What to type where `preflight --hosts` starts every rank; "" where it does not."""
+    if not origin.startswith("--hosts"):
+        return ""
+    hosts = origin.removeprefix("--hosts").strip().split(",")
+    rank = absent[0]
+    host = hosts[rank] if rank < len(hosts) and all(hosts) else "HOST"
+    where = f"rank {rank} is started on {host if host != 'HOST' else 'its host'} by --hosts"
+    return f"ssh -o BatchMode=yes {host} true   # {where}; see what is said of it"
 
 
 RULE = Rule(
@@ -64,6 +76,13 @@ RULE = Rule(
         "world size too large": (
             gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
             "3 of 4 came; nobody has heard of rank 3",
+        ),
+        "started over ssh": (
+            gathering(
+                *(held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)),
+                now=121.0,
+            ),
+            "2 of 3 came; nobody has heard of rank 1",
         ),
     },
     silent_on={

@@ -60,12 +60,17 @@ def _claim(roll: Roll, member: Member) -> Claim:
         evidence=tuple(evidence),
         fix=f"look whether {host} is up and still in the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
-        else f"read its output ({member.log} of the run folder, where `allaboard run` started it), mend "
-        "that, start again",
+        else f"read its output{_log(member)}, mend that, start again",
         # A program that a worker ran for a moment ends just so.
         certainty=Certainty.LIKELY if member.candidate else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,
     )
+
+
+def _log(member: Member) -> str:
+    if member.worker < 0:
+        return ""  # it had ended before anybody looked
+    return f" ({member.log} of the run folder, where `allaboard run` started it)"
 
 
 def _how(member: Member) -> str:

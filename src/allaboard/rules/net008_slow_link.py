@@ -15,12 +15,16 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
+from msgspec.structs import replace
+
 from allaboard.contracts import Rule
 from allaboard.evidence.crossings import DELAY, RATE, failed, four, on
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
 FACTOR = 8.0
 """Times the median of the others; a trial of one block scatters by three or four."""
+ALONE = 10.0
+"""Times, where there are three hosts, and each link is compared with the one other pair alone."""
 BOTH = 2.0
 """Times the median that the same link has the other way at the least."""
 
@@ -49,6 +53,12 @@ def check(view: JobView) -> Iterator[Claim]:
     ]
     wrong = {(k.source, k.target): k for k in slow + far}
     if not wrong:
+        lone = _one_of_three(good)
+        wrong = {(k.source, k.target): k for k in lone}
+        others = [k for k in good if k not in lone]
+        rate = median(k.rate for k in others) if others else rate
+        delay = median(k.seconds for k in others) if others else delay
+    if not wrong:
         return
     host = _common(list(wrong.values()), view)
     worst = min(wrong.values(), key=lambda k: k.rate)
@@ -70,11 +80,38 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
+def _one_of_three(good: list[Link]) -> list[Link]:
+    """The links of the one host of three whose links are all slow, where every other is far faster: they are
+    most of all links, and the median is one of them."""
+    hosts = sorted({k.source for k in good} | {k.target for k in good})
+    if len(hosts) != 3 or len(good) != 6:
+        return []
+    for host in hosts:
+        own = [k for k in good if host in (k.source, k.target)]
+        least = min(k.rate for k in good if k not in own)
+        if max(k.rate for k in own) < min(RATE, least / ALONE):
+            return own
+    return []
+
+
 def _common(links: list[Link], view: JobView) -> str:
     """The one host that is in all of them, where there are at least two."""
     names = [{k.source, k.target} for k in links]
     shared = set.intersection(*names)
     return shared.pop() if len(shared) == 1 and len(links) > 1 else ""
+
+
+def _three(rate: float, back: float = 0.0) -> JobView:
+    """Three hosts; to h2 with this rate, from it with ``back`` where that is another."""
+    view = four()
+    links = [
+        replace(k, rate=rate if k.target == "h2" else back or rate)
+        if "h2" in (k.source, k.target)
+        else k
+        for k in view.links
+        if "h3" not in (k.source, k.target)
+    ]
+    return replace(view, links=tuple(links), members=view.members[:3])
 
 
 _SLOW: dict[str, Any] = {"seconds": 0.0003, "rate": 9e5}
@@ -90,6 +127,10 @@ RULE = Rule(
             ),
             "the links of h2: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
         ),
+        "one host of three is slow": (
+            _three(9e5),
+            "the links of h2: 0.9 MB/s and 0.2 ms, the others have 500 MB/s and 0.2 ms",
+        ),
         "one far link": (
             four(
                 failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5),
@@ -100,6 +141,7 @@ RULE = Rule(
     },
     silent_on={
         "all is well": four(),
+        "three hosts, the busiest of them slow in one trial alone": _three(9e5, back=5e7),
         "a busy host was late, once": four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
         "half as fast": four(failed(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)),
     },

@@ -19,6 +19,7 @@ StrictModes no
 UsePAM no
 UseDNS no
 PidFile none
+AcceptEnv PYTHONPATH
 """
 _CLIENT = """\
 Host *
@@ -28,6 +29,7 @@ Host *
   UserKnownHostsFile {folder}/known_hosts
   GlobalKnownHostsFile /dev/null
   LogLevel ERROR
+  SendEnv PYTHONPATH
 """
 
 
