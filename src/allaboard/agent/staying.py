@@ -51,7 +51,7 @@ class Staying:
         return now < self._until and party.untold
 
     def _names(self, now: float) -> bool:
-        """Whether it is yet to be told what began it, and there is somebody to tell it, or to hear it from."""
+        """Whether what began it is yet to be told, and there is somebody to tell it, or to hear it from."""
         party, job = self._party, self._job
         if self._over_at is None:
             self._over_at = now
