@@ -200,6 +200,7 @@ class Record:
             after=self.after,
             phase_since=box.phase_since if box is not _NO_BOX else self.state_since,
             moved_at=self.moved_at,
+            heard_at=self.cpu_marks[-1][0] if self.cpu_marks else self.started_at,
             detail=box.detail,
             framework=declared.framework if declared is not None else "",
             probed=box is not _NO_BOX,

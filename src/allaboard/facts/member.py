@@ -130,7 +130,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
     that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
     seen; ``after`` when the process before it in its place ended, None where it is the first there;
-    ``moved_at`` is when it last did anything new; ``os_state`` is the kernel's letter (R, S, D, T,
+    ``moved_at`` is when it last did anything new, ``heard_at`` when it was last looked at;
+    ``os_state`` is the kernel's letter (R, S, D, T,
     t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
     bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; members with the
@@ -160,6 +161,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     after: float | None = None
     phase_since: float = 0.0
     moved_at: float = 0.0
+    heard_at: float = 0.0
     detail: str = ""
     framework: str = ""
     probed: bool = True

@@ -90,5 +90,6 @@ RULE = Rule(
         "ps-sync-killed",
         "restart-killed",
         "restart-tf2-worker",
+        "first-killed",
     ),
 )

@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _raised_in(roll: Roll, member: Member) -> bool:
     """Whether it came to this init, and left it again by an exception: those who stand at the door still are
     on their way in, as it was."""
-    return member.round == roll.round and member.phase < Phase.ARRIVED
+    return member.round == roll.round > 0 and member.phase < Phase.ARRIVED
 
 
 def _claim(roll: Roll, member: Member) -> Claim:

@@ -1,0 +1,94 @@
+"""Nothing is heard from a host's agent though it is connected, and others wait.
+
+## Why it matters
+A host that is suspended, swaps itself to a standstill or has all its processes frozen (a container that is
+paused, a checkpoint of a virtual machine) still has its packets acknowledged by its kernel. No connection
+breaks, no framework says a word, and who waits for its ranks waits until the timeout, or for ever.
+
+## What to do
+Look at that host: what is stopped there (state `T`) goes on with `kill -CONT PID`, a paused container with
+its runtime's `unpause`; if it swaps, end what takes its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from allaboard.contracts import Rule
+from allaboard.evidence.naming import names
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
+from allaboard.facts.samples import NOW, job, member, waiting
+
+SILENT = 20.0
+"""Seconds without a word; an agent tells of each member once a second."""
+WAITS = 10.0
+"""Seconds that another member must have waited in one call."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not view.leads:
+        return
+    silent: dict[str, list[Member]] = {}
+    for m in view.alive:
+        if m.elsewhere and m.phase >= Phase.JOINING and view.now - m.heard_at >= SILENT:
+            silent.setdefault(m.who.host, []).append(m)
+    for host, members in silent.items():
+        waits = [
+            m
+            for m in view.alive
+            if m.who.host not in silent and m.op is not None and view.now - m.op.since >= WAITS
+        ]
+        if waits:
+            yield _claim(view, host, members, waits)
+
+
+def _claim(view: JobView, host: str, members: list[Member], waits: list[Member]) -> Claim:
+    last = max(m.heard_at for m in members)
+    op = waits[0].op
+    assert op is not None
+    return Claim(
+        summary=f"nothing is heard from {host}, which answers: its processes may be frozen, or it swaps; "
+        f"{names(waits)} waiting in {op.name}",
+        who=tuple(m.who for m in members),
+        evidence=(
+            Evidence(f"last word {view.now - last:.0f} s ago", f"agent of {host}"),
+            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+        ),
+        fix=f"on {host}: ps -eo pid,stat,args | grep python; free -m   # T: kill -CONT PID",
+        certainty=Certainty.LIKELY,
+        since=last,
+    )
+
+
+def _two(silent: float, waited: float = 30.0, **changes: Any) -> JobView:
+    """Rank 0 waits here; of rank 1's host nothing was heard for so long (s)."""
+    there = Who(index=1, rank=1, host="b", pid=101)
+    return job(
+        waiting(0, op=Op("all_reduce", 41, NOW - waited), heard_at=NOW),
+        member(1, who=there, key=1 << 32 | 101, heard_at=NOW - silent),
+        **({"joined": True, "leads": True, "launched": 1} | changes),
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("op",),
+    fires_on={
+        "it stands, and rank 0 waits": (
+            _two(25.0),
+            "nothing is heard from b, which answers: its processes may be frozen, or it swaps; worker 0 "
+            "waiting in all_reduce",
+        ),
+    },
+    silent_on={
+        "a moment": _two(5.0),
+        "nobody waits": _two(25.0, waited=1.0),
+        "another host decides": _two(25.0, leads=False),
+    },
+    since="0.1",
+    drill=("host-frozen",),
+    passes=True,
+)
