@@ -18,7 +18,7 @@ shorter --timeout."""
 LONGER = 45.0
 """... and so much longer where the agents of others are here and wait for their workers."""
 
-NAMED, PASSED_ON = 4.0, 0.5
+NAMED, PASSED_ON = 5.0, 0.5
 """Seconds after the end of a worker that trained within which it is named what began it, and in which that
 reaches the other hosts."""
 

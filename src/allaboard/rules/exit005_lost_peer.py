@@ -20,8 +20,9 @@ from allaboard.evidence.mismatch import mismatch
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
 from allaboard.facts.samples import EADDRINUSE, ended, job, waiting
 
-SETTLE = 3.0
-"""Seconds for another member's own failure to show, before the cause is called unknown."""
+SETTLE, ELSEWHERE = 3.0, 3.7
+"""Seconds for another member's own failure to show, before the cause is called unknown; on several hosts
+until it would be known that one of them has gone."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -31,11 +32,13 @@ def check(view: JobView) -> Iterator[Claim]:
     first = min(lost, key=failed_at)
     left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
     stopped = [m for m in view.alive if m.stopped]
-    if left or stopped or (view.now - failed_at(first) < SETTLE and not view.ended):
+    gone = [m for m in view.members if m.exit is not None and m.exit.lost]
+    early = view.now - failed_at(first) < (ELSEWHERE if view.joined else SETTLE) and not view.ended
+    if left or stopped or gone or early:
         return
     said = first.raised.message if first.raised is not None else ""
     yield Claim(
-        summary=f"{len(lost)} members lost a peer, and nobody was seen to fail before",
+        summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
         evidence=(Evidence(said[:300], f"{first.who.name}, the first"),),
         fix="look at the other hosts' logs, and at the network between them"

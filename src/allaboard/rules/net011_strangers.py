@@ -26,9 +26,9 @@ def check(view: JobView) -> Iterator[Claim]:
     for knock in view.knocks:
         if knock.kind in KINDS and knock.times >= OFTEN:
             yield Claim(
-                summary=f"{knock.said} keeps coming from {knock.peer} to the meeting place",
+                summary=f"{_who(knock)} keeps coming from {knock.peer} to the meeting place",
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
-                fix=f"find out who it is: ss -tnp on {knock.peer}; or take another port",
+                fix=_fix(knock),
                 severity=Severity.INFO
                 if knock.kind not in ("no-secret", "no-tls")
                 else Severity.WARNING,
@@ -36,8 +36,21 @@ def check(view: JobView) -> Iterator[Claim]:
             )
 
 
-def _view(times: int) -> JobView:
-    knock = Knock(peer="10.0.0.9", kind="http", said="a web client", times=times, at=90.0)
+def _who(knock: Knock) -> str:
+    host, sign, why = knock.said.partition(": ")
+    return f"{host}, which {why}," if sign and knock.kind == "no-secret" else knock.said
+
+
+def _fix(knock: Knock) -> str:
+    if knock.kind == "no-secret":
+        return f"if {knock.peer} is of this job: the same --secret-file, or ALLABOARD_SECRET, there and here"
+    if knock.kind == "no-tls":
+        return f"if {knock.peer} is of this job: the options --tls-* there, too, as here"
+    return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
+
+
+def _view(times: int, kind: str = "http", said: str = "a web client") -> JobView:
+    knock = Knock(peer="10.0.0.9", kind=kind, said=said, times=times, at=90.0)
     return gathering(held(0), joined=True, leads=True, launched=1, knocks=(knock,))
 
 
@@ -46,7 +59,14 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a health check": (_view(3), "a web client keeps coming from 10.0.0.9 to the meeting place")
+        "a health check": (
+            _view(3),
+            "a web client keeps coming from 10.0.0.9 to the meeting place",
+        ),
+        "another secret": (
+            _view(3, "no-secret", "h1: does not know the job's secret"),
+            "h1, which does not know the job's secret, keeps coming from 10.0.0.9 to the meeting place",
+        ),
     },
     silent_on={"once": _view(1)},
     since="0.1",

@@ -1,0 +1,102 @@
+"""A host has gone without a word: its agent is not heard of any more, and the other hosts' members fell.
+
+## Why it matters
+A host that crashes, is taken away (preemption) or loses its network says nothing. Its peers see a closed
+connection, and each names another peer; nobody says which host it was.
+
+## What to do
+See whether it is up, and what it says of its end: its kernel's log, the provider's events. If it is up, its
+allaboard was killed: by whom says its log.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import failed, failures
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.naming import names
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage, Who
+from allaboard.facts.samples import ended, job, waiting
+
+_TOGETHER = 10.0
+"""Seconds between the host's last word and the fall of the first of its peers, at the most."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    gone = [
+        m
+        for m in view.members
+        if m.exit is not None and m.exit.lost and m.phase >= Phase.JOINED and not m.launcher
+    ]
+    if not gone or failures(view).began:
+        return
+    fell = [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher]
+    for host in dict.fromkeys(m.who.host for m in gone):
+        there = [m for m in gone if m.who.host == host]
+        with_it = [m for m in fell if m.who.host != host and _near(m, there[0])]
+        if with_it:
+            yield _claim(host, there, with_it)
+
+
+def _near(fell: Member, gone: Member) -> bool:
+    assert fell.exit is not None or fell.raised is not None
+    assert gone.exit is not None
+    at = (
+        fell.raised.at
+        if fell.raised is not None
+        else fell.exit.at
+        if fell.exit is not None
+        else 0.0
+    )
+    return abs(at - gone.exit.at) <= _TOGETHER
+
+
+def _claim(host: str, there: list[Member], fell: list[Member]) -> Claim:
+    end, first = there[0].exit, fell[0]
+    assert end is not None
+    said = first.raised.message[:200] if first.raised is not None else "it fell then, too"
+    return Claim(
+        summary=f"{host} has gone without a word, and {names(there)} with it",
+        who=tuple(m.who for m in there),
+        evidence=(
+            Evidence("its agent is not heard of any more", "the connection to it"),
+            Evidence(said, first.who.name),
+        ),
+        fix=f"ping -c 3 {shlex.quote(host)}   # if it is up, there: dmesg -T | tail; who killed allaboard?",
+        certainty=Certainty.LIKELY,
+        since=end.at,
+    )
+
+
+_LOST = ("RuntimeError", "Connection closed by peer [10.0.0.2]:18334")
+_B = Who(index=1, rank=1, host="b", pid=101)
+
+
+def _view(**there: object) -> JobView:
+    first = ended(0, at=95.0, raised=_LOST)
+    return job(first, ended(1, at=95.0, member={"who": _B}, **there), joined=True, launched=1)
+
+
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    needs=("exit",),
+    fires_on={
+        "its agent too": (
+            _view(lost=True, code=None),
+            "b has gone without a word, and worker 1 with it",
+        ),
+    },
+    silent_on={
+        "its agent told of its end": _view(signal=9),
+        "nobody fell": job(
+            waiting(0), ended(1, at=95.0, lost=True, code=None, member={"who": _B}), joined=True
+        ),
+    },
+    since="0.1",
+    drill=("agent-killed",),
+)
