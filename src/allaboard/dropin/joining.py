@@ -25,6 +25,12 @@ def watched() -> bool:
     )
 
 
+def _portless(place: str) -> bool:
+    """Whether an address lacks its port: nobody can meet there, and the framework says so at once."""
+    scheme, _, rest = place.partition("://")
+    return scheme == "tcp" and not rest.partition("?")[0].rpartition(":")[2].strip("/").isdigit()
+
+
 @contextmanager
 def joining(
     declared: dict[str, Any] | None, timeout: float, coordinator: str = ""
@@ -36,7 +42,8 @@ def joining(
     does not come back, which no Python can interrupt, the agent prints what it knows and ends the process.
     Nobody is called where this process is in its job already: the framework's own call comes at once.
     """
-    if declared is None or declared["world_size"] < 2 or watched() or stands(declared):
+    alone = declared is None or declared["world_size"] < 2 or _portless(declared.get("place", ""))
+    if declared is None or alone or watched() or stands(declared):
         yield
         return
     peer = attach.attach(declared, timeout, watch=False, coordinator=coordinator)

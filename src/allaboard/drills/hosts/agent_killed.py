@@ -3,7 +3,8 @@
 from allaboard.contracts import HostDrill
 from allaboard.testbed import Bed
 
-AGENT = "ps -eo pid,args | awk '/allaboard run/ && !/awk/ {print $1}'"
+AGENT = "ps -eo pid,args | awk '/allaboard run/ && !/awk/ {print $1}' | head -n 1"
+"""Not its keeper, which bears the same name and clears up."""
 
 
 def kill(bed: Bed) -> None:
