@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failed, failures
+from allaboard.evidence.failures import ended_at, failed, failed_at, failures
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage, Who
@@ -36,22 +36,11 @@ def check(view: JobView) -> Iterator[Claim]:
     fell = [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher]
     for host in dict.fromkeys(m.who.host for m in gone):
         there = [m for m in gone if m.who.host == host]
-        with_it = [m for m in fell if m.who.host != host and _near(m, there[0])]
+        last = ended_at(there[0])
+        others = [m for m in fell if m.who.host != host]
+        with_it = [m for m in others if abs(failed_at(m) - last) <= _TOGETHER]
         if with_it:
             yield _claim(host, there, with_it)
-
-
-def _near(fell: Member, gone: Member) -> bool:
-    assert fell.exit is not None or fell.raised is not None
-    assert gone.exit is not None
-    at = (
-        fell.raised.at
-        if fell.raised is not None
-        else fell.exit.at
-        if fell.exit is not None
-        else 0.0
-    )
-    return abs(at - gone.exit.at) <= _TOGETHER
 
 
 def _claim(host: str, there: list[Member], fell: list[Member]) -> Claim:

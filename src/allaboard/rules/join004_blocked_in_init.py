@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.earlier_launch import before
+from allaboard.evidence.earlier_launch import BUSY, before
 from allaboard.evidence.servers import collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
@@ -25,8 +25,6 @@ from allaboard.rollcall.roll import roll_calls
 
 PATIENCE = 20.0
 """Seconds in init before it is said; a healthy gloo or gRPC start takes less than three."""
-BUSY = 0.5
-"""Cores; one that computes is compiling or loading libraries, not waiting."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
