@@ -6,8 +6,8 @@ end with code 0. The new rank 0 fails with `Address already in use`.
 
 The file of a file:// rendezvous stays when a run is killed: the next run reads the addresses of processes
 that are gone, and hangs in init without a word. It may also stay where a job destroys its group and makes
-another at the same file: where two ranks leave at one moment, PyTorch now and then removes it not (seen after 16
-to 81 turns).
+another at the same file: where two ranks leave at one moment, PyTorch now and then removes it not (seen after
+16 to 81 turns).
 
 ## What to do
 Remove such a file once no run uses it. Look at who has the port (on the host of rank 0: `ss -ltnp`): end
