@@ -91,6 +91,7 @@ FOUND = [
     ("fr_behind", "DUMP002", [1]),
     ("fr_json", "DUMP002", [1]),
     ("fr_order", "DUMP003", [1]),
+    ("nccl_timeout", "LOG007", [2]),
 ]
 
 

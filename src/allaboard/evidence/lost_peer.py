@@ -32,7 +32,8 @@ _PHRASES = re.compile(
     r"|(?-i:UNAVAILABLE|DEADLINE_EXCEEDED)|task .* (unavailable|crashed|is unhealthy|has been)"
     r"|heartbeat|Collective ops is aborted|preempted|barrier .* (failed|timed out)"
     r"|Application timeout caused pair closure|CoordinationService"
-    r"|Terminating process because the JAX distributed service",
+    r"|Terminating process because the JAX distributed service"
+    r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated",
     re.IGNORECASE,
 )
 """gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""

@@ -54,10 +54,12 @@ from allaboard.facts.testimony import (
     Exhibit,
     Glimpse,
     Heard,
+    Overdue,
     Recorded,
     Recording,
     Speaker,
     Testimony,
+    Watchdogs,
 )
 from allaboard.facts.traffic import Flow, Flows, Pair
 from allaboard.facts.tree import FormatError, Node
@@ -120,6 +122,7 @@ __all__ = [
     "Op",
     "Origin",
     "Outcome",
+    "Overdue",
     "Pace",
     "Pair",
     "Part",
@@ -160,6 +163,7 @@ __all__ = [
     "Use",
     "Usual",
     "Value",
+    "Watchdogs",
     "Who",
     "WorkerReport",
     "Workload",

@@ -13,7 +13,7 @@ from allaboard.facts.finding import Place, Who
 from allaboard.facts.job import JobView
 from allaboard.facts.member import Declared, Exit, Member, Op, Phase, Raised
 from allaboard.facts.stack import Frame, Stack
-from allaboard.facts.testimony import Heard, Recorded, Recording, Speaker
+from allaboard.facts.testimony import Heard, Overdue, Recorded, Recording, Speaker, Watchdogs
 
 NOW = 100.0
 USER = Frame("/home/u/train.py", 41, "train", "loss = step(batch)")
@@ -203,6 +203,25 @@ def recorded(
 def recording(*entries: Recorded) -> Recording:
     """The recorders of three ranks."""
     return Recording(entries=entries, ranks=(0, 1, 2), members={"0 default_pg": (0, 1, 2)})
+
+
+def overdue(rank: int, number: int = 0, enqueued: int = 133, **changes: Any) -> Overdue:
+    """What a rank's watchdog wrote of the default group: ``number`` was over its time, or none (0)."""
+    fields: dict[str, Any] = {
+        "group": "0(default_pg)",
+        "op": "ALLREDUCE" if number else "",
+        "elements": (1024, 1024) if number else (0, 0),
+        "completed": number - 1 if number else enqueued,
+        "member": rank,
+        "line": "Watchdog caught collective operation timeout",
+        "place": Place(file=f"rank{rank}.log", line=7),
+    }
+    return Overdue(rank=rank, number=number, enqueued=enqueued, **(fields | changes))
+
+
+def watchdogs(*words: Overdue, known: tuple[int, ...] = ()) -> Watchdogs:
+    """What the watchdogs of several ranks wrote; of ``known`` ranks there is a log, too."""
+    return Watchdogs(words=words, known=tuple({*known, *(o.rank for o in words)}))
 
 
 SERVING = Op("Server.join", 1, 60.0)

@@ -104,6 +104,37 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, tuple[int, ...]] = {}
 
 
+class Overdue(msgspec.Struct, frozen=True, kw_only=True):
+    """What the watchdog of NCCL's process group wrote on one rank about one ``group``.
+
+    ``number`` is that of the collective that was not over in time there, 0 where none was, with its ``op``
+    and how many ``elements`` went in and out; ``enqueued`` and ``completed`` are the last numbers of which
+    that is known, -1 where none is. ``member``: the rank within the group, -1 where it is not told.
+    ``where``: the user's line that called it, where a recorder kept it. ``line`` as it was written, at
+    ``place``.
+    """
+
+    rank: int
+    group: str
+    number: int = 0
+    op: str = ""
+    elements: tuple[int, int] = (0, 0)
+    enqueued: int = -1
+    completed: int = -1
+    member: int = -1
+    where: Frame | None = None
+    line: str = ""
+    place: Place
+
+
+class Watchdogs(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of all ranks' watchdogs, one entry of each rank and group; ``known`` are all ranks of which
+    anything is here."""
+
+    words: tuple[Overdue, ...]
+    known: tuple[int, ...] = ()
+
+
 class Dumps(msgspec.Struct, frozen=True, kw_only=True):
     """One look at the stacks of several processes, by rank (or by number where no rank is known)."""
 
@@ -117,4 +148,5 @@ class Testimony(msgspec.Struct, frozen=True, kw_only=True):
     glimpses: tuple[Glimpse, ...] = ()
     recorded: tuple[Recorded, ...] = ()
     groups: dict[str, tuple[int, ...]] = {}
+    overdue: tuple[Overdue, ...] = ()
     notes: tuple[str, ...] = ()

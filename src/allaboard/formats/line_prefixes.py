@@ -8,7 +8,7 @@ Docker Compose, and journald.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
@@ -21,6 +21,9 @@ _LAUNCHERS = re.compile(
     r"(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun): |-{20,}$"
 )
 """Lines that a launcher writes of its own, without a prefix."""
+_HEAD = "Stack trace of the failed collective:"
+_ROW = re.compile(r"#\d{1,4} \S")
+"""What PyTorch writes of one collective: the first line alone has torch's prefix."""
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 
 _UNIT = r"(?P<host>[\w.-]+) (?:[\w./@-]+\[(?P<pid>\d+)\]|kernel)"
@@ -96,7 +99,18 @@ def labelled(text: str) -> list[tuple[Label, str]]:
         if read == lines:
             break
         lines = read
-    return lines
+    return list(_continued(lines)) if _HEAD in text else lines
+
+
+def _continued(lines: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, str]]:
+    """With whose stack it is, for the rows that name nobody."""
+    whose: Label | None = None
+    for label, line in lines:
+        if whose is not None and label == NOBODY and _ROW.match(line):
+            yield whose, line
+            continue
+        whose = label if _HEAD in line else None
+        yield label, line
 
 
 def _visible(line: str) -> str:

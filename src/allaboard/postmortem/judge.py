@@ -27,12 +27,15 @@ from allaboard.facts import (
     Severity,
     Stack,
     Stage,
+    Watchdogs,
     Who,
 )
 from allaboard.postmortem.testify import Record
 
 _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use")
 """What a process raises whose port was taken."""
+_WATCHDOG = "WorkNCCL("
+"""What a watchdog's line says of the collective."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
 _BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
@@ -63,8 +66,13 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         ranks=tuple(sorted({r.rank for r in record.recorded})),
         members=record.groups,
     )
-    for facts in (dumps, recording):
-        found += [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
+    known = {*record.logs, *record.labelled, *(g.rank for g in record.glimpses)} - {-1}
+    watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(known)))
+    for facts in (dumps, recording, watchdogs):
+        told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
+        found += told
+        if told and facts is watchdogs:  # their words rank by rank say less
+            spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
     return tuple(sorted([*found, *spoken], key=lambda f: _ORDER[f.severity]))
 
 
@@ -103,9 +111,18 @@ def _member(worker: int, kind: str, seen: list[Glimpse]) -> Member:
         phase=Phase.TRAINING,
         round=1,
         raised=raised,
-        exit=max(exits, key=_told) if exits else None,
+        exit=_exit(exits),
         stack=next((g.stack for g in reversed(seen) if g.stack is not None), None),
     )
+
+
+def _exit(exits: list[Exit]) -> Exit | None:
+    """The end as who knows it best tells it, with the process' own last words."""
+    if not exits:
+        return None
+    best = max(exits, key=_told)
+    said = next((e.last_line for e in exits if e.last_line), "")
+    return best if best.last_line else msgspec.structs.replace(best, last_line=said)
 
 
 def _doubts(glimpses: Iterable[Glimpse]) -> dict[tuple[int, Raised], str]:

@@ -10,7 +10,7 @@ import msgspec
 from allaboard import witnesses
 from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
-from allaboard.facts import Exhibit, Glimpse, Heard, Recorded, Testimony
+from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
 from allaboard.postmortem.streams import streams
 
 
@@ -21,6 +21,7 @@ class Record(msgspec.Struct):
     heard: list[Heard] = []
     glimpses: list[Glimpse] = []
     recorded: list[Recorded] = []
+    overdue: list[Overdue] = []
     groups: dict[str, tuple[int, ...]] = {}
     logs: list[int] = []
     read: list[str] = []
@@ -64,6 +65,7 @@ def _add(record: Record, said: Testimony) -> None:
     record.heard += said.heard
     record.glimpses += said.glimpses
     record.recorded += said.recorded
+    record.overdue += said.overdue
     record.groups.update({k: v for k, v in said.groups.items() if v or k not in record.groups})
     record.notes += said.notes
 

@@ -1,0 +1,81 @@
+"""By NCCL's watchdogs, every rank came to the collective, and still it did not end.
+
+## Why it matters
+Advice for a collective that timed out is nearly always to look for the rank that is missing. Here there is
+none: all of them called it, with the same operation and size, so what failed is what carries it: a GPU, its
+link to another, the network, NCCL's choice of a path.
+
+## What to do
+Run once with `NCCL_DEBUG=INFO`; look for Xid errors on each host; try `NCCL_P2P_DISABLE=1` (links between
+GPUs of a host) or `NCCL_IB_DISABLE=1` (InfiniBand and RoCE), and `all_reduce_perf` of nccl-tests between the
+same hosts. Where collectives of several groups run at once, see that all ranks call them in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.watchdogs import Complete, compared, described
+from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
+from allaboard.facts.samples import overdue, watchdogs
+from allaboard.stacks.ranks import told
+
+
+def check(found: Watchdogs) -> Iterator[Claim]:
+    for one in compared(found):
+        if isinstance(one, Complete):
+            yield _claim(one)
+
+
+def _claim(one: Complete) -> Claim:
+    first = one.first
+    evidence = [
+        Evidence(f"all of them called {described(first)}", "logs"),
+        Evidence(first.line, str(first.place)),
+    ]
+    if first.completed <= 0:
+        evidence.append(
+            Evidence("no collective of this group has ever been completed", str(first.place))
+        )
+    if first.where is not None:
+        evidence.append(Evidence(f"it is called at {first.where}", "Flight Recorder"))
+    doubt = "that there is no further rank whose log is not here, or that two groups' calls are not crossed"
+    evidence.append(Evidence(doubt, "what this does not prove"))
+    return Claim(
+        summary=f"rank {told(one.ranks)} all waited in {first.op}, collective {first.number} of group "
+        f"{first.group}: nobody of them is missing, what carries it failed",
+        evidence=tuple(evidence),
+        fix="run once with NCCL_DEBUG=INFO; dmesg -T | grep -i xid on each host; NCCL_P2P_DISABLE=1 or "
+        "NCCL_IB_DISABLE=1 as a trial tells which link",
+        certainty=Certainty.LIKELY,
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Watchdogs,
+    check=check,
+    fires_on={
+        "all were there": (
+            watchdogs(overdue(0, 133, 135), overdue(1, 133, 134), overdue(2, 133, 135)),
+            "rank 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg): nobody of them is "
+            "missing, what carries it failed",
+        ),
+    },
+    silent_on={
+        "a rank between them is not heard": watchdogs(overdue(0, 133), overdue(2, 133)),
+        "one did not come": watchdogs(overdue(0, 133), overdue(1, 133), overdue(2, enqueued=132)),
+        "one had called it, and wrote nothing more": watchdogs(
+            overdue(0, 133), overdue(1, 133), overdue(2, enqueued=133)
+        ),
+        "another rank's log is here, and it did not wait": watchdogs(
+            overdue(0, 133), overdue(1, 133), known=(0, 1, 2)
+        ),
+        "a message from one to another": watchdogs(
+            overdue(0, 133, op="SEND"), overdue(1, 133, op="RECV")
+        ),
+    },
+    since="0.1",
+    unstaged="it is read after the fact, in words taken from PyTorch's own source: they need GPUs",
+)

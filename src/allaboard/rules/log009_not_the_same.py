@@ -1,0 +1,75 @@
+"""By NCCL's watchdogs, ranks waited in different collectives at one number of a group.
+
+## Why it matters
+NCCL matches collectives by their order alone. Where one rank calls another operation, or the same with
+another number of elements, all of them wait until the timeout, and each is told only of its own.
+
+## What to do
+Compare the ranks' code: a branch on the rank, parameters that not all have, a last batch that is shorter,
+another number of steps; models or tokenizers of another version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.watchdogs import Unequal, certainty, compared, described
+from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
+from allaboard.facts.samples import overdue, watchdogs
+from allaboard.stacks.ranks import told
+
+
+def check(found: Watchdogs) -> Iterator[Claim]:
+    for one in compared(found):
+        if isinstance(one, Unequal):
+            yield _claim(one)
+
+
+def _claim(one: Unequal) -> Claim:
+    first = one.sides[0][1]
+    sides = [f"rank {told(ranks)} {described(entry)}" for ranks, entry in one.sides[:3]]
+    evidence = [Evidence(entry.line, str(entry.place)) for _, entry in one.sides[:2]]
+    for ranks, entry in one.sides[:3]:
+        if entry.where is not None:
+            evidence.append(Evidence(f"rank {told(ranks)} at {entry.where}", "Flight Recorder"))
+    return Claim(
+        summary=f"collective {first.number} of group {first.group} is not the same on all: "
+        + "; ".join(sides),
+        who=tuple(Who(index=r, rank=r) for r in one.odd[:64]),
+        evidence=tuple(evidence),
+        fix="make every rank of the group call the same collectives in one order, with tensors of one shape",
+        certainty=certainty(first),
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=Watchdogs,
+    check=check,
+    fires_on={
+        "another size": (
+            watchdogs(overdue(0, 133), overdue(1, 133), overdue(2, 133, elements=(12, 12))),
+            "collective 133 of group 0(default_pg) is not the same on all: rank 0-1 ALLREDUCE of 1024 "
+            "elements; rank 2 ALLREDUCE of 12 elements",
+        ),
+        "another operation": (
+            watchdogs(overdue(0, 133), overdue(1, 133, op="_ALLGATHER_BASE", elements=(8, 16))),
+            "collective 133 of group 0(default_pg) is not the same on all: rank 0 ALLREDUCE of 1024 "
+            "elements; rank 1 _ALLGATHER_BASE of 8 elements into 16",
+        ),
+    },
+    silent_on={
+        "the same": watchdogs(overdue(0, 133), overdue(1, 133)),
+        "a gather gives other sizes": watchdogs(
+            overdue(0, 133, op="GATHER", elements=(4, 0)),
+            overdue(1, 133, op="GATHER", elements=(4, 8)),
+        ),
+        "another number": watchdogs(overdue(0, 133), overdue(1, 132, elements=(12, 12))),
+        "one rank behind them waits in another group": watchdogs(
+            overdue(0, 133), overdue(1, 133, group="3(tp)", op="_ALLGATHER_BASE")
+        ),
+    },
+    since="0.1",
+    unstaged="it is read after the fact, in words taken from PyTorch's own source: they need GPUs",
+)
