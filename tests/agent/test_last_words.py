@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from allaboard.agent.output import Terminal, WorkerLog
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.facts.samples import ended
 
 FATAL = b"F1122 14:54:53.751254   18071 client.h:80] Terminating process because the JAX distributed service"
 TRAIL = (
@@ -25,3 +27,38 @@ def test_a_native_stack_is_no_last_line(tmp_path: Path) -> None:
     log.close()
     assert log.last_line == FATAL.decode()
     assert b"0x7f2977ca71f5" in (tmp_path / "log").read_bytes()
+
+
+WATCHDOG = (
+    "what():  [PG ID 0 PG GUID 0(default_pg) Rank 0] Process group watchdog thread terminated with "
+    "exception: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE"
+)
+AFTER_IT = (
+    "Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:635 (most "
+    "recent call first):",
+    "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x98 (0x7f1 in libc10.so)",
+    "",
+    "Fatal Python error: Aborted",
+    "",
+    "Thread 0x00007f0000000000 (most recent call first):",
+    '  File "/home/u/train.py", line 3 in step',
+    "Extension modules: numpy.core._multiarray_umath, torch._C (total: 30)",
+)
+
+
+@pytest.mark.usefixtures("capfd")
+def test_what_aborted_a_rank_is_its_last_line_and_shows_a_victim(tmp_path: Path) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal())
+    log.feed(2, "\n".join(["  " + WATCHDOG, *AFTER_IT, ""]).encode())
+    log.close()
+    assert log.last_line == WATCHDOG
+    assert lost_peer(ended(0, signal=6, last_line=log.last_line))
+
+
+@pytest.mark.usefixtures("capfd")
+def test_a_crash_of_which_faulthandler_alone_tells_keeps_its_words(tmp_path: Path) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal())
+    lines = ["epoch 3", "Fatal Python error: Segmentation fault", *AFTER_IT[4:], ""]
+    log.feed(2, "\n".join(lines).encode())
+    log.close()
+    assert log.last_line == "Fatal Python error: Segmentation fault"

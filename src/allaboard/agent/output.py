@@ -109,9 +109,14 @@ class Terminal:
 
 _TRAIL = re.compile(
     rb"\s*(@\s+0x[0-9a-f]+\s|\*\*\* Check failure stack trace"
-    rb"|Additional GRPC error information|:UNKNOWN:Error)"
+    rb"|Additional GRPC error information|:UNKNOWN:Error"
+    rb"|frame #\d+: |Exception raised from .{1,300} \(most recent call first\):"
+    rb"|(?:Current thread|Thread) 0x[0-9a-f]+ |File \"[^\"]+\", line \d+ in |Extension modules: )"
 )
-"""What absl and gRPC write after the line that says why a process ends."""
+"""What absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
+_ABORTED = b"Fatal Python error: Aborted"
+_WHY = "what(): "
+"""faulthandler says no more than that it aborted; std::terminate() has said why before."""
 
 
 class WorkerLog:
@@ -171,7 +176,8 @@ class WorkerLog:
     def _show(self, fd: int, line: bytes) -> None:
         # A progress bar rewrites its line with \r: its last state is what a log wants.
         shown = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
-        if shown.strip() and not _TRAIL.match(shown):
+        known = self.last_line.startswith(_WHY) and shown.strip() == _ABORTED
+        if shown.strip() and not known and not _TRAIL.match(shown):
             self.last_line = shown.strip().decode("utf-8", "replace")[:300]
         self._terminal.line(fd, self._mark + shown + b"\n", self.kept)
 

@@ -33,7 +33,8 @@ _PHRASES = re.compile(
     r"|heartbeat|Collective ops is aborted|preempted|barrier .* (failed|timed out)"
     r"|Application timeout caused pair closure|CoordinationService"
     r"|Terminating process because the JAX distributed service"
-    r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated",
+    r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
+    r"|dump signal due to a collective timeout",
     re.IGNORECASE,
 )
 """gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""
