@@ -23,6 +23,9 @@ _TYPES = {
     "CancelledError",
     "BrokenPipeError",
     "ConnectionResetError",
+    "RendezvousTimeoutError",
+    "RendezvousConnectionError",
+    "RendezvousClosedError",
 }
 _PHRASES = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"

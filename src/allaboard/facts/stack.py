@@ -38,6 +38,7 @@ def _own(file: str) -> bool:
         "/dist-packages/",
         "/lib/python3",
         "/lib64/python3",
+        *("/bin/torchrun", "/bin/accelerate", "/bin/deepspeed"),
         _PROBE,
         AUTOGRAPH,
     )

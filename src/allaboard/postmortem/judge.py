@@ -36,6 +36,10 @@ _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already i
 """What a process raises whose port was taken."""
 _WATCHDOG = "WorkNCCL("
 """What a watchdog's line says of the collective."""
+_BELOW = ("LOG006", "LOG010")
+"""A GPU, CUDA or NCCL failed below the code that used it."""
+_LINE = 80
+"""Characters of an exception's first line by which it is known again in a message."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
 _BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
@@ -56,8 +60,9 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     if any(f.rule == "NET005" for f in spoken):
         found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
         began = True
-    if any(f.rule == "RES001" for f in found):
-        spoken = [f for f in spoken if f.rule != "RES001"]  # the member of it is known
+    known = {f.rule for f in found} & {"RES001", "EXIT007"}
+    spoken = [f for f in spoken if f.rule not in known]  # the member of it is known
+    found, spoken = _below(found, spoken)
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     dumps = Dumps(stacks=stacks(members))
@@ -66,14 +71,37 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         ranks=tuple(sorted({r.rank for r in record.recorded})),
         members=record.groups,
     )
-    known = {*record.logs, *record.labelled, *(g.rank for g in record.glimpses)} - {-1}
-    watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(known)))
+    here = {*record.logs, *record.labelled, *(g.rank for g in record.glimpses)} - {-1}
+    watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(here)))
     for facts in (dumps, recording, watchdogs):
         told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
     return tuple(sorted([*found, *spoken], key=lambda f: _ORDER[f.severity]))
+
+
+def _below(found: list[Finding], spoken: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Where what a rank raised is a known message of what failed below its code, that is told with the line
+    where it was raised, and not that the line is to be mended."""
+    kept = []
+    for one in found:
+        what = one.evidence[0].observed if one.rule == "EXIT002" and one.evidence else ""
+        at = next((n for n, f in enumerate(spoken) if f.rule in _BELOW and _tells(f, what)), None)
+        if at is None:
+            kept.append(one)
+            continue
+        raised = Evidence("raised here", one.evidence[0].origin)
+        first, *more = spoken[at].evidence
+        evidence = (first, raised, *more)
+        spoken[at] = msgspec.structs.replace(spoken[at], who=one.who, evidence=evidence)
+    return kept, spoken
+
+
+def _tells(message: Finding, raised: str) -> bool:
+    """Whether this is the line that the exception printed."""
+    said = raised.partition(": ")[2].partition("\n")[0].strip()[:_LINE]
+    return bool(said) and any(said in e.observed for e in message.evidence)
 
 
 def people(glimpses: Iterable[Glimpse]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:

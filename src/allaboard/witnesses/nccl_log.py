@@ -10,6 +10,34 @@ from allaboard.evidence.messages import Message, hear
 from allaboard.facts import Exhibit, Testimony
 
 _DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
+_INFO = "run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which device"
+_FIRST_USE = "that the line of the traceback is at fault: NCCL failed where it was first used"
+_SHM = (
+    "df -h /dev/shm; in a container give it more: docker run --shm-size=8g (or --ipc=host), in Kubernetes an "
+    "emptyDir of medium Memory at /dev/shm"
+)
+_OTHERS = (
+    r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
+    r"Call to recv|no socket interface|No interface found"
+)
+"""What other messages here tell."""
+
+
+def _failed(kind: str) -> Message:
+    """What PyTorch adds of NCCL's own last error to one of its kinds."""
+    return Message(
+        key=f"nccl{kind}Error: ",
+        pattern=rf"nccl{kind}Error: [^\n]*\n(?:\[rank\d+\]: *)?Last error:\s*(?:\[rank\d+\]: *)?"
+        rf"(?![^\n]{{0,120}}(?:{_OTHERS}))(?P<what>[^\s\[][^\n]{{0,200}})",
+        rule="LOG010",
+        says="NCCL failed: {what}",
+        fix=_INFO,
+        proves_not=_FIRST_USE,
+        sample=f"[rank1]: nccl{kind}Error: System call or external library call failed or device error. \n"
+        "[rank1]: Last error:\n[rank1]: Call to ibv_modify_qp failed with error Connection timed out",
+        source=_DOCUMENT,
+    )
+
 
 MESSAGES = (
     Message(
@@ -46,7 +74,8 @@ MESSAGES = (
     ),
     Message(
         key="onnect to",
-        pattern=r"NCCL (?:WARN|INFO) [^\n]{0,80}?[Cc]onnect to (?P<peer>[\w.:]+)<(?P<port>\d+)> "
+        pattern=r"(?:NCCL (?:WARN|INFO) [^\n]{0,80}?|socket\w{1,20}: )[Cc]onnect to "
+        r"(?P<peer>[\w.:]+)<(?P<port>\d+)> "
         r"(?:failed|timed out)(?: : (?P<why>[^\n]{0,60}))?",
         rule="JOIN004",
         says="NCCL could not connect to {peer}, port {port}",
@@ -96,12 +125,34 @@ MESSAGES = (
     ),
     Message(
         key="Cuda failure",
-        pattern=r"NCCL WARN Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
+        pattern=r"Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
         rule="LOG006",
         says="CUDA failed below NCCL: {what}",
         fix="on that host: nvidia-smi; dmesg -T | grep -i xid",
         proves_not="that NCCL or the network is at fault",
         sample="node1:4242:4300 [0] enqueue.cc:90 NCCL WARN Cuda failure 'out of memory'",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="shared memory segment",
+        pattern=r"[Ee]rror (?:while |: )?(?:creating|attaching to|: )?\s*shared memory segment (?P<path>\S+)",
+        rule="RES004",
+        says="NCCL found no room for its shared memory ({path})",
+        fix=_SHM,
+        proves_not="that it is full: a path that cannot be written looks the same",
+        sample="[rank0]: Error while creating shared memory segment /dev/shm/nccl-Lz7jQm (size 9637888)",
+        source=_DOCUMENT,
+    ),
+    *map(_failed, ("System", "Internal", "UnhandledCuda")),
+    Message(
+        key="NCCL_DEBUG=INFO for details",
+        pattern=r"NCCL [Ee]rror[^\n]{0,160}?(?P<what>unhandled (?:system|cuda) error|internal error) "
+        r"\(run with NCCL_DEBUG=INFO for details\)(?![^\n]*\n[^\n]*nccl\w+: )",
+        rule="LOG010",
+        says="NCCL failed: {what}",
+        fix=_INFO,
+        proves_not=_FIRST_USE,
+        sample="RuntimeError: NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
         source=_DOCUMENT,
     ),
 )

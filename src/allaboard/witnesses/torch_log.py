@@ -97,6 +97,43 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     Message(
+        key="store->get(",
+        pattern=r"retrieving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key "
+        r"'[^'\n]{0,80}', but store->get\('[^'\n]{0,80}'\) got error: (?P<why>[^\n]{1,120})",
+        rule="EXIT005",
+        says="rank {rank}, or the store, was gone when another rank asked for NCCL's id ({why})",
+        fix="read the log of rank {rank} first: why it ended, or never came to its first collective",
+        proves_not="that it began there: where the store's host ends, all ranks write this",
+        sample="[rank1]: torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
+        "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') "
+        "got error: "
+        "Connection reset by peer",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="exited unexpectedly",
+        pattern=r"DataLoader worker \(pid\(s\) (?P<pids>[\d, ]+)\) exited unexpectedly",
+        rule="EXIT007",
+        says="worker processes of a DataLoader died (pid {pids})",
+        fix="look for an out-of-memory kill (dmesg -T | grep -i killed) and for room in /dev/shm "
+        "(df -h /dev/shm); num_workers=0 shows an exception in the dataset itself",
+        proves_not="why: the loader sees only that they are gone",
+        sample="RuntimeError: DataLoader worker (pid(s) 4321, 4322) exited unexpectedly",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    Message(
+        key="nsufficient shared memory",
+        pattern=r"Unexpected bus error encountered in worker\. This might be caused by insufficient "
+        r"shared memory",
+        rule="RES004",
+        says="a DataLoader's worker found no room in /dev/shm",
+        fix="df -h /dev/shm; in a container give it more (docker run --shm-size=8g, or --ipc=host; in "
+        "Kubernetes an emptyDir of medium Memory at /dev/shm); or fewer workers",
+        sample="ERROR: Unexpected bus error encountered in worker. This might be caused by "
+        "insufficient shared memory (shm).",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    Message(
         key="failed to pass monitoredBarrier",
         pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
         rule="LOG001",

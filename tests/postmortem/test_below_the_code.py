@@ -1,0 +1,41 @@
+"""What fails below the user's code is told as that, with the line that met it; a launcher's own "
+"line is nobody's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from allaboard.catalogue import catalogue
+from allaboard.postmortem.paths import of_paths
+
+HEAD = (
+    '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/home/u/train.py", line 40, in main\n'
+    "[rank0]:     loss.backward()\n"
+)
+
+
+def told(tmp_path: Path, text: str) -> dict[str, str]:
+    log = tmp_path / "job.log"
+    log.write_text(text)
+    found = of_paths([log], catalogue()).findings
+    return {f.rule: " ".join([f.fix, *map(str, f.evidence)]) for f in found}
+
+
+def test_a_failure_of_nccl_is_not_to_be_mended_at_the_line_that_met_it(tmp_path: Path) -> None:
+    said = "NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)"
+    found = told(tmp_path, f"{HEAD}[rank0]: RuntimeError: {said}\n")
+    assert list(found) == ["LOG010"]
+    assert "train.py:40" in found["LOG010"] and "mend" not in found["LOG010"]
+
+
+def test_another_exception_of_the_same_rank_keeps_its_finding(tmp_path: Path) -> None:
+    assert list(told(tmp_path, f"{HEAD}[rank0]: ValueError: bad batch\n")) == ["EXIT002"]
+
+
+def test_torchruns_own_line_is_not_to_be_mended(tmp_path: Path) -> None:
+    raised = "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"
+    text = (
+        'Traceback (most recent call last):\n  File "/usr/local/bin/torchrun", line 8, in <module>\n'
+        f"    sys.exit(main())\n{raised}\n"
+    )
+    assert list(told(tmp_path, text)) == ["JOIN001"]
