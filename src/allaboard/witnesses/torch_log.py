@@ -35,6 +35,20 @@ MESSAGES = (
         source=_RECORDED,
     ),
     Message(
+        key="store based barrier on rank",
+        pattern=r"Timed out initializing process group in store based barrier on rank:? \d+, for key: \S+ "
+        r"\(world_size=(?P<size>\d+), (?:num_workers_joined|worker_count)=(?P<here>\d+)",
+        rule="JOIN001",
+        says="{here} of {size} members came to the end of init before its timeout",
+        fix="see which of the {size} ranks has no log, or never reached init_process_group",
+        proves_not="which one: the barrier counts, it knows no ranks; a count above the size is that of an "
+        "earlier run's file or store",
+        sample="RuntimeError: Timed out initializing process group in store based barrier on rank: "
+        "0, for key: "
+        "store_based_barrier_key:1 (world_size=2, worker_count=1, timeout=0:30:00)",
+        source="its wording from the source of PyTorch 1.13 to 2.1",
+    ),
+    Message(
         key="client socket has timed out",
         pattern=r"client socket has timed out after \d+m?s while trying to connect to "
         r"\((?P<host>[^,)]+), (?P<port>\d+)\)",

@@ -1,0 +1,120 @@
+"""Exceptions that frameworks raise where a distributed job is set up wrongly: what helps is known, and it is
+seldom the line that raised.
+
+The words are those of PyTorch 2.13, TensorFlow 2.21 and JAX 0.10, and of their releases since 2.0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Raised
+
+_SAME_MODEL = (
+    "build the same model on every rank: look for what differs there (a branch on the rank, a "
+    "config, a vocabulary, "
+    "a checkpoint or a version of the code on one host); allaboard preflight compares the hosts"
+)
+_TABLE = tuple(
+    (re.compile(pattern), advice)
+    for pattern, advice in (
+        (
+            r"environment variable (?P<name>\w+) expected, but not set",
+            "start it by what sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard run SCRIPT",
+        ),
+        (
+            r"^'(?P<name>(?:LOCAL_|GROUP_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'$",
+            "start it by what sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard run SCRIPT",
+        ),
+        (
+            r"Default process group has not been initialized",
+            "call init_process_group before it, in this very process: a process that spawn or a "
+            "DataLoader started "
+            "has no group yet",
+        ),
+        (
+            r"trying to initialize the default process group twice",
+            "one init_process_group a process: remove the second (accelerate, Lightning and Trainer call it "
+            "themselves), or ask torch.distributed.is_initialized() before",
+        ),
+        (
+            r"CUDA error: invalid device ordinal",
+            "this rank asks for a GPU that it does not see: compare LOCAL_RANK with CUDA_VISIBLE_DEVICES and "
+            "nvidia-smi -L; start no more processes on a host than it has GPUs",
+        ),
+        (
+            r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+)",
+            "ranks {one} and {two} use one GPU: torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) "
+            "before init",
+        ),
+        (
+            r"ProcessGroupNCCL is only supported with GPUs, no GPUs found",
+            "this process sees no GPU: nvidia-smi -L, CUDA_VISIBLE_DEVICES, --gpus of the container; on CPUs "
+            "backend='gloo'",
+        ),
+        (
+            r"Distributed package doesn't have NCCL built in",
+            "this PyTorch is a build without NCCL: install the one for CUDA, or take backend='gloo'",
+        ),
+        (
+            r"No backend type associated with device type (?P<device>\w+)",
+            "the tensor is on {device}, and the group has no backend for that: move it to the "
+            "group's device, or "
+            "init_process_group('cpu:gloo,cuda:nccl')",
+        ),
+        (
+            r"Unable to find address for: (?P<name>\S+)",
+            "this host has no interface {name}: ip -br address; set GLOO_SOCKET_IFNAME to one of "
+            "those, on each host "
+            "to its own",
+        ),
+        (r"DDP expects same model across all ranks", _SAME_MODEL),
+        (r"params\[\d+\] in this process with sizes .{1,200} appears not to match", _SAME_MODEL),
+        (
+            r"Missing key\(s\) in state_dict: \"module\.",
+            "the checkpoint was saved without DDP's 'module.': load it before the model is wrapped, or into "
+            "model.module",
+        ),
+        (
+            r"Unexpected key\(s\) in state_dict: \"module\.",
+            "the checkpoint was saved with DDP's 'module.': save model.module.state_dict(), or load "
+            "it into the "
+            "wrapped model",
+        ),
+        (
+            r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled",
+            "this host has no way to where it wants to download from: fetch it before, to a disk "
+            "that all hosts have "
+            "(HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
+        ),
+        (
+            r"Collective ops must be configured at program startup",
+            "make MultiWorkerMirroredStrategy before anything else of TensorFlow: no tensor, dataset "
+            "or model before",
+        ),
+        (
+            r"must be called before any JAX (?:computations|calls)",
+            "call jax.distributed.initialize() first in the program: before jax.devices(), arrays "
+            "and libraries that "
+            "make some on import",
+        ),
+        (
+            r"coordinator_address should be defined|Number of processes must be defined|"
+            r"process id of the current process must be defined",
+            "no launcher that JAX knows has started it: allaboard run -n N SCRIPT, or give "
+            "coordinator_address=, "
+            "num_processes= and process_id=",
+        ),
+    )
+)
+
+
+def advice(error: Raised) -> str:
+    """What helps against this exception; "" where it is no known one."""
+    if not error.message:
+        return ""
+    for pattern, text in _TABLE:
+        found = pattern.search(error.message)
+        if found is not None:
+            return text.format(**found.groupdict()) if found.groupdict() else text
+    return ""
