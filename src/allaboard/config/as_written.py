@@ -22,6 +22,13 @@ _WHY = {
 }
 
 
+def rendered(text: str) -> str:
+    """A template of Jinja's form as a script of the same places: what is filled in later becomes what only
+    a run could tell, and its own commands become comments."""
+    text = re.sub(r"\{\{([^{}\n]*)\}\}", lambda m: "$(" + " " * (len(m[0]) - 3) + ")", text)
+    return re.sub(r"\{%([^{}\n]*)%\}", lambda m: "#" + " " * (len(m[0]) - 1), text)
+
+
 def torn(script: Script, file: str) -> Iterator[Problem]:
     """Commands of a launcher or of Python whose next line begins with an option, and is none of theirs."""
     for command, place in script.torn:
@@ -54,6 +61,8 @@ def late(text: str, file: str) -> Iterator[Problem]:
     first = next(
         (n for n, t in enumerate(lines) if t.strip() and not t.lstrip().startswith("#")), None
     )
+    if any(mark in text for mark in ("{{", "{%", "<%")):
+        return  # a template: what its first line becomes, only its reader knows
     if first is None or not any(t.startswith("#SBATCH") for t in lines[first:]):
         return
     from allaboard.formats.shell_words import comments

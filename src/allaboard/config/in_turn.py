@@ -71,7 +71,7 @@ def _member(process: Process, view: View) -> _Member | None:
     facts = view(process)
     spec = facts.spec
     if spec.cluster:
-        return _task(facts)
+        return _task(facts, _program(process))
     if facts.part("torchrun") is not None:
         return None  # it gives its workers ranks of their own
     flags = {_FLAGS[n]: v for n, v in _own(process).items() if n in _FLAGS}
@@ -80,11 +80,13 @@ def _member(process: Process, view: View) -> _Member | None:
     place, port = told.get("master_addr") or flags.get("place"), told.get("master_port")
     if rank is None or size is None or place is None or not _local(place):
         return None
+    if port is None and not parse(place.text).port:
+        return None  # an init without a port fails at once
     number, many = rank.integer, size.integer
     if number is None or many is None or not 0 <= number < many <= 1024:
         return None
     others = frozenset(f"rank {n}" for n in range(many) if n != number)
-    job = (place.text, port.text if port is not None else "", size.text)
+    job = (_program(process), place.text, port.text if port is not None else "", size.text)
     return _Member(f"rank {number}", job, others)
 
 
@@ -96,12 +98,18 @@ def _own(process: Process) -> dict[str, Value]:
     return find_flags(process.command[at + 1 :], frozenset(_FLAGS), frozenset()).values
 
 
+def _program(process: Process) -> str:
+    """The script or the module: another one is no member of the same job."""
+    words = (w.text for w in process.command[1:] if not w.text.startswith("-"))
+    return next(words, "")
+
+
 def _local(place: Value) -> bool:
     host = parse(place.text).host
     return bool(host) and only_here(host)
 
 
-def _task(facts: ConfigFacts) -> _Member | None:
+def _task(facts: ConfigFacts, program: str) -> _Member | None:
     """A task of TensorFlow: with parameter servers only these never end by themselves."""
     spec = facts.spec
     if spec.job is None or spec.index is None or spec.index.integer is None:
@@ -112,6 +120,7 @@ def _task(facts: ConfigFacts) -> _Member | None:
         return None
     job = tuple(f"{task} {value.text}" for task, value in tasks.items())
     served = "ps" in spec.cluster and spec.job.text != "ps"
+    job = (program, *job)
     return _Member(name, job, frozenset() if served else frozenset(tasks) - {name})
 
 

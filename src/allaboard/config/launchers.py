@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from allaboard.formats.shell import Process, Script
 from allaboard.spec import merge
 
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
+_OWN = re.compile(r"(?:python[0-9.]*|torchrun|nohup|time|exec|env|\w+=.*)\Z")
 _PORT = "29500"
 _OPEN = ("nnodes", "rdzv_endpoint", "master_addr", "master_port", "rdzv_backend", "rdzv_id")
 
@@ -58,7 +60,7 @@ def one_job(script: Script, file: str, view: View) -> Iterator[Pasted]:
 
 def _launchers(group: list[Process], view: View) -> Iterator[_Launcher]:
     for process in group:
-        if after(process.command, ("torchrun",), _MODULES) is None:
+        if not _torchrun(process):
             continue
         part = view(process).part("torchrun")
         if part is None or "standalone" in part.values:
@@ -77,6 +79,18 @@ def _launchers(group: list[Process], view: View) -> Iterator[_Launcher]:
             place = f"{told['master_addr'].text}:{port or _PORT}"
         start = process.command[0].origin
         yield _Launcher(start, part, place, port, most, backend == "static")
+
+
+def _torchrun(process: Process) -> bool:
+    """Whether the command itself is torchrun, not one that is told of it."""
+    words = after(process.command, ("torchrun",), _MODULES)
+    if words is None:
+        return False
+    before = process.command[: len(process.command) - len(words)]
+    return all(
+        w.text.startswith("-") or _OWN.match(w.text.rpartition("/")[2]) or w.text in _MODULES
+        for w in before
+    )
 
 
 def _problem(one: _Launcher, other: _Launcher) -> Problem:

@@ -170,7 +170,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 
 def _shell(source: Source, parsed: Parsed) -> None:
-    from allaboard.config.as_written import late, torn
+    from allaboard.config.as_written import late, rendered, torn
     from allaboard.config.together import members
     from allaboard.formats.batch_lines import of_component
     from allaboard.formats.shell import read_shell, with_inner
@@ -185,7 +185,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
                 origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
             )
         )
-    script = read_shell(source.text, source.name)
+    script = read_shell(rendered(source.text), source.name)
     parsed.problems += [*torn(script, source.name), *late(source.text, source.name)]
     material = Material(
         kind="shell",
@@ -197,8 +197,9 @@ def _shell(source: Source, parsed: Parsed) -> None:
         text=of_component(source.text),
     )
     parsed.materials.append((source.name, material))
-    parsed.members += members(script, source.name)
-    parsed.script, parsed.text = script, source.text
+    if "{%" not in source.text:  # of a template's branches some are left out
+        parsed.members += members(script, source.name)
+        parsed.script, parsed.text = script, source.text
 
 
 def _python(source: Source, parsed: Parsed) -> None:

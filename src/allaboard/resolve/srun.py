@@ -184,10 +184,13 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
 def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
     """``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has filled it in."""
     for word in flags.rest:
-        for match in re.finditer(
-            rf"\b(?P<name>\w+)=.*?{OPAQUE}(?P=name){OPAQUE}", word.text, re.DOTALL
-        ):
-            name = match["name"]
+        for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", word.text))):
+            mark = f"{OPAQUE}{name}{OPAQUE}"
+            # NAME=$NAME hands on what the submitter's own environment may have.
+            passed = re.search(rf"\b{name}=[\"']?{mark}", word.text)
+            sets = re.search(rf"\b{name}=", word.text)
+            if passed or sets is None or mark not in word.text[sets.end() :]:
+                continue
             if name in material.variables or name in material.opaque:
                 continue
             yield Problem(
