@@ -14,6 +14,8 @@ from allaboard.formats.shell import Script
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun")
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_MOST = 1000
+"""Comments of one script that are looked at."""
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _WHY = {
     "blank": "there is a blank after the backslash",
@@ -68,7 +70,7 @@ def late(text: str, file: str) -> Iterator[Problem]:
     from allaboard.formats.shell_words import comments
 
     above = {(name, value.text) for name, value in batch_lines(text, file)}
-    for number, comment in comments(text):
+    for number, comment in comments(text)[:_MOST]:
         if number <= first + 1 or not lines[number - 1].startswith("#SBATCH"):
             continue
         for name, value in batch_lines(comment, file):

@@ -31,6 +31,10 @@ _OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _STARTS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun)\Z")
 _BEFORE = frozenset(["nohup", "time", "stdbuf", "exec", "env"])
+_TORN = 100
+"""Torn lines that are told one by one."""
+_STEPS = 8192
+"""Commands of one script whose order is looked at."""
 _PROCESSES = 1024
 """Processes of one script that are compared; each has all variables of its own."""
 _ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
@@ -145,7 +149,8 @@ def read_shell(text: str, file: str) -> Script:
     for command in in_lists(commands(text)):
         sure = blocks.sure(command.words) and not command.inner and not command.perhaps
         step = Step("", sure, blocks.loops, used(command.words), changed(command.words))
-        script.flow.append(step)
+        if len(script.flow) < _STEPS:
+            script.flow.append(step)
         command.words = loops.take(command.words)
         if command.words and counts(command.words):
             script.forget(step.changes)
@@ -201,7 +206,8 @@ def _take(command: Command, script: Script, file: str, loops: Loops, step: Step)
         return
     line = tuple(v for word in rest for v in script.words(word, file))
     script.commands.append(line)
-    script.torn += ((line, torn) for torn in command.torn)
+    if len(script.torn) < _TORN:
+        script.torn += ((line, torn) for torn in command.torn[:_TORN])
     script.processes += _there(line, command.background, file)
     step.program = _program(line)
     if len(script.processes) > _PROCESSES:
