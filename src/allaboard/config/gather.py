@@ -27,6 +27,7 @@ from allaboard.spec import hosts, merge
 
 if TYPE_CHECKING:
     from allaboard.config.material import Parsed
+    from allaboard.formats.shell import Process
 
 
 class Gathered(msgspec.Struct):
@@ -98,7 +99,10 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     beside: list[list[ConfigFacts]] = []
     for path in paths:
         parsed = parse(read(path))
-        gathered.configs += map(_left_here, _configs(path, parsed, known))
+        nodes = _in_order(path, parsed, known)
+        gathered.pasted += nodes
+        found = map(_left_here, _configs(path, parsed, known))
+        gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in found]
         gathered.scripts += parsed.scripts
         if parsed.members:
             beside.append([config_of(s, m, known) for s, m in parsed.members])
@@ -115,6 +119,23 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
         gathered.configs += started
         gathered.pasted += jobs(started)
     return gathered
+
+
+def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[Pasted]:
+    """The nodes that a shell script starts at one time; what it starts in turn, or at one port, and must
+    not, becomes the file's problems."""
+    script = parsed.script
+    if script is None:
+        return []
+    from allaboard.config.in_turn import in_turn
+    from allaboard.config.launchers import one_job, one_port
+    from allaboard.config.together import material_of
+
+    def view(process: Process) -> ConfigFacts:
+        return config_of(path, material_of(process, path), known)
+
+    parsed.problems += [*in_turn(script, parsed.text, path, view), *one_port(script, view)]
+    return list(one_job(script, path, view))
 
 
 def _configs(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> Iterator[ConfigFacts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from allaboard.facts import (
     Problem,
     ScriptFacts,
 )
+
+if TYPE_CHECKING:
+    from allaboard.formats.shell import Script
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys by which accelerate's config file is known."""
@@ -45,13 +49,16 @@ _NAMES = {
 
 @dataclass
 class Parsed:
-    """What one file gave; ``members`` are processes that it starts beside each other."""
+    """What one file gave; ``members`` are processes that it starts beside each other, ``script`` what a
+    shell script does in which order."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
     members: list[tuple[str, Material]] = field(default_factory=list)
     manifests: ManifestFacts | None = None
     scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    script: Script | None = None
+    text: str = ""
 
 
 def parse(source: Source) -> Parsed:
@@ -163,6 +170,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
 
 
 def _shell(source: Source, parsed: Parsed) -> None:
+    from allaboard.config.as_written import late, rendered, torn
     from allaboard.config.together import members
     from allaboard.formats.batch_lines import of_component
     from allaboard.formats.shell import read_shell, with_inner
@@ -177,7 +185,8 @@ def _shell(source: Source, parsed: Parsed) -> None:
                 origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
             )
         )
-    script = read_shell(source.text, source.name)
+    script = read_shell(rendered(source.text), source.name)
+    parsed.problems += [*torn(script, source.name), *late(source.text, source.name)]
     material = Material(
         kind="shell",
         file=source.name,
@@ -188,7 +197,9 @@ def _shell(source: Source, parsed: Parsed) -> None:
         text=of_component(source.text),
     )
     parsed.materials.append((source.name, material))
-    parsed.members += members(script, source.name)
+    if "{%" not in source.text:  # of a template's branches some are left out
+        parsed.members += members(script, source.name)
+        parsed.script, parsed.text = script, source.text
 
 
 def _python(source: Source, parsed: Parsed) -> None:

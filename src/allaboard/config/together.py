@@ -9,6 +9,7 @@ import re
 
 import msgspec
 
+from allaboard.config.at_once import counted
 from allaboard.facts import OPAQUE, ClusterSpec, ConfigFacts, Material, Pasted
 from allaboard.formats.shell import Process, Script
 
@@ -23,9 +24,12 @@ def members(script: Script, file: str) -> list[tuple[str, Material]]:
     found = [p for p in script.processes if p.own & set(IDENTITY) or _task(p)]
     if len(found) < 2 or not all(p.background for p in found[:-1]):
         return []
+    loops = counted(script.flow)
+    if any(step.processes and loops & set(step.loops) for step in script.flow):
+        return []
     if any(p.own & p.environment.opaque & set(IDENTITY) or OPAQUE in _task(p) for p in found):
         return []
-    return [(_name(p, file), _material(p, file)) for p in found]
+    return [(_name(p, file), material_of(p, file)) for p in found]
 
 
 def _task(process: Process) -> str:
@@ -40,7 +44,8 @@ def _name(process: Process, file: str) -> str:
     return f"{file}:{line}" + (f" (RANK={rank.text})" if rank is not None else "")
 
 
-def _material(process: Process, file: str) -> Material:
+def material_of(process: Process, file: str) -> Material:
+    """What one process of a script is told: its own command with all variables that it inherits."""
     known = process.environment
     return Material(
         kind="shell",

@@ -49,7 +49,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     the subject is a file, which may be meant for another host; ``place`` is that of a file://
     rendezvous, as seen from here. ``every`` is set when
     the subject is to be judged for all of its tasks, not for the one that it names. ``workload`` is the kind
-    of Kubernetes object that the subject is a role of, as the manifest writes it.
+    of Kubernetes object that the subject is a role of, as the manifest writes it. ``one_host`` is set where
+    a script starts the nodes of a job beside each other, on the host that it runs on.
     """
 
     subject: str = "environment"
@@ -63,6 +64,7 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     place: FilePlace | None = None
     every: bool = False
     workload: str = ""
+    one_host: bool = False
 
     def part(self, source: str) -> PartialSpec | None:
         """What this source says, None where it says nothing."""

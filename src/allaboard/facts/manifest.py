@@ -36,7 +36,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     ``service`` is a StatefulSet's ``serviceName``; ``parallelism`` and ``indexed`` are a Job's;
     ``per_node`` is nprocPerNode (PyTorchJob) or slotsPerWorker (MPIJob); ``subdomain`` the one
-    under which a JobSet names its pods; ``elastic`` whether a PyTorchJob has an elasticPolicy.
+    under which a JobSet names its pods; ``elastic`` whether a PyTorchJob has an elasticPolicy;
+    ``first`` the number of a StatefulSet's first pod, "" where it is the usual 0.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     per_node: Value | None = None
     subdomain: str = ""
     elastic: bool = False
+    first: str = ""
     origin: Origin = Origin()
 
 

@@ -62,6 +62,19 @@ def everywhere(host: str) -> bool:
     return host.strip("[]") in ("0.0.0.0", "::", "0", "*")
 
 
+def nobody(host: str) -> str:
+    """Why no host can have this address; "" where one may. 240.0.0.0/4 is in use inside of clouds."""
+    name = host.strip("[]").lower()
+    if name == "255.255.255.255":
+        return f"{name} is the broadcast address, at which nobody listens"
+    first = whole(name.partition(".")[0])
+    if _ipv4(name) and first is not None and 224 <= first < 240:
+        return f"{name} is a multicast address, which no host has"
+    if re.fullmatch(r"ff[0-9a-f]{2}:[0-9a-f:]+", name):
+        return f"{name} is a multicast address, which no host has"
+    return ""
+
+
 def canonical(text: str) -> str:
     """The same text for addresses that surely are the same place."""
     address = parse(text)
@@ -106,6 +119,9 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
         return _bare_ipv6(text, port)
     if re.fullmatch(r"[\d.]+", seen.host) and not _ipv4(seen.host):
         return f"{seen.host} is no IPv4 address", f"HOST:{kept}"
+    said = nobody(seen.host)
+    if said:
+        return said, join("HOST", kept)
     if not seen.port:
         return ("has no port", right) if needs_port else None
     if number is None:

@@ -139,6 +139,7 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         ),
         subdomain=(network or name) if kind == "JobSet" else "",
         elastic=spec.at("elasticPolicy") is not None,
+        first=spec.text_at("ordinals", "start"),
         origin=reader.origin(document, f"{kind}/{name}"),
     )
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from allaboard.facts import OPAQUE, Origin, Value
+from allaboard.formats.shell_blocks import Blocks
+from allaboard.formats.shell_changes import changed, counts, used
+from allaboard.formats.shell_lists import in_lists
 from allaboard.formats.shell_loops import Loops
+from allaboard.formats.shell_torn import Torn
 from allaboard.formats.shell_word import Word
-from allaboard.formats.shell_words import commands
+from allaboard.formats.shell_words import Command, commands
 
 _LEADING = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905
@@ -25,6 +29,12 @@ _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
 _OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
 """The flag by which a script of TensorFlow 1 learns which task it is."""
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_STARTS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun)\Z")
+_BEFORE = frozenset(["nohup", "time", "stdbuf", "exec", "env"])
+_TORN = 100
+"""Torn lines that are told one by one."""
+_STEPS = 8192
+"""Commands of one script whose order is looked at."""
 _PROCESSES = 1024
 """Processes of one script that are compared; each has all variables of its own."""
 _ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
@@ -96,23 +106,56 @@ class Process:
 
 
 @dataclass
+class Step:
+    """One command in the order of the text: its ``program`` ("" for assignments alone), the ``processes``
+    of Python or torchrun that it starts on this host, one a round of its loops; ``sure`` where it runs
+    whatever else does; ``loops`` are the numbers of those that are open; ``uses`` and ``changes`` name
+    variables."""
+
+    program: str
+    sure: bool
+    loops: tuple[int, ...]
+    uses: frozenset[str]
+    changes: frozenset[str]
+    processes: list[Process] = field(default_factory=list)
+
+
+@dataclass
 class Script(Environment):
     """What a script says literally, in the order of the text: ``lasting`` leaves out what stands
-    before a command and is gone with it; ``changed`` were assigned since the last process."""
+    before a command and is gone with it; ``changed`` were assigned since the last process; ``torn`` are
+    commands that end before their last line, each with the place."""
 
     commands: list[tuple[Value, ...]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     lasting: Environment = field(default_factory=Environment)
     changed: set[str] = field(default_factory=set)
+    flow: list[Step] = field(default_factory=list)
+    torn: list[tuple[tuple[Value, ...], Torn]] = field(default_factory=list)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Variables that are changed to what only a run can tell."""
+        for where in (self, self.lasting):
+            for name in names:
+                where.variables.pop(name, None)
+                where.partly.pop(name, None)
+                where.opaque.add(name)
 
 
 def read_shell(text: str, file: str) -> Script:
     """Assignments and commands in order; a later assignment of a name replaces an earlier one."""
     script = Script()
-    loops = Loops()
-    for command in commands(text):
-        words = loops.take(command.words)
-        _take(words, command.background, script, file, loops)
+    loops, blocks = Loops(), Blocks()
+    for command in in_lists(commands(text)):
+        sure = blocks.sure(command.words) and not command.inner and not command.perhaps
+        step = Step("", sure, blocks.loops, used(command.words), changed(command.words))
+        if len(script.flow) < _STEPS:
+            script.flow.append(step)
+        command.words = loops.take(command.words)
+        if command.words and counts(command.words):
+            script.forget(step.changes)
+        else:
+            _take(command, script, file, loops, step)
     return script
 
 
@@ -138,8 +181,8 @@ def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
     ]
 
 
-def _take(words: list[Word], background: bool, script: Script, file: str, loops: Loops) -> None:
-    rest = list(words)
+def _take(command: Command, script: Script, file: str, loops: Loops, step: Step) -> None:
+    rest = list(command.words)
     while rest and rest[0].literal in _LEADING:
         rest.pop(0)
     declaring = bool(rest) and rest[0].literal in _DECLARING
@@ -163,20 +206,32 @@ def _take(words: list[Word], background: bool, script: Script, file: str, loops:
         return
     line = tuple(v for word in rest for v in script.words(word, file))
     script.commands.append(line)
-    script.processes += _there(line, background, file)
+    if len(script.torn) < _TORN:
+        script.torn += ((line, torn) for torn in command.torn[:_TORN])
+    script.processes += _there(line, command.background, file)
+    step.program = _program(line)
     if len(script.processes) > _PROCESSES:
         return
     exported = script.changed if _PYTHON.match(line[0].text if line else "") else set()
-    if given or exported or any(_OF_TASK.match(w.text) for w in line):
+    own = frozenset((*(name for name, _ in given), *exported))
+    member = bool(own) or any(_OF_TASK.match(w.text) for w in line)
+    if member or (_STARTS.match(step.program) and len(script.flow) < _PROCESSES):
         for settings in loops.rounds():
             inside = script.lasting.copy()
             inside.variables.update({n: Value(t) for n, t in settings.items()})
             for name, value in given:
                 inside.assign(name, value, file)
-            command = tuple(v for word in rest for v in inside.words(word, file))
-            own = frozenset((*(name for name, _ in given), *exported))
-            script.processes.append(Process(command, inside, own, background))
+            words = tuple(v for word in rest for v in inside.words(word, file))
+            step.processes.append(Process(words, inside, own, command.background))
+    if member:
+        script.processes += step.processes
         script.changed = set()
+
+
+def _program(line: Sequence[Value]) -> str:
+    """The name of what a command runs; "time" and its like are passed over."""
+    names = (w.text for w in line if w.text not in _BEFORE and not w.text.startswith("-"))
+    return next(names, "").rpartition("/")[2]
 
 
 def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:

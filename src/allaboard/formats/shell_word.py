@@ -13,10 +13,12 @@ from allaboard.formats.aligned import moved
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
 """What Slurm numbers a task by: another one in each task, and 0 in the batch script itself."""
+_NAMED = (*_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What is shown by its name where its value is not known."""
 
 
 def _mark(name: str) -> str:
-    return f"{OPAQUE}{name}{OPAQUE}" if name in _NUMBERS else OPAQUE
+    return f"{OPAQUE}{name}{OPAQUE}" if name in _NAMED else OPAQUE
 
 
 _LONGEST = 2**14
@@ -55,8 +57,8 @@ class Word:
         return None if None in texts else self._joined([t for t in texts if t is not None])
 
     def shown(self, known: Known) -> str:
-        """The text with OPAQUE in the place of every part that is not known; the number that Slurm
-        gives a task stands between two of them by its name."""
+        """The text with OPAQUE in the place of every part that is not known; a few variables, as the number
+        that Slurm gives a task, stand between two of them by their names."""
         text = self._joined([_shown(piece, known) for piece in self.pieces])
         return OPAQUE if text is None else text
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from allaboard.formats.shell_torn import Torn, after_blank, after_comment, option_next
 from allaboard.formats.shell_word import NAME, Piece, Word
 
 _ENDS = ";&|\n()"
@@ -21,15 +22,32 @@ _PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
 
 @dataclass
 class Command:
-    """A simple command; ``background`` where a single ``&`` ends it, so that it runs beside the next."""
+    """A simple command, up to the operator that ``ended`` it ("" at the end of the text).
+
+    ``inner`` where it stands in parentheses; ``torn`` are its line ends that were meant to join two lines,
+    and do not: it is read as it was meant. `in_lists` tells whether it is ``background``, running beside the
+    next one, and ``perhaps``, where another one decides whether it runs.
+    """
 
     words: list[Word]
+    ended: str = ""
+    inner: bool = False
+    torn: tuple[Torn, ...] = ()
     background: bool = False
+    perhaps: bool = False
 
 
 def commands(text: str) -> Iterator[Command]:
     """Every simple command in the order of the text."""
     yield from _Splitter(text.replace("\r\n", "\n")).run()
+
+
+def comments(text: str) -> list[tuple[int, str]]:
+    """Every comment with its line, up to its end; no line of a here-document or of a string is one."""
+    splitter = _Splitter(text)
+    for _ in splitter.run():
+        pass
+    return splitter.comments
 
 
 class _Splitter:
@@ -41,6 +59,9 @@ class _Splitter:
         self.words: list[Word] = []
         self.word: Word | None = None
         self.documents: list[str] = []
+        self.depth = 0
+        self.torn: list[Torn] = []
+        self.comments: list[tuple[int, str]] = []
 
     def run(self) -> Iterator[Command]:
         while self.at < len(self.text):
@@ -50,29 +71,63 @@ class _Splitter:
                 self.at += 2
             elif char == "(" and self.word is not None and self._array():
                 continue
+            elif char == "\n" and self._goes_on():
+                self._newline(self.at)
+                self.at += 1
             elif char in _ENDS:
-                self._end_word()
-                double = char == "&" and self.text.startswith("&&", self.at)
-                if self.words:
-                    yield Command(self.words, char == "&" and not double)
-                    self.words = []
-                self._newline(self.at) if char == "\n" else None
-                self.at += 2 if double else 1
-                if char == "\n" and self.documents:
-                    self._skip_documents()
+                yield from self._operator(char)
             elif char in " \t\r":
                 self._end_word()
                 self.at += 1
             elif char == "#" and self.word is None:
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
+                self._comment()
             elif char in "<>":
                 self._redirection(char)
             else:
                 self._piece(char)
         self._end_word()
+        yield from self._ended("")
+
+    def _operator(self, char: str) -> Iterator[Command]:
+        self._end_word()
+        double = char in "&|;" and self.text.startswith(char * 2, self.at)
+        yield from self._ended(char * 2 if double else char)
+        if char == "\n":
+            self._newline(self.at)
+        self.depth = max(self.depth + {"(": 1, ")": -1}.get(char, 0), 0)
+        self.at += 2 if double else 1
+        if char == "\n" and self.documents:
+            self._skip_documents()
+
+    def _ended(self, operator: str) -> Iterator[Command]:
         if self.words:
-            yield Command(self.words)
+            yield Command(self.words, operator, self.depth > 0, tuple(self.torn))
+        self.words, self.torn = [], []
+
+    def _goes_on(self) -> bool:
+        """Whether the next line begins with an option: no command does."""
+        self._end_word()
+        if not self.words or self.documents or not option_next(self.text, self.at):
+            return False
+        if any(word.literal == "case" for word in self.words):  # a pattern stands there
+            return False
+        self._tear(self.at, "end")
+        return True
+
+    def _comment(self) -> None:
+        end = after_comment(self.text, self.at) if self.words else 0
+        if end:
+            self._tear(self.at, "comment")
+            self._lines(self.at, end)
+            self.at = end
+            return
+        end = self.text.find("\n", self.at)
+        end = len(self.text) if end < 0 else end
+        self.comments.append((self.line, self.text[self.at : end]))
+        self.at = end
+
+    def _tear(self, at: int, why: str) -> None:
+        self.torn.append(Torn(self.line, at - self.start + 1, why))
 
     def _array(self) -> bool:
         """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
@@ -107,6 +162,14 @@ class _Splitter:
     def _piece(self, char: str) -> None:
         word = self._current()
         if char == "\\":
+            end = after_blank(self.text, self.at)
+            if end:
+                self._tear(self.at, "blank")
+                self._newline(end - 1)
+                self.at = end
+                self.word = word if word.pieces else None
+                self._end_word()
+                return
             if self.text[self.at + 1 : self.at + 2] == "\n":
                 self._newline(self.at + 1)
                 self.word = word if word.pieces else None
@@ -212,7 +275,7 @@ class _Splitter:
 
     def _redirection(self, char: str) -> None:
         if self.text.startswith("<<", self.at) and not self.text.startswith("<<<", self.at):
-            match = re.compile(r"<<-?\s*(['\"]?)(\w+)\1").match(self.text, self.at)
+            match = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1").match(self.text, self.at)
             if match:
                 self.documents.append(match.group(2))
                 self.at = match.end()

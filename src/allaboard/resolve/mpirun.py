@@ -7,6 +7,7 @@ The hosts of ``-H a:4,b:4`` are read by `hostfile`.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Resolver
@@ -18,6 +19,13 @@ _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.h
 _COUNT = ("np", "n", "c")
 _EACH = ("npernode", "ppn", "N", "perhost")
 _HOSTS = ("H", "host")
+_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_LAUNCHERS = r"\b(?:torchrun|accelerate|deepspeed|torch\.distributed)\b"
+_OWN = {
+    "RANK": "$OMPI_COMM_WORLD_RANK",
+    "JAX_PROCESS_ID": "$OMPI_COMM_WORLD_RANK",
+}
+"""What tells a process apart, and what Open MPI numbers it by; MPICH's is PMI_RANK."""
 _WANTED = frozenset(
     (*_COUNT, *_EACH, *_HOSTS, "hosts", "hostfile", "machinefile", "f", "x", "map_by", "bind_to")
 )
@@ -33,13 +41,13 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         flags = find_flags(words, _WANTED, _BARE)
         values = dict(_values(flags))
         exported = dict(_exported(words))
-        if values or exported:
-            problem = _too_many(flags)
+        fixed = next(_fixed(words, flags), None)
+        if values or exported or fixed is not None:
             yield PartialSpec(
                 source="mpirun",
                 layer="step",
                 values={**values, **exported},
-                problems=(problem,) if problem is not None else (),
+                problems=tuple(p for p in (_too_many(flags), fixed) if p is not None),
             )
             return
 
@@ -59,6 +67,29 @@ def _exported(words: Sequence[Value]) -> Iterator[tuple[str, Value]]:
             at = word.origin
             origin = Origin(variable=name, file=at.file, line=at.line, column=at.column)
             yield name.lower(), Value(text, origin)
+
+
+def _fixed(words: Sequence[Value], flags: Flags) -> Iterator[Problem]:
+    """``-x RANK=0``, and Hydra's ``-env RANK 0``: one number, for all processes of it."""
+    count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
+    if count is None or (count.integer or 0) < 2 or any(w.text == ":" for w in words):
+        return  # one process, or several groups, each with options of its own
+    program = flags.rest[0].text if flags.rest else ""
+    told = " ".join(w.text for w in flags.rest)
+    if not _PYTHON.match(program) or re.search(_LAUNCHERS, told):
+        return  # what may well set it again, for each process
+    for at, word in enumerate(words[: len(words) - len(flags.rest)]):
+        text = " ".join(w.text for w in words[at : at + 3])
+        found = re.match(r"-x (\w+)=(\d+)(?: |\Z)|-g?env (\w+)[= ](\d+)(?: |\Z)", text)
+        name, number = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
+        if name in _OWN:
+            yield Problem(
+                kind="launch",
+                said=f"{name} is {number} in all {count.text} processes: {word.text} sets one value for all",
+                observed=f"{word.text} {name}={number}, {count.origin.flag} {count.text}",
+                correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
+                origin=word.origin,
+            )
 
 
 def _too_many(flags: Flags) -> Problem | None:

@@ -25,6 +25,7 @@ _WANTED = frozenset(_OPTIONS) | frozenset(
         "nodelist", "w", "cpus_per_task", "c", "gpus_per_node", "gpus_per_task", "gres", "jobid",
         "job_name", "J", "output", "o", "error", "e", "partition", "p", "account", "A", "time", "t",
         "mem", "exclude", "x", "chdir", "D", "relative", "r", "het_group", "nodefile", "F",
+        "export",
     )
 )  # fmt: skip
 _FEWER = (
@@ -57,6 +58,11 @@ _FROZEN = (
     rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"
     rf"|\b(?P<name>(?:LOCAL_|NODE_)?RANK)={OPAQUE}(?P<number2>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
 )
+_OWN = {
+    "RANK": "$SLURM_PROCID",
+    "JAX_PROCESS_ID": "$SLURM_PROCID",
+}
+"""What tells a task apart, and what Slurm numbers it by."""
 _MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 _PER_NODE = ("torchrun", "accelerate")
 _STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
@@ -146,6 +152,8 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
         return
     words = " ".join(w.text for w in flags.rest)
     static = "c10d" not in words
+    yield from _fixed(flags)
+    yield from _taken(flags, material)
     for match in re.finditer(_FROZEN, words):
         if match["flag"] and not static:
             continue  # c10d gives the numbers itself
@@ -171,6 +179,48 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
                 correction=f"srun bash -c 'export {name}=${number.strip(OPAQUE)}; …'",
                 origin=flags.rest[0].origin,
             )
+
+
+def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
+    """``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has filled it in."""
+    for word in flags.rest:
+        for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", word.text))):
+            mark = f"{OPAQUE}{name}{OPAQUE}"
+            # NAME=$NAME hands on what the submitter's own environment may have.
+            passed = re.search(rf"\b{name}=[\"']?{mark}", word.text)
+            sets = re.search(rf"\b{name}=", word.text)
+            if passed or sets is None or mark not in word.text[sets.end() :]:
+                continue
+            if name in material.variables or name in material.opaque:
+                continue
+            yield Problem(
+                kind="launch",
+                said=f"${name} in double quotes is the batch script's, which has none: what the step sets "
+                "is not what it takes",
+                observed=f"{name}=… and ${name} in one pair of double quotes",
+                correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
+                origin=word.origin,
+            )
+
+
+def _fixed(flags: Flags) -> Iterator[Problem]:
+    """``srun --export=ALL,RANK=0``: one number, for every task."""
+    given = flags.values.get("export")
+    words = " ".join(w.text for w in flags.rest)
+    for part in given.text.split(",") if given is not None else ():
+        name, _, number = part.partition("=")
+        own = _OWN.get(name)
+        if given is None or own is None or not number.isdecimal() or _launcher(flags) is not None:
+            continue
+        if flags.rest[0].text.endswith(".sh") or re.search(rf"\b{name}=", words):
+            continue  # set again, for each task
+        yield Problem(
+            kind="launch",
+            said=f"{name} is {number} in every task of the step: --export sets one value for all",
+            observed=f"--export={given.text}"[:100],
+            correction=f"srun bash -c 'export {name}={own}; …'   # single quotes: each task's own",
+            origin=given.origin,
+        )
 
 
 def _alone(material: Material) -> Iterator[Problem]:

@@ -12,10 +12,13 @@ Use the type and an index in the range given. An evaluator alone may be absent f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, facts_of
+from allaboard.facts import Claim, ConfigFacts, Origin, Stage, Value, facts_of
 from allaboard.spec import own
 
 
@@ -24,23 +27,23 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if spec.job is None or not spec.cluster:
         return
     job, listed = spec.job.text, spec.cluster.get(spec.job.text)
+    known = [_written(name, tasks) for name, tasks in spec.cluster.items()]
     if listed is None:
         if job == "evaluator":
             return
-        names = ", ".join(spec.cluster)
-        first = next(iter(spec.cluster))
+        names, first = ", ".join(known), known[0]
         yield Claim(
             summary=f"the task is a {job!r}, and the cluster has no such job: it has {names}",
             who=own(spec),
             evidence=(spec.job.evidence,),
-            fix=f'"task": {{"type": "{_near(job, list(spec.cluster)) or first}", "index": 0}}',
+            fix=f'"task": {{"type": "{_near(job, known) or first}", "index": 0}}',
             where=spec.job.origin.place,
         )
         return
     index = spec.index.integer if spec.index is not None else None
     if index is None or spec.index is None or 0 <= index < len(listed):
         return
-    last = len(listed) - 1
+    job, last = _written(job, listed), len(listed) - 1
     span = f"0 to {last}" if last else "0 alone"
     yield Claim(
         summary=f"{job} {index} is not in the cluster: {job} has {len(listed)} "
@@ -52,6 +55,12 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
+def _written(job: str, listed: Sequence[Value]) -> str:
+    """The job as the source calls it: Vertex AI's pools have names of their own."""
+    found = re.match(r"cluster\.(workerpool\d+)\[", listed[0].origin.key) if listed else None
+    return found[1] if found else job
+
+
 def _near(job: str, known: list[str]) -> str:
     """The job whose name the given one nearly is: another number, another case."""
     plain = job.lower().rstrip("s")
@@ -59,6 +68,14 @@ def _near(job: str, known: list[str]) -> str:
 
 
 _TWO = {"worker": ["a:2222", "b:2222"]}
+
+
+def _pool(index: int) -> ConfigFacts:
+    facts = facts_of(cluster={"worker": ["a:2222"]}, task=("worker", index), source="vertex")
+    task = Value("a:2222", Origin(variable="CLUSTER_SPEC", key="cluster.workerpool1[0]"))
+    spec = msgspec.structs.replace(facts.spec, cluster={"worker": (task,)})
+    return msgspec.structs.replace(facts, spec=spec)
+
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -72,6 +89,10 @@ RULE = Rule(
         "negative": (
             facts_of(cluster=_TWO, task=("worker", -1)),
             "worker -1 is not in the cluster: worker has 2 tasks, so its index is 0 to 1",
+        ),
+        "one of Vertex AI's pools": (
+            _pool(1),
+            "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index is 0 alone",
         ),
         "unknown job": (
             facts_of(cluster=_TWO, task=("workers", 0)),

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, facts_of
 from allaboard.formats.address import DEFAULT_PORT, join, only_here, parse
@@ -28,7 +30,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     count = hosts(spec)
     # Rank 0 itself may be told localhost: some operators do so, and give the others its name.
     first = facts.kind == "environment" and spec.number("rank") == 0
-    if count < 2 or first:
+    if count < 2 or first or facts.one_host:
         return
     for field in ("master_addr", "rdzv_endpoint", "coordinator"):
         value = spec.values.get(field)
@@ -100,6 +102,9 @@ RULE = Rule(
         ),
         "rank 0 itself": facts_of(master_addr="localhost", nnodes="2", rank="0"),
         "one node": facts_of(master_addr="localhost", world_size="4", local_world_size="4"),
+        "two nodes played on one host": msgspec.structs.replace(
+            facts_of("shell", master_addr="localhost", nnodes="2"), one_host=True
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -44,6 +44,8 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
     text = host.text
     bare = address.parse(text)
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
+        if address.nobody(text):
+            yield _claim(facts, host, f"is of no host: {address.nobody(text)}", "HOST-OF-RANK-0")
         return  # an IPv6 address, which MASTER_ADDR takes without brackets
     if bare.port and not bare.scheme and port is not None:
         number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
@@ -95,6 +97,15 @@ RULE = Rule(
             facts_of(master_addr="node0", master_port="0"),
             "MASTER_PORT means any free port, which no other rank could know: '0'",
         ),
+        "broadcast": (
+            facts_of(master_addr="255.255.255.255", master_port="29500"),
+            "MASTER_ADDR 255.255.255.255 is the broadcast address, at which nobody listens: "
+            "'255.255.255.255'",
+        ),
+        "multicast": (
+            facts_of(master_addr="239.1.2.3", master_port="29500"),
+            "MASTER_ADDR 239.1.2.3 is a multicast address, which no host has: '239.1.2.3'",
+        ),
         "JAX without a port": (
             facts_of(coordinator="node0", source="jax"),
             "COORDINATOR has no port: 'node0'",
@@ -102,6 +113,9 @@ RULE = Rule(
     },
     silent_on={
         "name and port": facts_of(master_addr="node0.train.svc", master_port="29500"),
+        "a cloud's own 240.0.0.0/4": facts_of(master_addr="240.10.0.7", master_port="29500"),
+        "a name that begins with ff": facts_of(master_addr="ff02.example", master_port="29500"),
+        "any address, on one host": facts_of(master_addr="0.0.0.0", master_port="29500"),
         "IPv6": facts_of(master_addr="fd00::1", master_port="29500"),
     },
     since="0.1",

@@ -30,6 +30,9 @@ from allaboard.facts import (
 )
 from allaboard.spec import own
 
+_LAUNCHED = ("TORCHELASTIC_RUN_ID", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "CROSS_RANK", "GROUP_RANK")
+"""What launchers set beside the ranks of the processes that they start: several in one task."""
+
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     slurm = facts.part("slurm")
@@ -45,6 +48,36 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from _sums(facts, slurm)
     yield from _rank(facts, slurm)
     yield from _told(facts, slurm)
+    yield from _inside(facts, slurm)
+
+
+def _inside(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+    """A task that is one rank, as both of its numbers say, in a world of another size than its step."""
+    size, total = facts.variables.get("WORLD_SIZE"), facts.variables.get("SLURM_STEP_NUM_TASKS")
+    if size is None or total is None or any(facts.known(name) for name in _LAUNCHED):
+        return
+    pairs = (("RANK", "SLURM_PROCID"), ("LOCAL_RANK", "SLURM_LOCALID"))
+    ours = [(facts.variables.get(a), facts.variables.get(b)) for a, b in pairs]
+    if any(a is None or b is None or a.integer is None or a.integer != b.integer for a, b in ours):
+        return  # a launcher's own numbers, or the node's
+    world, tasks = size.integer, total.integer
+    # `srun --pty bash` is one task, in which several are started by hand.
+    if world is None or tasks is None or tasks < 2 or world == tasks:
+        return
+    missing = world - tasks
+    said = (
+        f"{missing} rank{'s are' if missing > 1 else ' is'} awaited that nobody starts"
+        if missing > 0
+        else f"{-missing} of them {'are' if missing < -1 else 'is'} no rank of it"
+    )
+    yield Claim(
+        summary=f"WORLD_SIZE is {world}, and the step has {tasks} tasks: {said}",
+        who=own(facts.spec),
+        evidence=(size.evidence, total.evidence),
+        fix="export WORLD_SIZE=$SLURM_NTASKS",
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+    )
 
 
 def _told(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
@@ -144,6 +177,18 @@ def _batch(size: str, **step: str) -> ConfigFacts:
     return msgspec.structs.replace(facts, parts=parts)
 
 
+def _task(**more: str) -> ConfigFacts:
+    """Task 1 of 4."""
+    here = {
+        "SLURM_PROCID": "1",
+        "SLURM_LOCALID": "1",
+        "SLURM_STEP_NUM_TASKS": "4",
+        "LOCAL_RANK": "1",
+    }
+    variables = {n: t for n, t in {**here, **more}.items() if t}
+    return facts_of(source="slurm", variables=variables)
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
@@ -157,9 +202,22 @@ RULE = Rule(
             _slurm(_NODES, nnodes="4", node_list="n[1-2]"),
             "NNODES is 4, and the node list has 2 nodes",
         ),
+        "a task in a larger world": (
+            _task(RANK="1", WORLD_SIZE="8"),
+            "WORLD_SIZE is 8, and the step has 4 tasks: 4 ranks are awaited that nobody starts",
+        ),
+        "a task in a smaller world": (
+            _task(RANK="1", WORLD_SIZE="3"),
+            "WORLD_SIZE is 3, and the step has 4 tasks: 1 of them is no rank of it",
+        ),
         "a world of another size": (_batch("4"), "WORLD_SIZE is 4, and the step has 8 tasks"),
     },
     silent_on={
+        "a task of its world": _task(RANK="1", WORLD_SIZE="4"),
+        "a node's number, which spawns its ranks": _task(RANK="1", WORLD_SIZE="8", LOCAL_RANK=""),
+        "under torchrun": _task(RANK="1", WORLD_SIZE="8", TORCHELASTIC_RUN_ID="7"),
+        "under DeepSpeed's launcher": _task(RANK="1", WORLD_SIZE="8", LOCAL_SIZE="2"),
+        "by hand in an interactive step": _task(RANK="1", WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1"),
         "they agree": _slurm(_NODES, world_size="4", tasks_per_node="2(x2)", node_list="n[1-2]"),
         "a world of the size": _batch("8"),
         "a smaller step": _batch("4", world_size="4"),

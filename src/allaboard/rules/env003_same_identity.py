@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
 from allaboard.evidence.pasted import pasted
-from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who
+from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, facts_of
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -29,6 +31,8 @@ def check(facts: Pasted) -> Iterator[Claim]:
             first[who] = (name, value)
             continue
         other_name, other = first[who]
+        if who[0] == "node" and other.origin.file != value.origin.file:
+            continue  # two files may be two jobs; one script starts them at one time
         free = _free(spec, who[0], known)
         yield Claim(
             summary=f"{other_name} and {name} are both {who[0]} {who[1]}",
@@ -40,7 +44,15 @@ def check(facts: Pasted) -> Iterator[Claim]:
 
 
 def _value(spec: ClusterSpec) -> Value | None:
-    return spec.index if spec.index is not None else spec.values.get("rank")
+    if spec.index is not None:
+        return spec.index
+    return spec.values.get("rank") or (spec.values.get("node_rank") if _numbered(spec) else None)
+
+
+def _numbered(spec: ClusterSpec) -> bool:
+    """Whether torchrun's nodes are told apart by the numbers that they are given."""
+    backend = spec.values.get("rdzv_backend")
+    return spec.sources == ("torchrun",) and (backend is None or backend.text == "static")
 
 
 def _identity(spec: ClusterSpec) -> tuple[str, int] | None:
@@ -49,15 +61,32 @@ def _identity(spec: ClusterSpec) -> tuple[str, int] | None:
         return None
     if spec.index is not None:
         return (spec.job.text, value.integer) if spec.job is not None else None
-    return "rank", value.integer
+    return "rank" if "rank" in spec.values else "node", value.integer
 
 
 def _free(spec: ClusterSpec, job: str, known: set[tuple[str, int] | None]) -> int:
-    count = len(spec.cluster.get(job, ())) or spec.number("world_size") or 0
+    size = "nnodes" if job == "node" else "world_size"
+    count = len(spec.cluster.get(job, ())) or spec.number(size) or 0
     return next((i for i in range(min(count, 10_000)) if (job, i) not in known), -1)
 
 
 _WORKERS = ["a:1", "b:1", "c:1"]
+
+
+def _nodes(*ranks: str, **values: str) -> Pasted:
+    told = {"nnodes": "2", "master_addr": "127.0.0.1", **values}
+    return Pasted(
+        specs=tuple(
+            (
+                f"run.sh:{line}",
+                msgspec.structs.replace(
+                    facts_of("shell", node_rank=rank, values=told).spec, sources=("torchrun",)
+                ),
+            )
+            for line, rank in enumerate(ranks, 2)
+        )
+    )
+
 
 RULE = Rule(
     stage=Stage.CLUSTER,
@@ -67,9 +96,14 @@ RULE = Rule(
         "two workers 1": (
             pasted([_WORKERS] * 3, (0, 1, 1)),
             "node1.json and node2.json are both worker 1",
-        )
+        ),
+        "two torchruns of node 0": (_nodes("0", "0"), "run.sh:2 and run.sh:3 are both node 0"),
     },
-    silent_on={"one each": pasted([_WORKERS] * 3, (0, 1, 2))},
+    silent_on={
+        "one each": pasted([_WORKERS] * 3, (0, 1, 2)),
+        "two nodes": _nodes("0", "1"),
+        "c10d gives the numbers": _nodes("0", "0", rdzv_backend="c10d"),
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

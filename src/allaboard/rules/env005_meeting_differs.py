@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, Pasted, Stage, facts_of
+from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, facts_of
 from allaboard.formats.address import canonical
 from allaboard.spec import own
 
@@ -47,9 +47,13 @@ def check(facts: Pasted) -> Iterator[Claim]:
                         "the files given",
                     ),
                 ),
-                fix=f"export {variable}={told[model].text}",
+                fix=_fix(value, variable, told[model].text),
                 where=value.origin.place,
             )
+
+
+def _fix(value: Value, variable: str, text: str) -> str:
+    return value.origin.written(text) if value.origin.flag else f"export {variable}={text}"
 
 
 def _pasted(*sizes: str) -> Pasted:

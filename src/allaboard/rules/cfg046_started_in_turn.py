@@ -1,0 +1,58 @@
+"""A script starts the members of one job one after the other.
+
+## Why it matters
+Each member waits in its init for the others. Without `&` at the end of its line the shell waits for the
+first to end before it starts the second: both wait, for half an hour and longer, and nothing is wrong in
+either's log.
+
+## What to do
+Put `&` behind each of them, and `wait` behind the last; or start one script by `torchrun` or
+`allaboard run -n 2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Origin,
+    Problem,
+    Stage,
+    facts_of,
+)
+
+
+def check(facts: ConfigFacts) -> Iterator[Claim]:
+    for problem in facts.problems:
+        if problem.kind == "in_turn":
+            yield Claim(
+                summary=problem.said,
+                evidence=(Evidence(problem.observed, str(problem.origin)),),
+                fix=problem.correction,
+                certainty=Certainty.LIKELY,
+                where=problem.origin.place,
+            )
+
+
+_FIRST = Problem(
+    kind="in_turn",
+    said="rank 0 is to end before rank 1 is started in line 3, and waits for it to begin",
+    observed="python train.py",
+    correction="& at the end of that command, and `wait` behind the last one",
+    origin=Origin(file="start.sh", line=2, column=8),
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ConfigFacts,
+    check=check,
+    fires_on={"no &": (facts_of("shell", problems=(_FIRST,)), _FIRST.said)},
+    silent_on={"one member": facts_of("shell", rank="0", world_size="2", source="torch_env")},
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

@@ -1,0 +1,119 @@
+"""The pods meet at another pod than the one that has rank 0.
+
+## Why it matters
+Rank 0 opens the store where it runs itself. Where each pod takes its rank from the end of its name, rank 0
+is pod NAME-0: with NAME-1 for MASTER_ADDR, rank 0 listens in one pod, and all knock at another one.
+
+## What to do
+Put pod 0's name into the address: `MASTER_ADDR=train-0.train`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ManifestFacts,
+    Origin,
+    Role,
+    Stage,
+    Value,
+    Workload,
+)
+from allaboard.formats.address import join, parse
+
+_RANKS = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")
+_PLACES = ("MASTER_ADDR", "PET_MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
+_ORDINAL = r"\$\{\w+##\*-\}|\$\(hostname *\| *[^)|]+\)|\$\{?JOB_COMPLETION_INDEX\}?"
+_SET = re.compile(
+    rf"\b(?:RANK|NODE_RANK|JAX_PROCESS_ID)=[\"']?(?:{_ORDINAL})[\"']?(?=[\s;&]|\Z)"
+    rf"|--(?:node[-_])?rank[= ][\"']?(?:{_ORDINAL})[\"']?(?=[\s;&]|\Z)"
+)
+"""A rank that is the pod's own number as it stands, and no sum or difference."""
+_FLAG = re.compile(r"--master[-_]addr[= ]([\w.-]+)|\bMASTER_ADDR=[\"']?([\w.-]+)")
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for workload in facts.workloads:
+        if workload.kind not in ("StatefulSet", "Job") or not workload.name or workload.first:
+            continue
+        for role in workload.roles:
+            if not _by_ordinal(role):
+                continue
+            for value in _places(role):
+                yield from _other(workload, value)
+
+
+def _by_ordinal(role: Role) -> bool:
+    text = " ".join(w.text for w in role.command)
+    if "c10d" in text:
+        return False  # any pod may be the one where it meets
+    return any(name in role.computed for name in _RANKS) or _SET.search(text) is not None
+
+
+def _places(role: Role) -> Iterator[Value]:
+    yield from (role.env[name] for name in _PLACES if name in role.env)
+    for word in role.command:
+        for match in _FLAG.finditer(word.text):
+            at = word.origin
+            name = "--master-addr" if match[1] else "MASTER_ADDR"
+            origin = Origin(flag=name, file=at.file, line=at.line, column=at.column)
+            yield Value(match[1] or match[2], origin)
+
+
+def _other(workload: Workload, value: Value) -> Iterator[Claim]:
+    seen = parse(value.text)
+    pod, _, rest = seen.host.partition(".")
+    match = re.fullmatch(re.escape(workload.name) + r"-(\d+)", pod)
+    if match is None or int(match[1]) == 0:
+        return
+    right = f"{workload.name}-0" + (f".{rest}" if rest else "")
+    yield Claim(
+        summary=f"{value.origin.name} is {value.text}, and rank 0 runs in {workload.name}-0: each pod's rank "
+        "is the number in its name",
+        evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
+        fix=f"{value.origin.name}={join(right, seen.port) if seen.port else right}",
+        certainty=Certainty.LIKELY,
+        where=value.origin.place,
+    )
+
+
+def _facts(
+    address: str, script: str = "RANK=${HOSTNAME##*-} python t.py", first: str = ""
+) -> ManifestFacts:
+    told = Value(address, Origin(variable="MASTER_ADDR", file="job.yaml", line=18))
+    command = (Value("sh"), Value("-c"), Value(script))
+    role = Role(name="", replicas=Value("3"), env={"MASTER_ADDR": told}, command=command)
+    workload = Workload(kind="StatefulSet", name="train", roles=(role,), first=first)
+    return ManifestFacts(workloads=(workload,))
+
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "the second pod": (
+            _facts("train-1.train.default.svc"),
+            "MASTER_ADDR is train-1.train.default.svc, and rank 0 runs in train-0: each pod's rank is the "
+            "number in its name",
+        ),
+    },
+    silent_on={
+        "the first": _facts("train-0.train"),
+        "another workload's pod": _facts("head-1.head"),
+        "ranks that are computed": _facts(
+            "train-1.train", "RANK=$((2 - ${HOSTNAME##*-})) python t.py"
+        ),
+        "c10d": _facts(
+            "train-1.train", "torchrun --rdzv-backend=c10d --node-rank=${HOSTNAME##*-} t.py"
+        ),
+        "ordinals from 1": _facts("train-1.train", first="1"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

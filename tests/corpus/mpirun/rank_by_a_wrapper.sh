@@ -1,0 +1,1 @@
+mpirun -np 4 -x RANK=0 ./set_ranks.sh python train.py

@@ -1,0 +1,1 @@
+mpirun -np 2 -npernode 1 -x RANK=0 torchrun --standalone train.py

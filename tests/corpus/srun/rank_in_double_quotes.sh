@@ -1,0 +1,2 @@
+export MASTER_ADDR=node0 MASTER_PORT=29500
+srun -n 4 bash -c "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS python train.py"

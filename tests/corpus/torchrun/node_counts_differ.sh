@@ -1,0 +1,3 @@
+torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=127.0.0.1 --master-port=29500 train.py &
+torchrun --nnodes=3 --node-rank=1 --nproc-per-node=1 --master-addr=127.0.0.1 --master-port=29500 train.py &
+wait

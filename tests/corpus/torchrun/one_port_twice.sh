@@ -1,0 +1,4 @@
+#!/bin/bash
+CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 --master_port=29501 train.py --seed 1 > a.log 2>&1 &
+CUDA_VISIBLE_DEVICES=2,3 torchrun --nproc_per_node=2 --master_port=29501 train.py --seed 2 > b.log 2>&1 &
+wait
