@@ -82,10 +82,10 @@ def tls(given: argparse.Namespace) -> Tls | None:
     made = Tls(**found)
     for file in made:
         try:
-            text = file.read_bytes()
+            content = file.read_bytes()
         except OSError as error:
             usage(f"TLS between hosts: {file}: {error.strerror}")
-        if b"ENCRYPTED" in text:  # PKCS #8 and the older form, RFC 1421, both say so
+        if b"ENCRYPTED" in content:  # PKCS #8 and the older form, RFC 1421, both say so
             plain = f"openssl pkey -in {file} -out PLAIN"
             usage(f"TLS between hosts: {file} wants a passphrase; give a key without one: {plain}")
     for server in (True, False):
