@@ -110,3 +110,19 @@ def test_who_started_the_ranks_itself_decides_what_becomes_of_them() -> None:
     assert verdict(view, (), (), Policy()) is None
     alone = job(member(0), ended(1, at=80.0, code=1), launched=2)
     assert verdict(alone, (), (), Policy()) is not None
+
+
+def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:
+    def after(seconds: float, policy: Policy) -> Outcome | None:
+        at = NOW - seconds
+        first = held(0, phase_since=at)
+        view = gathering(
+            first, launched_at=at, progress_at=at, timeout=60.0, joined=True, leads=True
+        )
+        found = verdict(view, roll_calls(view), [], policy)
+        return found.outcome if found is not None else None
+
+    rehearsal = Policy(stop_on_hang=True, stop_on_error=True, hang_after=30.0)
+    assert after(45.0, rehearsal) is None
+    assert after(45.0, Policy(stop_on_hang=True, hang_after=30.0)) is None
+    assert after(61.0, rehearsal) is Outcome.HANG

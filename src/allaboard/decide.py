@@ -241,7 +241,7 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
         return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    if transferring(view):
+    if transferring(view) or _gathers(view):
         return None
     silent = view.now - stood_since(view)
     if silent >= policy.hang_after and policy.stop_on_error:
@@ -252,6 +252,13 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
             f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})",
         )
     return None
+
+
+def _gathers(view: JobView) -> bool:
+    """Whether somebody stands at the door who may still wait: a roll call has a time of its own, after which
+    it is told who is missing."""
+    arrived = [m.phase_since for m in view.alive if m.phase is Phase.ARRIVED]
+    return bool(arrived) and view.now - max(view.launched_at, *arrived) < view.timeout
 
 
 def _rehearsal_waits(view: JobView, policy: Policy) -> bool:

@@ -42,10 +42,12 @@ class Door:
         self.knocks.append(kind)
 
 
-async def _enter(door: Door, tls: Tls | None, only_link: bool = False) -> Answer:
+async def _enter(
+    door: Door, tls: Tls | None, only_link: bool = False, secret: bytes = b""
+) -> Answer:
     await door.listener.open(0, "127.0.0.1")
     address = f"127.0.0.1:{door.listener.port}"
-    who = Identity("", b"", "h1", 1, "127.0.0.1:1", "session", tls)
+    who = Identity("", secret, "h1", 1, "127.0.0.1:1", "session", tls)
     try:
         if only_link:
             return (await try_link(who, "h0", address)).answer
@@ -75,24 +77,33 @@ def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
     door = Door(ours)
     with pytest.raises(Turned, match="this host was given no certificate"):
         asyncio.run(_enter(door, None))
-    assert door.here == []
+    assert door.here == [] and door.knocks == ["no-tls"]
 
 
 def test_a_listener_without_one_is_not_trusted(ours: Tls) -> None:
+    door = Door(None)
     with pytest.raises(Turned, match="it speaks no TLS"):
-        asyncio.run(_enter(Door(None), ours))
+        asyncio.run(_enter(door, ours))
+    assert door.knocks == ["no-tls"]
 
 
 def test_another_authority_is_not_trusted(ours: Tls, strangers: Tls) -> None:
     door = Door(strangers)
     with pytest.raises(Turned, match="not of our authority"):
         asyncio.run(_enter(door, ours))
-    assert door.here == []
+    assert door.here == [] and door.knocks == ["no-tls"]
+
+
+def test_a_listener_without_the_secret_is_told_who_leaves_it() -> None:
+    door = Door(None)
+    with pytest.raises(Turned, match="the listener does not know the job's secret"):
+        asyncio.run(_enter(door, None, secret=b"secret"))
+    assert door.here == [] and door.knocks == ["no-secret"]
 
 
 def test_a_callers_certificate_is_checked_too(ours: Tls, strangers: Tls) -> None:
     door = Door(ours)
     forged = Tls(strangers.cert, strangers.key, ours.ca)  # it trusts us, we do not trust it
-    with pytest.raises((OSError, Turned)):
+    with pytest.raises(Turned, match="our certificate is not taken there: "):
         asyncio.run(_enter(door, forged))
     assert door.here == [] and door.knocks == ["no-tls"]

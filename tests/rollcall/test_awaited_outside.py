@@ -35,6 +35,12 @@ def test_a_refusal_is_told_as_a_state_long_before_it_is_a_finding() -> None:
     assert len(told(door, refused, 2 * FIRST_WAIT)) == 1
 
 
+def test_what_is_met_there_is_told_in_words() -> None:
+    for answer in Answer:
+        (said,) = told(gate(), calling(answer, said=f"tls: {answer} is there"), FIRST_WAIT)
+        assert len(said.partition("where all meet: ")[2].split()) > 2
+
+
 def test_who_has_met_the_others_waits_in_silence_for_longer() -> None:
     door, aboard = gate(), calling(Answer.ABOARD)
     assert not told(door, aboard, FIRST_WAIT - 0.1)

@@ -17,8 +17,9 @@ BROKEN = 1
 def told_where_it_breaks() -> Iterator[None]:
     """Exits with `BROKEN` where standard output is full or gone: with a line on standard error, without one
     where the reader of a pipe has read enough. All other errors pass."""
-    if sys.stdout is None:  # started with it closed
-        yield
+    if sys.stdout is None:  # started with it closed: what is written goes nowhere
+        with open(os.devnull, "w") as sys.stdout:  # noqa: PTH123 - a device
+            yield
         return
     failed = _watched(sys.stdout)
     try:

@@ -12,7 +12,7 @@ from allaboard.launching.coming_back import coming_back
 from allaboard.launching.options import parser, split
 from allaboard.launching.refusal import Refused, usage
 from allaboard.launching.restarts import STOPPED_AFTER, restarts
-from allaboard.launching.run_folder import run_dir
+from allaboard.launching.run_folder import run_dir, working_folder
 from allaboard.launching.tasks import roles, served_here
 from allaboard.launching.values import check_values, coordinator, secret, size, tls, variables
 from allaboard.launching.words import command, script
@@ -42,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     from allaboard.launch.local import CannotStart, launch
 
+    working_folder()
     joined = None if given.ps is not None else _joined(given)
     files = tls(given)
     meets = given.coordinator or joined is not None

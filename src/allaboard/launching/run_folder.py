@@ -8,10 +8,19 @@ from pathlib import Path
 from allaboard.launching.refusal import usage
 
 
+def working_folder() -> Path:
+    """Where the workers run; refused where somebody has removed it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return usage("the working folder has been removed; change to one that is there: cd DIR")
+
+
 def run_dir(wanted: Path | None, job: str) -> Path:
     """The folder of this run: what the user named, else .allaboard/JOB here, else a temporary one."""
     import tempfile
 
+    here = working_folder()
     if wanted is not None:
         folder = wanted.absolute()
         try:
@@ -22,7 +31,7 @@ def run_dir(wanted: Path | None, job: str) -> Path:
             usage(f"--run-dir {wanted}: {error.strerror}; name a folder that you may write to")
         return folder
     for base in (
-        Path.cwd() / ".allaboard",
+        here / ".allaboard",
         Path(tempfile.gettempdir()) / f"allaboard-{os.getuid()}",
     ):
         try:

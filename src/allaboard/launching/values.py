@@ -80,11 +80,19 @@ def tls(given: argparse.Namespace) -> Tls | None:
     from allaboard.meeting.tls import Tls
 
     made = Tls(**found)
+    for file in made:
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            usage(f"TLS between hosts: {file}: {error.strerror}")
+        if b"ENCRYPTED" in content:  # PKCS #8 and the older form, RFC 1421, both say so
+            plain = f"openssl pkey -in {file} -out PLAIN"
+            usage(f"TLS between hosts: {file} wants a passphrase; give a key without one: {plain}")
     for server in (True, False):
         try:
             made.context(server)
         except OSError as error:
-            usage(f"TLS between hosts: {error.filename or made.cert}: {error.strerror or error}")
+            usage(f"TLS between hosts: {made.cert}, {made.key}: {error.strerror or error}")
     return made
 
 

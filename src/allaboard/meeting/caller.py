@@ -16,6 +16,8 @@ from allaboard.meeting.stream import Stream
 from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
 
 Asked = tuple[float, float]
+MOST = 200
+"""Characters of a reason that somebody unknown gives."""
 BLOCKS = 64
 """Blocks that a link's trial may send."""
 
@@ -134,9 +136,8 @@ class Caller:
         if not self._mine and self._next == self._greeting:
             kind = kinds.caller(self._data)
             self._door.knocked(self.peer, kind, kinds.WORDS[kind])
-        elif self.stream.trouble:
-            said = f"{kinds.WORDS['no-tls']} ({self.stream.trouble})"
-            self._door.knocked(self.peer, "no-tls", said)
+        elif self.stream.trouble or self.stream.unsealed:
+            self._door.knocked(self.peer, "no-tls", kinds.without_tls(self.stream.trouble))
         self._gone()
 
     def _gone(self) -> None:
@@ -183,6 +184,11 @@ class Caller:
     def _hello(self) -> bool:
         hello = self._word(wire.SHORT)
         if hello is None:
+            return False
+        if isinstance(hello, Refused) and hello.kind in kinds.DISTRUST:
+            self._door.left(self)
+            self.stream.close()
+            self._door.knocked(self.peer, hello.kind, hello.why[:MOST])
             return False
         if not isinstance(hello, Hello):
             raise wire.Garbled(f"{type(hello).__name__} where Hello was due")

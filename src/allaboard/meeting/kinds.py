@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allaboard.facts import Answer
+from allaboard.meeting.tls import alert
 from allaboard.meeting.wire import BANNER, BANNER_TLS, GREETING, NONCE, STORE_HELLO
 
 _METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PATC", b"TRAC")
@@ -53,6 +54,17 @@ WORDS = {
     "version": "another version of allaboard",
 }
 """Callers, in words."""
+
+DISTRUST = ("no-secret", "no-tls")
+"""Why a worker itself turns away from the roll call."""
+
+
+def without_tls(trouble: str) -> str:
+    """Who came and spoke no TLS with us, by the reason of the SSLError; "" where it only hung up."""
+    if theirs := alert(trouble):
+        return f"a worker that does not take this host's certificate ({theirs})"
+    return f"{WORDS['no-tls']} ({trouble or 'it hangs up where TLS begins'})"
+
 
 PROGRAMS = {
     Answer.MUTE: "a program that accepts and says nothing",

@@ -14,7 +14,7 @@ import msgspec
 from allaboard.facts import Answer, Link
 from allaboard.meeting import wire
 from allaboard.meeting.dial import Met, dial
-from allaboard.meeting.tls import HANDSHAKE, Tls
+from allaboard.meeting.tls import HANDSHAKE, Tls, alert
 from allaboard.meeting.wire import Challenge, Garbled, Hello, Refused, Tried, Welcome
 
 BLOCK = 65536
@@ -61,14 +61,22 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
     assert met.reader is not None and met.writer is not None
     try:
         async with asyncio.timeout(10.0):
-            await _secure(met.writer, met.tls, who.tls)
+            await _secure(met.writer, met.tls, who)
             challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
             if challenge.version != wire.VERSION:
                 why = f"speaks {challenge.version}, this host {wire.VERSION}"
                 raise Turned("version", why)
+            if who.secret and not challenge.sealed:
+                _leave(met.writer, who, "no-secret", "has a secret of the job, and here is none")
+                raise Turned("no-secret", "the listener does not know the job's secret")
             hello = _hello(who, challenge.nonce, only_link)
             met.writer.write(wire.frame(hello))
             word = await wire.read(met.reader, wire.SHORT)
+    except ssl.SSLError as error:
+        if not alert(error.reason):
+            raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
+        # In TLS 1.3 our side is done before theirs has looked at our certificate.
+        raise Turned("tls", f"our certificate is not taken there: {alert(error.reason)}") from None
     except (TimeoutError, asyncio.IncompleteReadError, Garbled) as error:
         raise ConnectionError(f"the handshake broke off: {error}") from None
     if isinstance(word, Refused):
@@ -95,12 +103,15 @@ async def taken_in(address: str, who: Identity) -> bool:
     return True
 
 
-async def _secure(writer: asyncio.StreamWriter, wanted: bool, ours: Tls | None) -> None:
+async def _secure(writer: asyncio.StreamWriter, wanted: bool, who: Identity) -> None:
+    ours = who.tls
     if wanted and ours is None:
+        _leave(writer, who, "no-tls", "has no certificate, and here one is wanted")
         raise Turned("tls", "it speaks TLS, and this host was given no certificate")
     if ours is None:
         return
     if not wanted:
+        _leave(writer, who, "no-tls", "has a certificate, and here TLS is not spoken")
         raise Turned("tls", "it speaks no TLS, and this host was given a certificate")
     try:
         await writer.start_tls(ours.context(server=False), ssl_handshake_timeout=HANDSHAKE)
@@ -108,6 +119,11 @@ async def _secure(writer: asyncio.StreamWriter, wanted: bool, ours: Tls | None) 
         raise Turned(
             "tls", f"its certificate is not of our authority: {error.verify_message}"
         ) from None
+
+
+def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:
+    """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
+    writer.write(wire.frame(Refused(kind=kind, why=f"{who.host}: {why}")))
 
 
 def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:

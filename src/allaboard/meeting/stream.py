@@ -66,6 +66,11 @@ class Stream:
         """Why TLS did not come about; "" where it did, or is under way."""
         return self._seal.trouble if self._seal is not None else ""
 
+    @property
+    def unsealed(self) -> bool:
+        """Whether TLS was to begin, and has not."""
+        return self._seal is not None and not self._seal.shaken
+
     def write(self, data: bytes) -> None:
         """Never waits."""
         self._send(data if self._seal is None else self._seal.write(data))
@@ -160,12 +165,12 @@ class Stream:
 class Seal:
     """TLS between memory and memory."""
 
-    __slots__ = ("_in", "_object", "_out", "_shaken", "_waiting", "trouble")
+    __slots__ = ("_in", "_object", "_out", "_waiting", "shaken", "trouble")
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._in, self._out, server_side=True)
-        self._shaken = False
+        self.shaken = False
         self._waiting = b""
         self.trouble = ""
 
@@ -174,9 +179,9 @@ class Seal:
         self._in.write(data)
         plain = b""
         try:
-            if not self._shaken:
+            if not self.shaken:
                 self._object.do_handshake()
-                self._shaken = True
+                self.shaken = True
                 if self._waiting:
                     self._object.write(self._waiting)
                     self._waiting = b""
@@ -190,7 +195,7 @@ class Seal:
 
     def write(self, data: bytes) -> bytes:
         """What is to be sent for it; nothing before the handshake is over."""
-        if not self._shaken:
+        if not self.shaken:
             self._waiting += data
         else:
             self._object.write(data)

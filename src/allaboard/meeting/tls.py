@@ -29,6 +29,18 @@ class Tls(NamedTuple):
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         made.check_hostname = False
         made.verify_mode = ssl.CERT_REQUIRED
-        made.load_cert_chain(self.cert, self.key)
+        made.load_cert_chain(self.cert, self.key, password=_unasked)
         made.load_verify_locations(self.ca)
         return made
+
+
+def _unasked() -> str:
+    """No passphrase is asked for: an agent has nobody to ask. The key is then told to be unusable."""
+    return ""
+
+
+def alert(reason: str | None) -> str:
+    """What the other side holds against our certificate, by the reason of an SSLError: its alert (RFC 8446,
+    6.2) in small letters, e.g. "certificate expired"; "" where that is none."""
+    _, found, said = (reason or "").partition("ALERT_")
+    return said.lower().replace("_", " ") if found else ""

@@ -21,8 +21,10 @@ def waits(view: JobView) -> str:
 
 def _means(call: Call) -> str:
     """What was met there, and what it leaves open."""
+    if call.answer in (Answer.OTHER, Answer.FAILED):
+        return call.said.partition(": ")[2] or "another program answers there"
     if call.answer is not Answer.REFUSED:
-        return str(call.answer)
+        return MET[call.answer]
     if call.shook:
         return "it was there, and now the port is refused: it has gone, or comes back"
     return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
@@ -42,6 +44,20 @@ def awaited(view: JobView, roll: Roll) -> str:
     return text + "; ".join(told)
 
 
+MET = {
+    Answer.ABOARD: "this host is taken in",
+    Answer.SILENT: "nothing answers there",
+    Answer.UNREACHABLE: "there is no way to that host",
+    Answer.NO_NAME: "its name does not resolve here",
+    Answer.CLOSED: "who listens there hangs up at once",
+    Answer.MUTE: "who listens there says nothing",
+    Answer.STORE: "a PyTorch store has the port",
+    Answer.GRPC: "a gRPC server (TensorFlow or JAX) has the port",
+    Answer.HTTP: "a web server has the port",
+    Answer.CUT: "large messages do not pass",
+    Answer.UNPOSTED: "it is not posted yet",
+}
+"""How the last attempt there ended, in words."""
 NAMED = 2
 """Late members whose place is told."""
 

@@ -38,14 +38,15 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _who(knock: Knock) -> str:
     host, sign, why = knock.said.partition(": ")
-    return f"{host}, which {why}," if sign and knock.kind == "no-secret" else knock.said
+    return f"{host}, which {why}," if sign and knock.kind in ("no-secret", "no-tls") else knock.said
 
 
 def _fix(knock: Knock) -> str:
     if knock.kind == "no-secret":
         return f"if {knock.peer} is of this job: the same --secret-file, or ALLABOARD_SECRET, there and here"
     if knock.kind == "no-tls":
-        return f"if {knock.peer} is of this job: the options --tls-* there, too, as here"
+        same = "the options --tls-* there as here, of one authority, none expired"
+        return f"if {knock.peer} is of this job: {same}"
     return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
 
 
@@ -66,6 +67,11 @@ RULE = Rule(
         "another secret": (
             _view(3, "no-secret", "h1: does not know the job's secret"),
             "h1, which does not know the job's secret, keeps coming from 10.0.0.9 to the meeting place",
+        ),
+        "one that has a certificate, where the others have none": (
+            _view(3, "no-tls", "h1: has a certificate, and here TLS is not spoken"),
+            "h1, which has a certificate, and here TLS is not spoken, keeps coming from 10.0.0.9 to the "
+            "meeting place",
         ),
     },
     silent_on={"once": _view(1)},

@@ -24,7 +24,8 @@ PATIENCE = 1.0
 """Seconds: a host may be turned away once by an earlier run that is just ending."""
 FIXES = {
     "no-secret": "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET",
-    "tls": "give all hosts certificates of one authority: --tls-cert, --tls-key, --tls-ca, or none",
+    "tls": "give all hosts certificates of one authority that have not expired: --tls-cert, --tls-key, "
+    "--tls-ca, or none",
     "other-round": "start every task of the job anew: the others went on without this one",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
 }
@@ -66,6 +67,13 @@ RULE = Rule(
             ),
             "a is turned away at node0:29500, where all are to meet: it speaks TLS, and this host was "
             "given no certificate",
+        ),
+        "a certificate that has expired": (
+            calling(
+                Answer.OTHER, 3.0, "tls: our certificate is not taken there: certificate expired"
+            ),
+            "a is turned away at node0:29500, where all are to meet: our certificate is not taken there: "
+            "certificate expired",
         ),
     },
     silent_on={

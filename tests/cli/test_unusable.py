@@ -1,0 +1,48 @@
+"""What a run cannot use is one line that names it, and nothing starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from certificates import authority, signed
+
+
+def _refused(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "allaboard", "run", *words, "script.py"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    return done.stderr
+
+
+def _certificates(cert: Path, key: Path, ca: Path) -> list[str]:
+    return ["--tls-cert", str(cert), "--tls-key", str(key), "--tls-ca", str(ca)]
+
+
+def test_the_file_that_is_not_there_is_the_one_that_is_named(tmp_path: Path) -> None:
+    tls = signed(tmp_path, "host", authority(tmp_path, "ca"))
+    absent = tmp_path / "absent.key"
+    said = _refused(tmp_path, *_certificates(tls.cert, absent, tls.ca))
+    assert f"{absent}: No such file or directory" in said
+
+
+def test_a_key_with_a_passphrase_is_told_and_nobody_is_asked(tmp_path: Path) -> None:
+    tls = signed(tmp_path, "host", authority(tmp_path, "ca"))
+    sealed = tmp_path / "sealed.key"
+    words = ["openssl", "pkey", "-in", str(tls.key), "-aes256", "-passout", "pass:word"]
+    subprocess.run([*words, "-out", str(sealed)], check=True, capture_output=True)
+    said = _refused(tmp_path, *_certificates(tls.cert, sealed, tls.ca))
+    assert f"{sealed} wants a passphrase" in said
+
+
+def test_a_working_folder_that_was_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    words = f"rmdir {folder} && exec {sys.executable} -P -m allaboard run -n 1 /script.py"
+    done = subprocess.run(
+        ["sh", "-c", words], capture_output=True, text=True, cwd=folder, timeout=60
+    )
+    assert done.returncode == 2 and "the working folder has been removed" in done.stderr
