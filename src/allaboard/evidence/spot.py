@@ -71,6 +71,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("jax/experimental/multihost_utils.py", ".*", Spot.COLLECTIVE),
     ("orbax/checkpoint/.*|flax/training/checkpoints.py", ".*", Spot.CHECKPOINT),
     ("jax/_src/array.py", ".*", Spot.STEP),
+    ("jax/_src/pmap.py", "wrapped", Spot.STEP),
     ("jax/_src/api.py", "block_until_ready|device_get", Spot.STEP),
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
     ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
