@@ -368,5 +368,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("other-order-unseen", "crossed-groups"),
+    drill=("other-order-unseen", "crossed-groups", "jax-extra-sync"),
 )
