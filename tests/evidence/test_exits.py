@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.catalogue import catalogue
 from allaboard.facts import Claim
-from allaboard.facts.samples import ended, job, stalled, waiting
+from allaboard.facts.samples import called, ended, job, signature, stalled, waiting
 
 
 def _claim(code: str, view: object) -> Claim:
@@ -36,3 +36,29 @@ def test_the_line_that_ran_a_command_is_not_what_failed() -> None:
         claim.fix.startswith("see in logs/worker-1.log why the command")
         and "mend /" not in claim.fix
     )
+
+
+UNUSED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+    "indicates that your module has parameters that were not used in producing loss.\n%s which did not "
+    "receive grad for rank 1: %s\n In addition, you can set TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL"
+)
+
+
+def test_parameters_without_a_gradient_are_told_and_not_the_line_that_finds_them() -> None:
+    for said, told in (("Parameter indices", "2 3"), ("Parameters", "aux.weight, aux.bias")):
+        error = ("RuntimeError", UNUSED % (said, told))
+        claim = _claim("EXIT002", job(ended(1, raised=error), waiting(0)))
+        assert f"parameters {told} got no gradient in the step before" in [
+            e.observed for e in claim.evidence
+        ]
+        assert "find_unused_parameters=True" in claim.fix and "mend" not in claim.fix
+
+
+def test_an_aborted_member_is_told_with_its_last_call() -> None:
+    line = "what():  op.preamble.length <= op.nbytes. 2244 vs 4. Received data size doesn't match"
+    groups = called(1, signature("all_reduce", 25)).groups
+    lost = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+    view = job(ended(0, raised=lost), ended(1, signal=6, last_line=line, member={"groups": groups}))
+    claim = _claim("EXIT009", view)
+    assert any("at train.py:25 in train" in e.observed for e in claim.evidence)

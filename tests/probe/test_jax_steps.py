@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from allaboard.probe import member
-from allaboard.probe.adapters._jax_steps import PLACE, Steps
+from allaboard.probe.adapters._jax_steps import BY, PLACE, Steps
 from allaboard.probe.blackbox import Box
 
 
@@ -33,7 +33,8 @@ def box(tmp_path: Path) -> Iterator[Box]:
     member.here.box = made = Box(str(tmp_path / "1.box"))
     yield made
     member.here.box = None
-    member.here.notes.pop(PLACE, None)
+    for name in (PLACE, BY):
+        member.here.notes.pop(name, None)
 
 
 def flat(tree: Any) -> list[Any]:
@@ -83,6 +84,21 @@ def test_what_is_jaxs_own_is_none(box: Box) -> None:
     for _ in range(10):
         steps(add, (Array(),), {}, Array())
     assert box.steps == 0 and box.slot() is not None and box.slot().count == 0  # type: ignore[union-attr]
+
+
+def test_what_a_library_jits_for_the_program_is_its_step_too(box: Box) -> None:
+    def pmapped() -> None: ...
+
+    pmapped.__module__ = "jax._src.pmap"
+    library = "/v/lib/python3.11/site-packages/jax/_src/pmap.py"
+    scope: dict[str, Any] = {}
+    exec(compile("\n\ndef wrapped(jitted, *given): jitted(*given)", library, "exec"), scope)
+    steps = Steps(flat)
+    for _ in range(10):
+        scope["wrapped"](steps, pmapped, (Array(),), {}, Array())
+    assert box.steps == 7
+    assert str(member.here.notes[PLACE]).startswith(__file__[-100:])
+    assert member.here.notes[BY] == library + ":3"
 
 
 def test_arrays_that_cannot_be_followed_do_no_harm(box: Box) -> None:

@@ -28,6 +28,8 @@ GAP = 0.25
 LEAST = 0.003
 """... and seconds."""
 COVERED = 0.8
+SHADOWS = "shadows its peers"
+"""The note of a rank that has taken part in others' steps without data of its own (torch's `Join`)."""
 
 
 class Part(StrEnum):
@@ -64,7 +66,7 @@ def stepping(view: JobView) -> tuple[Member, ...]:
         return ()
     if view.stalled or view.ending or has_servers(view):
         return ()
-    if any(m.phase is not Phase.TRAINING or m.stopped for m in members):
+    if any(m.phase is not Phase.TRAINING or m.stopped or SHADOWS in m.notes for m in members):
         return ()
     if any(m.pace.span < SPAN or m.pace.steps < STEPS for m in members):
         return ()

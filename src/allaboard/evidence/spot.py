@@ -23,6 +23,7 @@ class Spot(StrEnum):
     SERVER = "serving its peers"
     SESSION = "making or closing a session with its servers"
     DATA = "waiting for data"
+    DATA_SERVICE = "waiting for the tf.data service"
     FILE_LOCK = "waiting for a file lock"
     LOCK = "waiting for a lock"
     CHILD = "waiting for a child process"
@@ -71,6 +72,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("jax/experimental/multihost_utils.py", ".*", Spot.COLLECTIVE),
     ("orbax/checkpoint/.*|flax/training/checkpoints.py", ".*", Spot.CHECKPOINT),
     ("jax/_src/array.py", ".*", Spot.STEP),
+    ("jax/_src/pmap.py", "wrapped", Spot.STEP),
     ("jax/_src/api.py", "block_until_ready|device_get", Spot.STEP),
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
     ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
@@ -96,6 +98,8 @@ _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
 )
 
 
+_DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
+"""What it runs is no step of the training: it asks the service's dispatcher, for as long as it takes."""
 _OPERATION = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
 
 
@@ -113,6 +117,8 @@ def spot(stack: Stack | None) -> Spot:
         return Spot.COLLECTIVE  # as compiled graphs call them
     for frame in stack.frames:
         known = _known(frame.file, frame.function)
+        if known is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
+            return Spot.DATA_SERVICE
         if known is not None:
             return Spot.DATA if known is Spot.LOCK and _inside_data(stack) else known
     return Spot.USER if stack.user is not None else Spot.UNKNOWN

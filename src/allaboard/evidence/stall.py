@@ -17,7 +17,9 @@ STEPS = ("tf.function", "DDP backward", "jit ")
 RESULTS = ("jax.Array value", "block_until_ready")
 """... and those in which a process waits for what it computes itself, alone or with others."""
 JITTED = "jitted at"
-"""The note of where a program calls its jitted step, which waits in native code without a frame."""
+"""The note of where a program calls its jitted step, which waits in native code without a frame, ..."""
+JITTED_BY = "jitted by"
+"""... and that of the line of a library that does it for the program (`jax.pmap`, `nnx.jit`)."""
 IDLE = 0.2
 """Cores below which a process counts as not computing."""
 LOOKS, SPAN = 4, 1.2
@@ -87,7 +89,7 @@ def waits(member: Member) -> bool:
 
 def _in_jitted(member: Member) -> bool:
     leaf = member.stack.frames[0] if member.stack is not None and member.stack.frames else None
-    place = member.notes.get(JITTED)
+    place = member.notes.get(JITTED_BY) or member.notes.get(JITTED)
     return leaf is not None and place is not None and f"{leaf.file}:{leaf.line}".endswith(place)
 
 

@@ -18,6 +18,7 @@ from allaboard.evidence.failures import Failures, failures, interrupted, too_ear
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
 from allaboard.evidence.port_taken import lacks_port
+from allaboard.evidence.without_gradient import without_gradient
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waiting
 
@@ -51,6 +52,9 @@ def _claim(members: list[Member], found: Failures) -> Claim:
     where = f" at {error.where}" if error.where is not None else ""
     place = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
     evidence = [Evidence(f"{error.type}: {error.message[:300]}", place)]
+    unused = without_gradient(error)
+    if unused is not None:
+        evidence.append(Evidence(f"{unused} got no gradient in the step before", "DDP's reducer"))
     if first.step:
         evidence.append(Evidence(f"after step {first.step}", "black box"))
     evidence += found.of_it()
@@ -68,6 +72,13 @@ def _fix(error: Raised, place: str, log: str) -> str:
         return f"see in {log} why the command that it ran failed: that is what is to be mended"
     if error.where is None:  # a syntax error has no frame: its message names the place
         return f"read {log}: the whole traceback is there"
+    unused = without_gradient(error)
+    if unused is not None:
+        return (
+            f"see why {unused} had no part in the loss of the step before (numbers are those of "
+            "model.named_parameters() with a gradient); where that is meant: DDP(..., "
+            "find_unused_parameters=True)"
+        )
     return f"mend {place}; the whole traceback is in {log}"
 
 
@@ -91,6 +102,11 @@ def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+_UNUSED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+    "indicates that your module has parameters that were not used in producing loss.\nParameter indices "
+    "which did not receive grad for rank 1: 2 3\n In addition, you can set TORCH_DISTRIBUTED_DEBUG"
+)
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 RULE = Rule(
     stage=Stage.EXIT,
@@ -105,6 +121,10 @@ RULE = Rule(
                 waiting(2),
             ),
             "worker 1 raised ValueError at train.py:41 in train",
+        ),
+        "DDP finds that a part of the model had no gradient": (
+            job(ended(1, raised=("RuntimeError", _UNUSED)), waiting(0)),
+            "worker 1 raised RuntimeError at train.py:41 in train",
         ),
         "a breakpoint without a terminal": (
             job(ended(1, raised=("BdbQuit", "")), waiting(0)),

@@ -49,6 +49,9 @@ def _where(one: Member) -> str:
     """Its own line, and in how many steps."""
     place = one.raised.where if one.raised is not None else None
     ended = "ended" if one.exit is not None else "still in it"
+    called = max((g for g in one.groups if g.last is not None), key=lambda g: g.since, default=None)
+    if place is None and called is not None and called.last is not None and called.last.site:
+        ended = f"its last call was {called.last} at {called.last.site}"
     return f"{one.who.name}: {f'at {place}' if place else ended}, after {one.step} steps"
 
 

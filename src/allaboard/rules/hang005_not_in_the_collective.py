@@ -9,7 +9,7 @@ Look at the line it is at. Where a thread of it has ended by an exception, and i
 event or a lock, mend what ended that thread: what it was to make does not come any more. If the member is
 there on purpose (an upload by rank 0), this is a pause, and no fault: the others' collective must be allowed
 to wait that long. A checkpoint or an evaluation that is seen as one is told as "waiting" for a minute, before
-it is told here.
+it is told here; one whose main thread waits while another of its threads computes is told after a minute.
 """
 
 from __future__ import annotations
@@ -20,12 +20,18 @@ from allaboard.contracts import Rule
 from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
-from allaboard.evidence.pauses import patient
+from allaboard.evidence.pauses import LONG, patient
 from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, JITTED, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import NOTE, after_thread, mend_thread, thread_ended
+from allaboard.evidence.thread_ended import (
+    NOTE,
+    after_thread,
+    ended_thread,
+    mend_thread,
+    thread_ended,
+)
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -45,6 +51,10 @@ _OTHER_RULES = (
 )  # fmt: skip
 
 
+RESTS = 0.03
+"""Cores: on a host that is full, a thread that computes gets no more than a few hundredths."""
+
+
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or not found.waiting:
@@ -52,10 +62,17 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in found.elsewhere:
         if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
             continue
+        if _threads_work(one) and view.now - stood_since(view) < LONG:
+            continue
         if one.raised is not None:
             continue  # it ends because of that, which is told by itself, and waits for the others in its end
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))
+
+
+def _threads_work(one: Member) -> bool:
+    """Whether its main thread may well wait for another one of it that computes."""
+    return spot(one.stack) is Spot.LOCK and one.cpu >= RESTS and ended_thread(one) is None
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
@@ -128,6 +145,15 @@ RULE = Rule(
             "worker 1 is not in what the others wait in: waiting for an item of a queue at train.py:41 in "
             "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
         ),
+        "it waits for a thread that computes a little, and does not end": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_WAIT, USER), cpu=0.08),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 is not in what the others wait in: waiting for a condition at train.py:41 in train",
+        ),
         "it waits for an event": (
             stalled(waiting(0), member(1, stack=stack(_WAIT, _EVENT, USER)), waiting(2)),
             "worker 1 is not in what the others wait in: waiting for an event at train.py:41 in train",
@@ -161,6 +187,9 @@ RULE = Rule(
             waiting(0),
             member(1, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=88.0)),
             waiting(2),
+        ),
+        "a thread of it computes, on a host that is full": stalled(
+            waiting(0), member(1, stack=stack(_WAIT, USER), cpu=0.08), waiting(2)
         ),
         "short": stalled(
             waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2), progress_at=98.5

@@ -30,6 +30,7 @@ from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import NOTE, ended_thread, thread_ended
 from allaboard.evidence.two_threads import two_threads
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -67,6 +68,8 @@ def check(view: JobView) -> Iterator[Claim]:
     shared = two_threads(found.waiting)
     if shared:
         yield _shared(view, found, shared)
+    elif fallen := _fallen(found):
+        yield _left_by(view, found, fallen)
     else:
         yield _crossed(view, circle) if circle else _claim(view, found)
 
@@ -105,6 +108,33 @@ def _crossed(view: JobView, circle: tuple[Member, ...]) -> Claim:
         ),
         fix="enter the groups in one order on all ranks, and see that none leaves out a call of its "
         "groups (an early continue, a condition that only some meet)",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _fallen(found: Stall) -> tuple[Member, ...]:
+    """Those of whom a thread has ended by an exception, while another one waits in a thread beside its main
+    one; () where nobody waits so."""
+    besides = [m for m in found.waiting if m.op is not None and m.op.beside]
+    return tuple(m for m in found.waiting if besides and m not in besides and ended_thread(m))
+
+
+def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
+    first = fallen[0]
+    ended = ended_thread(first)
+    assert ended is not None
+    where = f" at {ended.place}" if ended.place else ""
+    return Claim(
+        summary=f"{_who(view, found)} wait for each other, after a thread of {_names(fallen)} ended by "
+        f"{ended.raised}{where}",
+        who=tuple(m.who for m in fallen),
+        evidence=tuple(
+            Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks") for m in found.waiting[:MANY]
+        )
+        + tuple(e for m in fallen[:MANY] for e in thread_ended(m)),
+        fix=f"mend {ended.place.partition(' in ')[0] or 'what ended it'}: the thread's collectives are "
+        f"waited for, and do not come any more; its traceback is in {first.log}",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -276,6 +306,14 @@ RULE = Rule(
             "all 2 members wait for each other in all_reduce in another thread, the main one at "
             "train.py:41 in train",
         ),
+        "a thread of one has ended, and the other's waits for it": (
+            stalled(
+                waiting(0, op=Op("all_reduce", 41, 90.0, beside=True)),
+                waiting(1, notes={NOTE: "RuntimeError: away at /home/u/train.py:12 in report"}),
+            ),
+            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
+            "/home/u/train.py:12 in report",
+        ),
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
@@ -330,5 +368,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("other-order-unseen", "crossed-groups"),
+    drill=("other-order-unseen", "crossed-groups", "jax-extra-sync"),
 )

@@ -106,10 +106,21 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         )
         + tuple(e for m, _ in places[:3] for e in thread_ended(m)),
         fix=mend_thread(first, place)
+        or _service(first, place)
         or on_host(view, first, f"py-spy dump --native --pid {first.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
+    )
+
+
+def _service(one: Member, place: Frame) -> str:
+    """What to do where it waits for a service that is no part of the job; else ""."""
+    if spot(one.stack) is not Spot.DATA_SERVICE:
+        return ""
+    return (
+        "see that a DispatchServer of the tf.data service listens at the address that "
+        f"{place.file}:{place.line} is given: it asks there for ever"
     )
 
 
@@ -135,6 +146,12 @@ _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
 _RAISED = {NOTE: "RuntimeError: no at /home/u/train.py:12 in run"}
 _END = Frame("/home/u/train.py", 24, "main", "train(moments)")
 _LONG = {"progress_at": 60.0}
+_TF = "/v/lib/python3.11/site-packages/tensorflow/python/"
+_ASKS = stack(
+    Frame(_TF + "eager/execute.py", 53, "quick_execute"),
+    Frame(_TF + "data/experimental/ops/data_service_ops.py", 885, "_register_dataset"),
+    USER,
+)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -158,6 +175,10 @@ RULE = Rule(
         "one never ends, and the other one waits for it in its framework's shutdown": (
             job(member(0, stack=stack(_DOWN)), member(1, stack=stack(_END)), **_LONG),
             "worker 1 stands still at train.py:24 in main while worker 0 shuts down",
+        ),
+        "all ask a tf.data service that is not there": (
+            job(*(member(r, stack=_ASKS) for r in range(2)), **_LONG),
+            "worker 0, worker 1 stand still at train.py:41 in train and nobody waits for them",
         ),
         "a child process that never ends": (
             job(ended(0, code=0), member(1, stack=_UPLOADS), progress_at=90.0, now=400.0),

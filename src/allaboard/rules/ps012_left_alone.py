@@ -9,11 +9,15 @@ Told where somebody has done more runs than it had, and the global step has rise
 only is slower, or began later, and has as much to do is none; nor is a chief that evaluates or exports when
 the training is over.
 
+A worker of TensorFlow 2's ParameterServerStrategy has no end of its own: it runs what the chief gives it. One
+that ended with exit code 0 has left its `server.join()`, or never came to it, and the chief gives its share
+to the others without a word.
+
 What waits for what: nobody. What is lost: its share of the work, for the time that the others take.
 
 ## What to do
 Give every worker as much data (`Dataset.repeat`, shards of one size), or end all by the global step:
-`tf.train.StopAtStepHook(last_step=...)`.
+`tf.train.StopAtStepHook(last_step=...)`. Under TensorFlow 2, let a worker's branch end in `server.join()`.
 """
 
 from __future__ import annotations
@@ -22,10 +26,11 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import has_servers, name, trainers, wait_for_peers
+from allaboard.evidence.servers import TF2_CHIEF, has_servers, name, trainers, wait_for_peers
 from allaboard.facts import (
     Certainty,
     Claim,
+    Declared,
     Evidence,
     Exit,
     JobView,
@@ -41,6 +46,8 @@ PATIENCE = 15.0
 """Seconds that the others train on before it is said,"""
 SHARE = 0.5
 """... and the share of the time for which it trained itself."""
+SERVED = 5.0
+"""Seconds in which TensorFlow 2's chief goes on without a worker, before that is said."""
 MORE = 0.2
 """Of its runs, the share that another must have done beyond it, and the share of updates since its end."""
 
@@ -51,15 +58,45 @@ def check(view: JobView) -> Iterator[Claim]:
     rest = [m for m in trainers(view) if m.alive and m.step > 0]
     if not rest:
         return
+    yield from _served(view)
     for one in trainers(view):
         end = one.exit
-        if end is None or end.code != 0 or end.ours or one.step == 0 or one.raised is not None:
+        if end is None or not _well(one) or one.step == 0:
             continue
         alone = view.now - end.at
         # Between its last step and its end it may have done something else; that is not training.
         moving = [m for m in rest if m.step_at > end.at + PATIENCE / 2 and _has_more(m, one)]
         if alone >= max(PATIENCE, SHARE * one.run.span) and moving:
             yield _claim(one, moving, alone)
+
+
+def _well(one: Member) -> bool:
+    """Whether it ended by itself with exit code 0."""
+    return one.exit is not None and one.exit.code == 0 and not one.exit.ours and one.raised is None
+
+
+def _served(view: JobView) -> Iterator[Claim]:
+    """Workers to which TensorFlow 2's chief handed its functions, and which are there no more."""
+    chiefs = [m for m in view.alive if m.declared is not None and m.declared.call == TF2_CHIEF]
+    there = {m.who.name for m in view.alive}
+    for one in view.members:
+        if one.who.job != "worker" or one.step or not _well(one) or one.who.name in there:
+            continue
+        end = one.exit.at if one.exit is not None else view.now
+        goes_on = [m for m in chiefs if m.step_at > end + SERVED / 2 and view.now - end >= SERVED]
+        if goes_on:
+            yield Claim(
+                summary=f"{name(one)} ended with exit code 0, and serves no more; {names(goes_on)} goes on "
+                "without it",
+                who=(one.who,),
+                evidence=(
+                    Evidence("exit code 0", "wait status"),
+                    *(Evidence(e.last_line, one.log) for e in (one.exit,) if e and e.last_line),
+                ),
+                fix="let its branch for worker end in server.join(), and see what ended it before",
+                severity=Severity.WARNING,
+                since=end,
+            )
 
 
 def _has_more(other: Member, one: Member) -> bool:
@@ -96,6 +133,16 @@ def _other(step: int, number: int, at: float = 99.5) -> Member:
 
 _ON = _other(900, 940)
 _PS = task("ps", 0)
+
+
+def _chief(at: float, **also: object) -> Member:
+    told = Declared(
+        framework="tensorflow", call=TF2_CHIEF, rank=0, world_size=1, job="chief", index=0
+    )
+    return task("chief", 0, step=300, step_at=at, declared=told, **also)
+
+
+_GONE = task("worker", 1, exit=Exit(at=80.0, code=0), step=0)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -105,8 +152,18 @@ RULE = Rule(
             job(_ON, _left(80.0), _PS),
             "worker 1 ended well after 40 runs; worker 0 trained on without it for 20 s by now",
         ),
+        "a worker of TensorFlow 2 serves no more": (
+            job(_chief(99.5), _GONE, task("worker", 0), _PS),
+            "worker 1 ended with exit code 0, and serves no more; chief 0 goes on without it",
+        ),
     },
     silent_on={
+        "the chief does nothing since": job(_chief(79.0), _GONE, _PS),
+        "all of TensorFlow 2 have just ended": job(_chief(99.9), _left(99.0), _PS),
+        "the chief has ended too": job(_chief(99.0, exit=Exit(at=99.1, code=0)), _GONE, _PS),
+        "a worker of TensorFlow 2 was started again": job(
+            _chief(99.5), _GONE, task("worker", 1), _PS
+        ),
         "just now": job(_ON, _left(95.0), _PS),
         "after hours, the others about to end too": job(_ON, _left(80.0, span=9000.0), _PS),
         "the other one has done its last step too": job(_other(70, 110, at=80.1), _left(80.0), _PS),

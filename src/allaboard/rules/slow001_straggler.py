@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.lag import Lag, Part, lag
+from allaboard.evidence.lag import SHADOWS, Lag, Part, lag
 from allaboard.evidence.naming import names, on_host
 from allaboard.facts import (
     Certainty,
@@ -94,10 +94,16 @@ def _ms(seconds: float) -> str:
 
 
 def _stepping(
-    rank: int, sync: float, data: float = 0.001, step: float = 0.1, **more: float
+    rank: int,
+    sync: float,
+    data: float = 0.001,
+    step: float = 0.1,
+    span: float = 15.0,
+    note: str = "",
 ) -> Member:
-    pace = Pace(steps=63, step=step, input=data, sync=sync, span=more.get("span", 15.0))
-    return member(rank, pace=pace, load=Load(span=10.0, cpu=1.0, allowed=8))
+    pace = Pace(steps=63, step=step, input=data, sync=sync, span=span)
+    load = Load(span=10.0, cpu=1.0, allowed=8)
+    return member(rank, pace=pace, load=load, notes={note: "1"} if note else {})
 
 
 RULE = Rule(
@@ -126,6 +132,9 @@ RULE = Rule(
         "more slow than not": job(_stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)),
         "not seen for long": job(
             _stepping(0, 0.07), _stepping(1, 0.01, span=4.0), _stepping(2, 0.07)
+        ),
+        "the others have run out of data, and shadow its steps": job(
+            _stepping(0, 0.07, note=SHADOWS), _stepping(1, 0.01), _stepping(2, 0.07, note=SHADOWS)
         ),
         "each at its own pace": job(_stepping(0, 0.0, step=0.2), _stepping(1, 0.07)),
         "steps of a few ms": job(

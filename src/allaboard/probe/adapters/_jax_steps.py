@@ -27,7 +27,11 @@ MANY = 1024
 """Functions that are told apart."""
 LOOKS = 3
 """Calls of a function whose results are followed into its next one."""
+DEEP = 40
+"""Frames between a jitted call and the program's own line that are walked through."""
 PLACE = "jitted at"
+BY = "jitted by"
+"""The line that makes the call, where that is a library's (`jax.pmap`, `nnx.jit`) for the program's."""
 
 
 class _Jitted:
@@ -37,8 +41,9 @@ class _Jitted:
 
     def __init__(self, fun: Any) -> None:
         self.kept: list[Any] = []
-        self.own = not _jaxs(fun)
-        self.label = ("jit %s" % getattr(fun, "__name__", "")).encode()[:60]
+        mapped = _mapped(fun)
+        self.own = mapped or not _jaxs(fun)
+        self.label = ("jit %s" % ("pmap" if mapped else getattr(fun, "__name__", ""))).encode()[:60]
         self.calls = 0
         self.carried = 0
         self.gave: list[Any] = []
@@ -50,6 +55,11 @@ def _jaxs(fun: Any) -> bool:
         fun = fun.func
     name = getattr(fun, "__module__", None) or type(fun).__module__
     return str(name).split(".")[0] in ("jax", "jaxlib")
+
+
+def _mapped(fun: Any) -> bool:
+    """Whether it is what `jax.pmap` jits: a function of JAX around one of the program."""
+    return getattr(fun, "__module__", None) == "jax._src.pmap"
 
 
 class Steps:
@@ -138,11 +148,26 @@ class Steps:
         """Where the step is called: a thread that waits in there shows no frame further in."""
         if self._place == (frame.f_code, frame.f_lineno) or self._places > 8:
             return
-        file = frame.f_code.co_filename
-        if not any(part in file for part in FOREIGN):
-            self._place = frame.f_code, frame.f_lineno
-            self._places += 1
-            member.here.note(PLACE, "%s:%d" % (file[-180:], frame.f_lineno))
+        self._place = frame.f_code, frame.f_lineno
+        self._places += 1
+        place, user = _line(frame), _users(frame)
+        if user is not None:
+            member.here.notes[BY] = "" if user is frame else place
+            member.here.note(PLACE, place if user is frame else _line(user))
+
+
+def _line(frame: FrameType) -> str:
+    return "%s:%d" % (frame.f_code.co_filename[-180:], frame.f_lineno)
+
+
+def _users(frame: FrameType) -> FrameType | None:
+    """The innermost frame of the program itself."""
+    one: FrameType | None = frame
+    for _ in range(DEEP):
+        if one is None or not any(part in one.f_code.co_filename for part in FOREIGN):
+            return one
+        one = one.f_back
+    return None
 
 
 class _State:

@@ -104,13 +104,33 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
     return _engine_run_backward
 
 
+SHADOWS = "shadows its peers"
+"""The note of a rank that has run out of data under `Join`: what its steps take tells nothing of itself."""
+BRIEF = 1.0
+"""Seconds in which ranks end about together."""
+
+
 def join(recorder: Recorder, cls: Any) -> None:
-    """Under `Join` ranks that have run out of data shadow the calls of the others."""
-    enter = cls.__enter__
+    """Under `Join` ranks that have run out of data shadow the calls of the others, in its end."""
+    enter, leave = cls.__enter__, cls.__exit__
 
     @functools.wraps(enter)
     def __enter__(self: Any) -> Any:
         recorder.spoil()
         return enter(self)
 
+    @functools.wraps(leave)
+    def __exit__(self: Any, kind: Any, value: Any, traceback: Any) -> Any:
+        if kind is not None or SHADOWS in member.here.notes:
+            return leave(self, kind, value, traceback)
+        began = monotonic()
+        member.here.note(SHADOWS, "1")
+        try:
+            return leave(self, kind, value, traceback)
+        finally:
+            if monotonic() - began < BRIEF:
+                member.here.notes.pop(SHADOWS, None)
+                member.here.identify()
+
     cls.__enter__ = __enter__
+    cls.__exit__ = __exit__

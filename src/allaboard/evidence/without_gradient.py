@@ -1,0 +1,24 @@
+"""What DDP says of parameters that got no gradient in the step before: the line that raises is not to blame.
+
+The words are those of PyTorch 2.13 (torch/csrc/distributed/c10d/reducer.cpp).
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Raised
+
+_SAYS = "Expected to have finished reduction in the prior iteration"
+_WHICH = re.compile(
+    r"(Parameter indices|Parameters) which did not receive grad for rank \d+: ([^\n]+)"
+)
+
+
+def without_gradient(error: Raised) -> str | None:
+    """The parameters, as DDP names them (``parameters 2 3``, ``parameters aux.weight``), "parameters" where
+    it names none; None for another error."""
+    if _SAYS not in error.message:
+        return None
+    found = _WHICH.search(error.message)
+    return f"parameters {found[2].strip()}" if found is not None else "parameters"
