@@ -165,6 +165,11 @@ class OpenBox:
         self._changed("detail")
 
     @property
+    def declared(self) -> bool:
+        """Whether it had told a framework's init who it is, at the last look."""
+        return self._declared is not None
+
+    @property
     def job(self) -> str:
         """The job that it declared, at the last look; "" where it did not."""
         return self._declared.job if self._declared is not None else ""

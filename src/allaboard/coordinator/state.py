@@ -365,13 +365,16 @@ class Job:
         return self.view(now) if few or self._last is None else self._last
 
     def _launchers(self) -> set[int]:
-        """Workers that declared nothing themselves and whose children are the members."""
+        """Workers that declared nothing themselves and whose children are the members, on all hosts."""
         ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
-        silent = [r for r in ours if not r.declared]
-        if self.settings.wrapped or not silent:
-            return {r.pid for r in silent}
-        above = {r.worker for r in self.records.values() if r.declared}
-        return {r.pid for r in silent if r.worker in above}
+        there = [r for p, r in self.records.items() if r.started and split_key(p)[0]]
+        silent = [r for r in ours + there if not r.declared]
+        wrapped = self.settings.wrapped
+        found = {r.pid for r in silent if (r.wraps if split_key(r.pid)[0] else wrapped)}
+        if len(found) < len(silent):
+            above = {r.worker for r in self.records.values() if r.declared}
+            found |= {r.pid for r in silent if r.worker in above}
+        return found
 
     @property
     def median_step(self) -> float | None:

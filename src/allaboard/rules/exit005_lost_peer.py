@@ -42,7 +42,7 @@ def check(view: JobView) -> Iterator[Claim]:
         who=tuple(m.who for m in lost),
         evidence=(Evidence(said[:300], f"{first.who.name}, the first"),),
         fix="look at the other hosts' logs, and at the network between them"
-        if view.joined or len({m.who.host for m in view.members}) > 1
+        if view.joined or any(m.declared is not None and not m.declared.local for m in lost)
         else "read the ends of all workers' logs: who left, or came later than the timeout of the others",
         certainty=Certainty.UNKNOWN,
         since=failed_at(first),
