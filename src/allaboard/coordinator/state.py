@@ -52,10 +52,11 @@ from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Exit, JobView, LockWait, Outcome, Phase
+from allaboard.facts import Exit, Finding, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import roll_calls
 
+LEFT_EARLY = "EXIT004"
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
 
@@ -396,6 +397,14 @@ class Job:
         found = next((e for e in reversed(ends) if e is not None), None)
         return None if found is None or found.ours else found
 
+    def _left_early(self) -> Finding | None:
+        """What was found of a worker of this host that ended well while other hosts waited for it."""
+        for found in self.ledger.findings if self.settings.joined else ():
+            here = (w.pid for w in found.who if w.host == self.settings.host)
+            if found.rule == LEFT_EARLY and any(pid in self.workers for pid in here):
+                return found
+        return None
+
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""
         if self.interrupted:
@@ -411,6 +420,8 @@ class Job:
         bad = [e for e in ends if e.signal is not None or e.code not in (0, None) or e.lost]
         if bad:
             return Outcome.FAILED, f"{len(bad)} of {len(ends)} workers failed"
+        if (early := self._left_early()) is not None:
+            return Outcome.FAILED, early.summary
         return Outcome.COMPLETED, "every worker ended with exit code 0"
 
 

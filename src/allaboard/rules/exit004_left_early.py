@@ -75,5 +75,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("leaves-early", "tf-leaves-early"),
+    drill=("leaves-early", "tf-leaves-early", "host-leaves-early"),
 )
