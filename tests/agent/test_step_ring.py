@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,36 @@ def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_pa
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
         assert (ended.pid, ended.code) == (child.pid, 0)
+
+
+KILLED = """
+import os, signal, sys
+from allaboard.probe.blackbox import Box
+box = Box("%d.box" % os.getpid())
+if sys.argv[1] == "member":
+    box.text("declared", '{"framework": "torch", "call": "init", "rank": 1, "world_size": 2}')
+os.kill(os.getpid(), signal.Signals[sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("who", "number", "told"),
+    [
+        ("member", "SIGKILL", signal.SIGKILL),
+        ("member", "SIGTERM", None),  # as its launcher sends to the survivors
+        ("helper", "SIGKILL", None),
+    ],
+)
+def test_what_killed_a_member_that_a_launcher_started_is_told(
+    tmp_path: Path, who: str, number: str, told: int | None
+) -> None:
+    watch = Watch(tmp_path)
+    watch.launched(0, _own_pid())
+    watch.ready = True
+    with subprocess.Popen([sys.executable, "-c", KILLED, who, number], cwd=tmp_path) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
+        assert (ended.pid, ended.code, ended.signal) == (child.pid, None, told)
 
 
 def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> None:

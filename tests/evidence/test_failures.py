@@ -108,6 +108,14 @@ def test_launchers_pass_on_what_they_saw() -> None:
     assert split(ended(0, at=95.0, code=2), launcher) == ([0], [])
 
 
+def test_a_launcher_kills_who_does_not_end_by_itself() -> None:
+    launcher = ended(9, at=130.0, code=1, member={"launcher": True, "worker": 0})
+    killed = [ended(r, at=95.0 + 30 * r, signal=9, member={"worker": 0}) for r in (0, 1)]
+    assert split(*killed, launcher) == ([0], [1])
+    crashed = ended(1, at=95.5, signal=int(signal.SIGSEGV), member={"worker": 0})
+    assert split(killed[0], crashed, launcher) == ([0, 1], [])
+
+
 def test_nobody_failed() -> None:
     assert split(member(0), ended(1, code=0)) == ([], [])
 

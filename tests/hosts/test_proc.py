@@ -84,16 +84,16 @@ def test_a_process_that_nobody_has_waited_for() -> None:
     process.wait()
 
 
-@pytest.mark.parametrize(("code", "well"), [("0", True), ("3", False)])
-def test_how_a_process_ended_that_nobody_has_waited_for(code: str, well: bool) -> None:
-    with subprocess.Popen(["/bin/sh", "-c", f"exit {code}"]) as process:
+@pytest.mark.parametrize(("said", "status"), [("exit 0", 0), ("exit 3", 3 << 8), ("kill -9 $$", 9)])
+def test_how_a_process_ended_that_nobody_has_waited_for(said: str, status: int) -> None:
+    with subprocess.Popen(["/bin/sh", "-c", said]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert proc.ended_well(process.pid) is well
-    assert not proc.ended_well(process.pid)
+        assert proc.wait_status(process.pid) == status
+    assert proc.wait_status(process.pid) is None
 
 
 def test_who_lives_has_not_ended() -> None:
-    assert not proc.ended_well(os.getpid())
+    assert proc.wait_status(os.getpid()) is None
 
 
 def test_stopped_is_a_state() -> None:

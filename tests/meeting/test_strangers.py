@@ -131,7 +131,13 @@ def test_a_listener_without_the_secret_is_not_believed() -> None:
     async def betrayed() -> None:
         async with Rally(2) as rally:
             who = Identity("job=1", SECRET, "h1", 1, "127.0.0.1:1")
-            assert await strangers.knock(rally.port, who) == "no-secret"
+            for _ in range(3):
+                assert await strangers.knock(rally.port, who) == "no-secret"
+            why = "knows a secret of the job, and the host where all meet was given none"
+            assert await rally.until("NET011") == [
+                f"h1 (rank 1), which {why}, keeps coming from 127.0.0.1 to the meeting place"
+            ]
+            assert [a.host for a in rally.job.crossing.agents.values()] == ["h0"]
 
     asyncio.run(betrayed())
 

@@ -1,4 +1,5 @@
-"""Healthy starts under other people's launchers, four hosts: nothing is said, and all train."""
+"""Other people's launchers on several hosts: of a healthy start nothing is said, and all train; a rank
+that is killed below them is named on every host."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.contracts import MEETING_PORT
+from allaboard.rehearse import JOBS as DRILLS
 from allaboard.rehearse_hosts import CLUSTER
 from allaboard.testbed import Bed, open_mpi, slurm
 from allaboard.testbed.process import Process
@@ -113,3 +115,42 @@ def _torchrun(script: str, options: tuple[str, ...]) -> None:
             words += ["--nproc-per-node", "1", "--no-python", *_command(bed, script)]
             started.append(bed.start(host, words, _environment()))
         _judge(bed, *started)
+
+
+@pytest.mark.zoo
+@pytest.mark.long
+def test_a_rank_that_is_killed_below_torchrun_is_named_on_every_host() -> None:
+    need()
+    with Bed(2) as bed:
+        started = []
+        for rank, host in enumerate(bed.hosts):
+            words = [
+                sys.executable,
+                "-m",
+                "allaboard",
+                "run",
+                "--run-dir",
+                str(bed.folder / f"run-{host}"),
+            ]
+            words += [
+                "--coordinator",
+                "h0:29777",
+                "--",
+                sys.executable,
+                "-m",
+                "torch.distributed.run",
+            ]
+            words += ["--nnodes", "2", "--nproc-per-node", "2", "--node-rank", str(rank)]
+            words += ["--master-addr", "h0", "--master-port", "29400", str(DRILLS / "torch_ddp.py")]
+            words += ["--fault", "killed-by-itself", "--guilty", "3"]
+            task = {"SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_JOB_ID": "7"}
+            task |= {"ALLABOARD_SECRET": "of the job"}
+            started.append(bed.start(host, words, _environment() | task))
+        for process in started:
+            process.wait(SECONDS)
+        for host, process in zip(bed.hosts, started, strict=True):
+            report = json.loads((bed.folder / f"run-{host}" / "report.json").read_text())
+            found = [
+                (f["rule"], f["who"][0]["rank"], f["who"][0]["host"]) for f in report["findings"]
+            ]
+            assert found == [("EXIT001", 3, "h1")], process.text()[-6000:]

@@ -54,6 +54,7 @@ class _Raised(msgspec.Struct):
     message: str
     at: float
     frames: list[tuple[str, int, str]] = []
+    limit: int = 0
 
 
 class OpenBox:
@@ -163,6 +164,11 @@ class OpenBox:
         if self._changed("raised"):
             self._raised = self._exception()
         self._changed("detail")
+
+    @property
+    def declared(self) -> bool:
+        """Whether it had told a framework's init who it is, at the last look."""
+        return self._declared is not None
 
     @property
     def job(self) -> str:
@@ -317,7 +323,14 @@ class OpenBox:
             return None
         frames = tuple(Frame(*f) for f in told.frames)
         own = next((f for f in frames if f.is_user), None)
-        return Raised(type=told.type, message=told.message, at=told.at, where=own, frames=frames)
+        return Raised(
+            type=told.type,
+            message=told.message,
+            at=told.at,
+            where=own,
+            frames=frames,
+            limit=told.limit,
+        )
 
     def _told(self, name: str, kind: type[T]) -> T | None:
         """What a text says; None where it says nothing, or nothing that can be read."""

@@ -127,7 +127,9 @@ class Agent:
         code = self.options.code(course.outcome, findings, course.signal, view)
         alone = round_.job.exit_of(0) if self.options.passes_through else None
         if alone is not None and course.outcome is Outcome.FAILED:
-            code, self.died_of = code_of(alone), alone.signal
+            # One that left the others ended well: what that means is for whoever started it to say.
+            well = alone.code == 0 and not self.options.restarts.allowed
+            code, self.died_of = 0 if well else code_of(alone), alone.signal
         return assemble(
             job=plan.job,
             command=tuple(plan.command),

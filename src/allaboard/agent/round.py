@@ -83,7 +83,12 @@ class Round:
         self.journal = voice.journal
         self.reading = reading
         self.wake = asyncio.Event()
-        self.watch = Watch(launch.boxes, (plan.run_dir, Path.cwd()))
+        self.watch = Watch(
+            launch.boxes,
+            (plan.run_dir, Path.cwd()),
+            wrapped=options.wrapped,
+            struck=lambda worker: self.workers.struck(worker),
+        )
         self.bell = Bell(launch.boxes, self.wake.set)
         self.traffic = Traffic(self.clock.monotonic)
         self.taken = Taken()
@@ -138,6 +143,7 @@ class Round:
             self.streams.mark(f"--- allaboard: round {self.launch.plan.round} ---")
         self.workers.listen(loop)
         self.bell.listen(loop)
+        loop.add_reader(self.watch.ends.fileno(), self._somebody_ended)
         self.streams.listen(loop)
         self.ending.listen(loop, self._interrupted)
         self.council.start()
@@ -157,6 +163,11 @@ class Round:
             self.alarm = loop.call_later(first, self._glance, now + pause)
             await self.wake.wait()
             self.alarm.cancel()
+
+    def _somebody_ended(self) -> None:
+        """Below a launcher, which is about to wait for it."""
+        self.watch.ends.take()
+        self.wake.set()
 
     def _glance(self, due: float) -> None:
         """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
@@ -178,7 +189,10 @@ class Round:
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
         self.ending.cancel()
-        self.bell.close(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.bell.close(loop)
+        loop.remove_reader(self.watch.ends.fileno())
+        self.watch.ends.close()
         bond = self.council.bond
         # Where another host decides for all, it has told what was found.
         self.job.quiet = bond is not None and bond.told is not None

@@ -2,7 +2,8 @@
 
 The others may come to the meeting seconds later: they import the same framework on a slower disk. If
 this agent were gone by then, they would be refused, and could not know why. In training a worker's peers fall
-with it: which of them began it is known a moment later, on the host where all meet.
+with it: which of them began it is known a moment later, on the host where all meet. So it is where a worker
+has ended well that others wait for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from allaboard.agent.party import Party
 from allaboard.coordinator.state import Job
 from allaboard.decide import BEFORE
+from allaboard.evidence.servers import has_servers
 from allaboard.facts import Certainty, Outcome, Stage
 
 STAY = 15.0
@@ -40,7 +42,7 @@ class Staying:
         if job.interrupted:
             return False
         if job.ending is None and job.outcome()[0] is Outcome.COMPLETED:
-            return False
+            return job.rolled_at is not None and self._left_others(now)
         if job.rolled_at is not None:
             return job.ending is None and self._names(now)
         if self._until is None:
@@ -49,6 +51,17 @@ class Staying:
         if self._expected(now):
             return now < self._until + LONGER
         return now < self._until and party.untold
+
+    def _left_others(self, now: float) -> bool:
+        """Whether others still train, and may be held up since ours has ended: seen where all meet."""
+        party, view = self._party, self._job.view(now)
+        if self._over_at is None:
+            self._over_at = now
+        if now - self._over_at >= NAMED + view.stall_after or has_servers(view):
+            return False
+        if party.leader is None:
+            return party.linked
+        return any(m.elsewhere and m.alive and not m.launcher for m in view.members)
 
     def _names(self, now: float) -> bool:
         """Whether what began it is yet to be told, and there is somebody to tell it, or to hear it from."""

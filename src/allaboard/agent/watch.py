@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.events import BoxReading, Event, Exited, Measured, Seen
+from allaboard.evidence.failures import OWN_SIGNALS
 from allaboard.evidence.servers import SERVER_JOBS
 from allaboard.facts import Phase, Silence
 from allaboard.hosts import proc
+from allaboard.hosts.ends import Ends
 from allaboard.hosts.quota import quota
 from allaboard.hosts.unanswered import Unanswered
 from allaboard.hosts.usage import Usage
@@ -31,11 +35,23 @@ class Watch:
     """Keeps the open boxes and what belongs to which worker.
 
     ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
-    from one of a worker's child. ``written`` are folders that the job writes to.
+    from one of a worker's child. ``written`` are folders that the job writes to; ``wrapped``: the worker is
+    somebody else's launcher; ``struck`` says whether the kernel has killed below this worker for want of
+    memory.
     """
 
-    def __init__(self, folder: Path, written: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        written: tuple[Path, ...] = (),
+        *,
+        wrapped: bool = False,
+        struck: Callable[[int], bool] = lambda _: False,
+    ) -> None:
         self.folder = folder
+        self.ends = Ends()
+        self._wrapped = wrapped
+        self._struck = struck
         self.ready = False
         self.boxes: dict[int, OpenBox] = {}
         self.workers: dict[int, int] = {}
@@ -83,13 +99,28 @@ class Watch:
                     self.gone.add(pid)
                     if box is not None:
                         events.append(self._seen(pid, worker, now, "S", 0.0))
-                    # Another code is not told: a program may start a child that failed again by itself.
-                    code = 0 if proc.ended_well(pid) else None
-                    events.append(Exited(pid=pid, at=now, code=code))
+                    events.append(self._exited(pid, worker, now))
                 continue
             if seen.state not in "ZX":
                 events.append(self._seen(pid, worker, now, seen.state, seen.cpu))
         return events
+
+    def _exited(self, pid: int, worker: int, now: float) -> Exited:
+        """The end of one that somebody else started. Of a member it is told what killed it, but not another
+        code than 0, nor a signal that its launcher may have sent: a program may start a child that failed
+        again by itself."""
+        status = self.ends.status(pid)
+        if status is None:
+            return Exited(pid=pid, at=now)
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        if number is None or number not in OWN_SIGNALS or not self._declared(pid):
+            return Exited(pid=pid, at=now, code=0 if status == 0 else None)
+        oom = number == signal.SIGKILL and self._struck(worker)
+        return Exited(pid=pid, at=now, signal=number, oom=oom)
+
+    def _declared(self, pid: int) -> bool:
+        box = self.boxes.get(pid)
+        return box is not None and box.declared
 
     def moved(self) -> bool:
         """Whether somebody came or is in another phase since this was asked last; costs next to nothing."""
@@ -124,6 +155,8 @@ class Watch:
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
+            started=pid in self.workers,
+            wraps=self._wrapped and pid in self.workers,
             allowed=self._allowed(pid, now),
             unanswered=self._unanswered(pid, reading, now),
             unreadable=self._broken.get(str(pid), "") if self._broken else "",
@@ -185,6 +218,7 @@ class Watch:
         self.boxes[box.pid] = box
         if box.pid not in self.workers:
             self._known[box.pid] = box.identity.worker
+            self.ends.follow(box.pid)
 
     def _find_candidates(self) -> None:
         """Python children of the workers that have not declared themselves."""

@@ -108,6 +108,10 @@ class Workers:
             if file is not None and file not in known:
                 known[file] = oom.count(file)
 
+    def struck(self, worker: int) -> bool:
+        """Whether the kernel has killed in a control group of this worker for want of memory."""
+        return any(oom.count(f) > before for f, before in self._ooms.get(worker, {}).items())
+
     def _ready(self) -> None:
         while True:
             try:
@@ -155,7 +159,6 @@ class Workers:
         worker, pid, at = int(message["exited"]), int(message["pid"]), float(message["at"])
         self.events += self._watch.last(pid, at)
         self._watch.exited(pid)
-        struck = any(oom.count(f) > before for f, before in self._ooms.get(worker, {}).items())
         killed = message["signal"] == signal.SIGKILL
         self.events.append(
             Exited(
@@ -163,7 +166,7 @@ class Workers:
                 at=at,
                 code=message["code"],
                 signal=message["signal"],
-                oom=killed and struck,
+                oom=killed and self.struck(worker),
                 last_line=self._streams.last_line(worker),
             )
         )

@@ -89,7 +89,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
     ``unreadable`` why its black box cannot be read.
     ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
-    without a box that may be an awaited member."""
+    without a box that may be an awaited member. ``started``: by the agent itself, as one of its workers;
+    ``wraps``: as somebody else's launcher."""
 
     pid: int
     worker: int
@@ -100,13 +101,16 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     candidate: bool = False
     rank: int = -1
     host: str = ""
+    started: bool = False
+    wraps: bool = False
     allowed: float = 0.0
     unanswered: tuple[Silence, ...] = ()
     unreadable: str = ""
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A process ended: a worker with its status, another member (``code`` and ``signal`` None)."""
+    """A process ended: a worker with its status, another member as far as that is known (else ``code`` and
+    ``signal`` None)."""
 
     pid: int
     at: float

@@ -44,7 +44,8 @@ class Record:
     __slots__ = (
         "_made", "_named", "_seen", "_timed", "after", "alike", "box", "candidate", "cpu_marks", "exit",
         "facts", "host", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank", "shares",
-        "started_at", "state", "state_since", "task", "traces", "unanswered", "unreadable", "worker",
+        "started", "started_at", "state", "state_since", "task", "traces", "unanswered", "unreadable",
+        "worker", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Record:
         self.host = host
         self.rank = rank
         self.task = task
+        self.started = self.wraps = False
         self.started_at = at
         self.after: float | None = None
         self.box: BoxReading | None = None
@@ -119,6 +121,7 @@ class Record:
             self.moved_at = seen.at
             self.looks.clear()
         self.candidate = seen.candidate
+        self.started, self.wraps = seen.started, seen.wraps
         self.unanswered = seen.unanswered
         self.unreadable = seen.unreadable
         if seen.rank >= 0:

@@ -52,10 +52,11 @@ from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Exit, JobView, LockWait, Outcome, Phase
+from allaboard.facts import Exit, Finding, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import roll_calls
 
+LEFT_EARLY = "EXIT004"
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
 
@@ -365,13 +366,16 @@ class Job:
         return self.view(now) if few or self._last is None else self._last
 
     def _launchers(self) -> set[int]:
-        """Workers that declared nothing themselves and whose children are the members."""
+        """Workers that declared nothing themselves and whose children are the members, on all hosts."""
         ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
-        silent = [r for r in ours if not r.declared]
-        if self.settings.wrapped or not silent:
-            return {r.pid for r in silent}
-        above = {r.worker for r in self.records.values() if r.declared}
-        return {r.pid for r in silent if r.worker in above}
+        there = [r for p, r in self.records.items() if r.started and split_key(p)[0]]
+        silent = [r for r in ours + there if not r.declared]
+        wrapped = self.settings.wrapped
+        found = {r.pid for r in silent if (r.wraps if split_key(r.pid)[0] else wrapped)}
+        if len(found) < len(silent):
+            above = {r.worker for r in self.records.values() if r.declared}
+            found |= {r.pid for r in silent if r.worker in above}
+        return found
 
     @property
     def median_step(self) -> float | None:
@@ -393,6 +397,14 @@ class Job:
         found = next((e for e in reversed(ends) if e is not None), None)
         return None if found is None or found.ours else found
 
+    def _left_early(self) -> Finding | None:
+        """What was found of a worker of this host that ended well while other hosts waited for it."""
+        for found in self.ledger.findings if self.settings.joined else ():
+            here = (w.pid for w in found.who if w.host == self.settings.host)
+            if found.rule == LEFT_EARLY and any(pid in self.workers for pid in here):
+                return found
+        return None
+
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""
         if self.interrupted:
@@ -408,6 +420,8 @@ class Job:
         bad = [e for e in ends if e.signal is not None or e.code not in (0, None) or e.lost]
         if bad:
             return Outcome.FAILED, f"{len(bad)} of {len(ends)} workers failed"
+        if (early := self._left_early()) is not None:
+            return Outcome.FAILED, early.summary
         return Outcome.COMPLETED, "every worker ended with exit code 0"
 
 

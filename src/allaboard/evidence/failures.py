@@ -11,7 +11,8 @@ from allaboard.evidence.servers import AROUND
 from allaboard.facts import Evidence, JobView, Member, Phase
 from allaboard.facts.once import once
 
-_OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+"""Which nobody sends to the survivors of another's failure, but a launcher that has waited for their end."""
 
 
 class Failures(msgspec.Struct, frozen=True):
@@ -75,7 +76,8 @@ def failures(view: JobView) -> Failures:
     # Peers notice a closed connection before the kernel tells us of the end: the first failure that
     # does not speak of a peer is the beginning, whichever was seen first.
     own = [m for m in ordered if not lost_peer(m)]
-    began = [m for i, m in enumerate(own) if _own(m, first=i == 0)]
+    below = {m.worker for m in view.members if m.launcher}
+    began = [m for i, m in enumerate(own) if _own(m, first=i == 0, below=m.worker in below)]
     return Failures(tuple(began), tuple(m for m in ordered if m not in began))
 
 
@@ -111,12 +113,15 @@ UNDECIDED = 4.0
 """Seconds."""
 
 
-def _own(member: Member, first: bool) -> bool:
+def _own(member: Member, first: bool, below: bool) -> bool:
     """A failure of its own: the first that does not speak of a peer, every exception that does not,
-    and every kill that nobody sends to the survivors of another's failure."""
+    and every kill that nobody sends to the survivors of another's failure; ``below`` a launcher, which does
+    in the end, only a crash."""
     if first or member.raised is not None:
         return True
-    return member.exit is not None and (member.exit.signal in _OWN_SIGNALS or member.exit.oom)
+    if below and member.exit is not None and member.exit.signal == signal.SIGKILL:
+        return member.exit.oom
+    return member.exit is not None and (member.exit.signal in OWN_SIGNALS or member.exit.oom)
 
 
 def _bad(member: Member) -> bool:

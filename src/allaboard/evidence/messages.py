@@ -182,7 +182,8 @@ def claim(heard: Heard) -> Claim:
         evidence.append(Evidence(f"written by rank {named}", "logs"))
     if heard.silent:
         quiet = ", ".join(map(str, heard.silent))
-        evidence.append(Evidence(f"rank {quiet} did not write that it waits", "its log"))
+        waits = "they wait" if len(heard.silent) > 1 else "it waits"
+        evidence.append(Evidence(f"rank {quiet} did not write that {waits}", "its log"))
     if heard.proves_not:
         evidence.append(Evidence(heard.proves_not, "what this does not prove"))
     return Claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from allaboard.facts import JobView, Member
 
@@ -10,6 +10,13 @@ from allaboard.facts import JobView, Member
 def names(members: Iterable[Member]) -> str:
     """``worker 0, worker 1``."""
     return ", ".join(m.who.name for m in members)
+
+
+def agrees(verb: str, subjects: Sized) -> str:
+    """``wait`` after several names, ``waits`` after one."""
+    if len(subjects) > 1:
+        return verb
+    return f"{verb}es" if verb.endswith("o") else f"{verb}s"
 
 
 def on_host(view: JobView, one: Member, command: str) -> str:

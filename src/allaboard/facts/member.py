@@ -94,13 +94,15 @@ class Op(msgspec.Struct, frozen=True):
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """An exception that reached the top of a member's main thread; ``where`` in the user's code, ``frames``
-    all of them, innermost first."""
+    all of them, innermost first; ``limit`` is the process's own where the message says that one is
+    reached (of open files, of threads), else 0."""
 
     type: str
     message: str
     at: float
     where: Frame | None = None
     frames: tuple[Frame, ...] = ()
+    limit: int = 0
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,13 +30,6 @@ def stat(pid: int) -> ProcStat | None:
     return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
 
 
-def ended_well(pid: int) -> bool:
-    """Whether it has ended with exit code 0, and its parent has not waited for it yet: after that, only the
-    parent knows. Field 52, proc(5)."""
-    fields = _fields(pid)
-    return fields[:1] == [b"Z"] and fields[49:50] == [b"0"]
-
-
 def wait_status(pid: int) -> int | None:
     """How a process ended that its parent has not waited for yet, as waitpid(2) gives it; None of any other.
     A process of another user reads as one that ended well."""

@@ -61,6 +61,11 @@ def _apart(told: float, asked: float, now: float) -> float:
     return max(told - now, 0.0) or min(told - asked, 0.0)
 
 
+def _says(hello: Hello) -> str:
+    """Who it says that it is."""
+    return f"{hello.host} (rank {hello.rank})" if hello.rank >= 0 else hello.host
+
+
 class Door(Protocol):
     """What a caller asks of the door where it stands."""
 
@@ -197,7 +202,7 @@ class Caller:
             self.stream.write(wire.frame(trouble))
             self._door.left(self)
             self.stream.close()
-            self._door.knocked(self.peer, trouble.kind, f"{hello.host}: {trouble.why}")
+            self._door.knocked(self.peer, trouble.kind, f"{_says(hello)}: {trouble.why}")
             return False
         door = self._door
         shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
@@ -221,6 +226,10 @@ class Caller:
             wanted = wire.proof(secret, "caller", self._mine, hello.nonce, claimed)
             if not wire.proven(hello.proof, wanted):
                 return Refused(kind="no-secret", why="does not know the job's secret")
+        elif hello.proof:
+            # It would leave by itself, and nobody here would know why.
+            why = "knows a secret of the job, and the host where all meet was given none"
+            return Refused(kind="no-secret", why=why)
         if job and hello.job and job != hello.job:
             return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
         if hello.round != self._door.round:

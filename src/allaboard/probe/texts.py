@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WORD = 200
 """Characters of one argument, note or path."""
 FRAMES = 40
+LIMITS = (("Too many open files", "SC_OPEN_MAX"), ("can't start new thread", "SC_CHILD_MAX"))
+"""What an exception says that a limit of this process explains, and the limit's name, see sysconf(3)."""
 
 
 def identity(worker: int, notes: Mapping[str, str]) -> str:
@@ -58,10 +60,12 @@ def exception(
         code = traceback.tb_frame.f_code
         frames.appendleft((code.co_filename[-WORD:], raised_at(traceback), code.co_name[:WORD]))
         traceback = traceback.tb_next
+    said = _said(value)
     facts: dict[str, Any] = {
         "type": getattr(kind, "__name__", str(kind))[:WORD],
-        "message": _short(_said(value)),
+        "message": _short(said),
         "at": at,
+        "limit": _limit(said),
     }
     kept = list(frames)
     text = _json(dict(facts, frames=kept))
@@ -69,6 +73,17 @@ def exception(
         kept = kept[: len(kept) // 2]
         text = _json(dict(facts, frames=kept))
     return text
+
+
+def _limit(said: str) -> int:
+    """Ours of what it says that there is none left of; 0 where it says no such thing."""
+    for words, name in LIMITS:
+        if words in said:
+            try:
+                return os.sysconf(name)  # `resource` would have to be loaded from a file
+            except (OSError, ValueError):
+                return 0
+    return 0
 
 
 def _said(value: BaseException) -> str:

@@ -41,7 +41,15 @@ def awaited(view: JobView, roll: Roll) -> str:
         ranks = ", ".join(map(str, (unheard or roll.missing)[:8]))
         more = max(0, len(unheard or roll.missing) - 8)
         told.append(f"rank {ranks}{f' and {more} more' if more else ''}: never heard of")
-    return text + "; ".join(told)
+    return text + "; ".join([*told, *turned_away(view)])
+
+
+def turned_away(view: JobView) -> list[str]:
+    """Who came and was not let in, and why: as likely as not it is of those that are missing."""
+    said = (k.said.partition(": ") for k in view.knocks if k.kind == "no-secret")
+    return [f"{who} came and was turned away, since it {why}" for who, _, why in said if why][
+        :NAMED
+    ]
 
 
 MET = {

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from statistics import mode
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import agrees, names
 from allaboard.evidence.shards import SEEN, Side, reading, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import job
@@ -48,7 +48,7 @@ def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[Side]) -> 
     for one, rows in zip(members, sizes, strict=True):
         each[rows].append(str(one.who.rank))
     return Claim(
-        summary=f"{names(odd)} trains with batches of "
+        summary=f"{names(odd)} {agrees('train', odd)} with batches of "
         f"{', '.join(str(n) for n in sorted(each) if n != usual)}, the others of {usual}",
         who=tuple(m.who for m in odd),
         evidence=(

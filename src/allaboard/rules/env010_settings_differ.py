@@ -17,6 +17,7 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.crossings import four, on_host
+from allaboard.evidence.naming import agrees
 from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
 from allaboard.rollcall.roll import roll_calls
 
@@ -34,7 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
             wrong = [m for m in roll.held if m.declared and _value(m.declared, what) != usual]
             names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in wrong[:4])
             yield Claim(
-                summary=f"{names} uses the {what} {_value(told[wrong[0].who.rank], what)}, "
+                summary=f"{names} {agrees('use', wrong)} the {what} {_value(told[wrong[0].who.rank], what)}, "
                 f"the others {usual}",
                 who=tuple(m.who for m in wrong),
                 evidence=tuple(

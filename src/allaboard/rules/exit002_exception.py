@@ -5,7 +5,9 @@ Among a screen full of tracebacks, one is the cause; the others report a closed 
 one is named here with the line of the user's code, and those that fell because of it are listed.
 
 ## What to do
-Mend that line. Where several ranks raise the same, they are listed together.
+Mend that line. Where several ranks raise the same, they are listed together. Where it says that open files,
+space or threads are used up, the line is only the first that wanted one more: the limit is told, and what
+helps.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.exhausted import exhausted
 from allaboard.evidence.failures import Failures, failures, interrupted, too_early
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
@@ -40,10 +43,10 @@ def check(view: JobView) -> Iterator[Claim]:
         if not too_early(view, one):
             same[(one.raised.type, str(one.raised.where))].append(one)
     for members in same.values():
-        yield _claim(members, found)
+        yield _claim(view, members, found)
 
 
-def _claim(members: list[Member], found: Failures) -> Claim:
+def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
     first = members[0]
     error = first.raised
     assert error is not None
@@ -57,12 +60,15 @@ def _claim(members: list[Member], found: Failures) -> Claim:
         evidence.append(Evidence(f"{unused} got no gradient in the step before", "DDP's reducer"))
     if first.step:
         evidence.append(Evidence(f"after step {first.step}", "black box"))
+    used_up = exhausted(view, first, error)
+    if used_up is not None:
+        evidence += used_up.evidence
     evidence += found.of_it()
     return Claim(
         summary=f"{names(members)} raised {error.type}{where}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix=_fix(error, place, first.log),
+        fix=used_up.fix if used_up is not None else _fix(error, place, first.log),
         since=error.at,
     )
 
@@ -129,6 +135,13 @@ RULE = Rule(
         "a breakpoint without a terminal": (
             job(ended(1, raised=("BdbQuit", "")), waiting(0)),
             "worker 1 ended in a debugger that had no input, or was told to quit, at train.py:41 in train",
+        ),
+        "a limit is reached": (
+            job(
+                ended(1, raised=("OSError", "[Errno 24] Too many open files: '/data/7.png'")),
+                waiting(0),
+            ),
+            "worker 1 raised OSError at train.py:41 in train",
         ),
         "all the same": (
             job(ended(0, raised=("KeyError", "x")), ended(1, raised=("KeyError", "x"))),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import ended_at
 from allaboard.evidence.left_early import left_early
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import agrees, names
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, member, stalled, waiting
 
@@ -29,12 +29,16 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(gone: list[Member], victims: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in victims)
+    whose = "their" if len(victims) > 1 else "its"
     return Claim(
         summary=f"{names(gone)} ended with exit code 0 while rank {ranks} still trained",
         who=tuple(m.who for m in gone),
         evidence=(
             *_steps((*gone[:3], *victims[:3])),
-            Evidence(f"rank {ranks} waits in a collective or lost its peer", "stacks, exceptions"),
+            Evidence(
+                f"rank {ranks} {agrees('wait', victims)} in a collective or lost {whose} peer",
+                "stacks, exceptions",
+            ),
             *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
         ),
         fix="give every rank the same number of batches (DistributedSampler, drop_last=True); where one "
@@ -75,5 +79,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("leaves-early", "tf-leaves-early"),
+    drill=("leaves-early", "tf-leaves-early", "host-leaves-early"),
 )

@@ -17,8 +17,8 @@ from allaboard.contracts import Rule
 from allaboard.evidence.failures import failed, failed_at, failures
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.mismatch import mismatch
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
-from allaboard.facts.samples import EADDRINUSE, ended, job, waiting
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts.samples import EADDRINUSE, ended, job, member, waiting
 
 SETTLE, ELSEWHERE = 3.0, 3.7
 """Seconds for another member's own failure to show, before the cause is called unknown; on several hosts
@@ -32,9 +32,11 @@ def check(view: JobView) -> Iterator[Claim]:
     first = min(lost, key=failed_at)
     left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
     stopped = [m for m in view.alive if m.stopped]
+    # Its connections are closed, and its interpreter takes its time: how it ends is known then.
+    leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not failed(m)]
     gone = [m for m in view.members if m.exit is not None and m.exit.lost]
     early = view.now - failed_at(first) < (ELSEWHERE if view.joined else SETTLE) and not view.ended
-    if left or stopped or gone or early:
+    if left or leaving or stopped or gone or early:
         return
     said = first.raised.message if first.raised is not None else ""
     yield Claim(
@@ -42,7 +44,7 @@ def check(view: JobView) -> Iterator[Claim]:
         who=tuple(m.who for m in lost),
         evidence=(Evidence(said[:300], f"{first.who.name}, the first"),),
         fix="look at the other hosts' logs, and at the network between them"
-        if view.joined or len({m.who.host for m in view.members}) > 1
+        if view.joined or any(m.declared is not None and not m.declared.local for m in lost)
         else "read the ends of all workers' logs: who left, or came later than the timeout of the others",
         certainty=Certainty.UNKNOWN,
         since=failed_at(first),
@@ -72,6 +74,7 @@ RULE = Rule(
         ),
         "one was killed": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
         "too early to say": job(ended(0, at=99.0, raised=_LOST), waiting(1)),
+        "one is about to leave": job(ended(0, raised=_LOST), member(1, phase=Phase.LEAVING)),
         "one left with 0": job(ended(0, raised=_LOST), ended(1, at=94.0, code=0)),
     },
     since="0.1",

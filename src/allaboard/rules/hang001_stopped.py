@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import on_host
+from allaboard.evidence.naming import agrees, on_host
 from allaboard.evidence.servers import has_servers, serves
 from allaboard.facts import Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 
@@ -58,10 +58,11 @@ def _claim(view: JobView, member: Member) -> Claim:
 def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
     """Who waits, by the names that a person started them with."""
     what = waiting[0][1].name
+    wait = agrees("wait", waiting)
     if has_servers(view):
         names = ", ".join(m.who.name for m, _ in waiting)
-        return f"{names} wait in {what} for {view.now - min(o.since for _, o in waiting):.0f} s"
-    return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} wait in {what}"
+        return f"{names} {wait} in {what} for {view.now - min(o.since for _, o in waiting):.0f} s"
+    return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} {wait} in {what}"
 
 
 def _view(state: str, since: float = 8.0) -> JobView:

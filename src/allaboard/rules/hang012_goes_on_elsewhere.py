@@ -18,7 +18,7 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import agrees, names
 from allaboard.evidence.standing import missed
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage
 from allaboard.facts.samples import called, job, signature
@@ -50,8 +50,8 @@ def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Membe
     behind = "; ".join(f"rank {m.who.rank} is at step {m.step}" for m in others[:4])
     where = group_name(view, key)
     return Claim(
-        summary=f"{names(others)} goes on without having come to call {one.op.position} of {where}, "
-        f"in which rank {one.who.rank} waits",
+        summary=f"{names(others)} {agrees('go', others)} on without having come to "
+        f"call {one.op.position} of {where}, in which rank {one.who.rank} waits",
         who=tuple(m.who for m in others),
         evidence=(
             Evidence(

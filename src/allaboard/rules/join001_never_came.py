@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Stage, Who
+from allaboard.facts import Claim, Evidence, JobView, Knock, Stage, Who
 from allaboard.facts.samples import coming, declared, gathering, held
+from allaboard.rollcall.awaited import turned_away
 from allaboard.rollcall.roll import Roll, roll_calls
+
+ONE_SECRET = "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET"
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -42,14 +45,19 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
     told = roll.here[0].declared
     assert told is not None
     few = f"{len(roll.here)} of {roll.size} came; nobody has heard of rank {names}"
+    away = turned_away(view)
+    if away:
+        few = f"{len(roll.here)} of {roll.size} came, without rank {names}; {away[0]}"
     return Claim(
         summary=few,
         who=tuple(Who(index=r, rank=r) for r in absent),
         evidence=(
             Evidence(f"world size {roll.size}", told.origin or told.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
+            *(Evidence(one, "roll call") for one in away[1:]),
         ),
         fix=_over_ssh(told.origin, absent)
+        or (ONE_SECRET if away else "")
         or f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
         "where it is set",
         since=roll.first_arrival,
@@ -68,6 +76,11 @@ def _over_ssh(origin: str, absent: tuple[int, ...]) -> str:
     return f"ssh -o BatchMode=yes {host} true   # {where}; see what is said of it"
 
 
+_AWAY = Knock(
+    peer="10.0.0.2",
+    kind="no-secret",
+    said="h1 (rank 1): knows a secret of the job, and the host where all meet was given none",
+)
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -76,6 +89,11 @@ RULE = Rule(
         "world size too large": (
             gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
             "3 of 4 came; nobody has heard of rank 3",
+        ),
+        "it was turned away": (
+            gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_AWAY,), now=121.0),
+            "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it knows a secret of "
+            "the job, and the host where all meet was given none",
         ),
         "started over ssh": (
             gathering(

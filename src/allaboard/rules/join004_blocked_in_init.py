@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.earlier_launch import BUSY, before
+from allaboard.evidence.naming import agrees
 from allaboard.evidence.servers import collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
@@ -47,12 +48,13 @@ def check(view: JobView) -> Iterator[Claim]:
         if elsewhere is not None:
             yield _bound(elsewhere, inside, since)
             continue
-        out = ", ".join(str(m.who.rank) for m in roll.here if m.phase > Phase.JOINING)
+        through = [m for m in roll.here if m.phase > Phase.JOINING]
+        out = ", ".join(str(m.who.rank) for m in through)
         told = "all are in it"
         if roll.missing:
-            told = f"rank {absent} is not"
+            told = f"rank {absent} {'are' if len(roll.missing) > 1 else 'is'} not"
         elif out:
-            told = f"rank {out} has come out of it"
+            told = f"rank {out} {'have' if len(through) > 1 else 'has'} come out of it"
         yield Claim(
             summary=f"{len(inside)} of {roll.size} are blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
@@ -60,7 +62,8 @@ def check(view: JobView) -> Iterator[Claim]:
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
                 Evidence(f"meeting at {_place(inside[0])}", "declared"),
             ),
-            fix=f"see what rank {absent} does instead: the others can only wait for it"
+            fix=f"see what rank {absent} {agrees('do', roll.missing)} instead: the others can only wait "
+            f"for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
             else _reach(inside),
             severity=Severity.WARNING,

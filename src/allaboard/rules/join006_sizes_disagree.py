@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import agrees, names
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -36,7 +36,7 @@ def _claim(roll: Roll) -> Claim:
     told = {m.declared.world_size for m in odd if m.declared is not None}
     others = ", ".join(str(s) for s in sorted(told))
     return Claim(
-        summary=f"{names(odd)} expects a world of {others}, the others of {roll.size}",
+        summary=f"{names(odd)} {agrees('expect', odd)} a world of {others}, the others of {roll.size}",
         who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
@@ -55,7 +55,9 @@ def _tied(roll: Roll) -> Claim:
     people = tuple(m for ms in said.values() for m in ms)
     sizes = " or ".join(str(s) for s in said)
     return Claim(
-        summary=", ".join(f"{names(ms)} expects a world of {s}" for s, ms in said.items()),
+        summary=", ".join(
+            f"{names(ms)} {agrees('expect', ms)} a world of {s}" for s, ms in said.items()
+        ),
         who=tuple(m.who for m in people),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {s}", m.declared.origin)

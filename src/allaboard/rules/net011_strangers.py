@@ -76,5 +76,5 @@ RULE = Rule(
     },
     silent_on={"once": _view(1)},
     since="0.1",
-    drill=("net-stranger",),
+    drill=("net-stranger", "net-leader-no-secret"),
 )

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.lag import SHADOWS, Lag, Part, lag
-from allaboard.evidence.naming import names, on_host
+from allaboard.evidence.naming import agrees, names, on_host
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -46,10 +46,11 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, found: Lag) -> Claim:
     where = f" in {found.part}" if found.part is not None else ""
+    they, them = ("they", "them") if len(found.slow) > 1 else ("it", "it")
     took = f"{_ms(found.took)} a step{where}, the others {_ms(found.usual)}"
     return Claim(
-        summary=f"{names(found.slow)} holds up every step: the others wait "
-        f"{_ms(found.seconds)} of {_ms(found.step)} for it; it takes {took}",
+        summary=f"{names(found.slow)} {agrees('hold', found.slow)} up every step: the others wait "
+        f"{_ms(found.seconds)} of {_ms(found.step)} for {them}; {they} {agrees('take', found.slow)} {took}",
         who=tuple(m.who for m in found.slow),
         evidence=(
             Evidence(
@@ -62,7 +63,8 @@ def _claim(view: JobView, found: Lag) -> Claim:
                 f"over {found.slow[0].pace.span:.0f} s",
             ),
             Evidence(
-                f"apart from waiting for others it takes {found.factor:.1f} times as long as they do",
+                f"apart from waiting for others {they} {agrees('take', found.slow)} {found.factor:.1f} "
+                "times as long as they do",
                 "black box",
             ),
             Evidence(

@@ -1,0 +1,73 @@
+"""How processes end that are not our children: the kernel tells their parent alone.
+
+A pidfd is readable once its process has ended, before the parent has waited for it (pidfd_open(2)); until it
+has, /proc shows the status. From Linux 6.15 on the pidfd keeps it for longer (PIDFD_GET_INFO, linux/pidfd.h).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import struct
+
+from allaboard.hosts import proc
+
+_INFO = struct.Struct("=QQ11Ii")
+"""struct pidfd_info of its first version: the mask comes first, the status last."""
+_GET_INFO = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
+_EXIT = 1 << 3
+
+
+class Ends:
+    """Follows processes by their pids. Its `fileno` is readable once one of them has ended; `take` must
+    come soon then."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._followed: dict[int, int] = {}
+        """File descriptor to pid."""
+        self._known: dict[int, int] = {}
+
+    def fileno(self) -> int:
+        return self._epoll.fileno()
+
+    def follow(self, pid: int) -> None:
+        """How this one ends will be known, where the system lets us see it."""
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            return
+        self._followed[fd] = pid
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def take(self) -> None:
+        """Looks how they ended who have."""
+        for fd, _ in self._epoll.poll(0):
+            pid = self._followed.pop(fd)
+            status = proc.wait_status(pid)
+            status = _kept(fd) if status is None else status
+            if status is not None:
+                self._known[pid] = status
+            os.close(fd)
+
+    def status(self, pid: int) -> int | None:
+        """As waitpid(2) gives it; None of one that lives, and where it was not seen."""
+        self.take()
+        return self._known.get(pid, proc.wait_status(pid))
+
+    def close(self) -> None:
+        for fd in self._followed:
+            os.close(fd)
+        self._followed.clear()
+        self._epoll.close()
+
+
+def _kept(fd: int) -> int | None:
+    """What the pidfd itself tells; None where this kernel tells nothing."""
+    try:
+        told = fcntl.ioctl(fd, _GET_INFO, _INFO.pack(_EXIT, *(0,) * 13))
+    except OSError:
+        return None
+    mask, *_, status = _INFO.unpack(told)
+    return int(status) if mask & _EXIT else None

@@ -1,0 +1,107 @@
+"""Somebody else's launcher on another host: its end is no member's, whoever is the first below it to end."""
+
+from __future__ import annotations
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.events import (
+    AgentHere,
+    Announce,
+    BoxReading,
+    Exited,
+    Launched,
+    RoleTaken,
+    Seen,
+    key,
+)
+from allaboard.coordinator.state import Job, Settings
+from allaboard.facts import Finding, Phase, Raised
+from allaboard.facts.samples import declared
+
+LOST = "[gloo/pair.cc] Connection closed by peer [10.0.0.2]:18334"
+CHILD = "/train.py FAILED, root cause: rank 1"
+
+
+class Torchruns:
+    """One on each of two hosts, with one rank below it; this host is the one where all meet."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        settings = Settings(launched=1, host="h0", joined=True, wrapped=True)
+        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.found: list[Finding] = []
+        here = AgentHere(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+        self.tell(RoleTaken(leads=True), here, Launched(worker=0, pid=7, at=self.clock.now))
+        self.tell(*(s for host in (0, 1) for s in (self.torchrun(host), self.rank(host))))
+
+    def tell(self, *events: object) -> None:
+        self.clock.advance(0.2)
+        said = self.job.handle(self.clock.now, *events)  # type: ignore[arg-type]  # an Event each
+        self.found += [c.finding for c in said if isinstance(c, Announce)]
+
+    def torchrun(self, host: int, raised: str = "") -> Seen:
+        box = BoxReading(
+            phase=Phase.IMPORTED, phase_since=self.clock.now, round=0, raised=self._raised(raised)
+        )
+        return self._seen(host, 7, box, started=True, wraps=True)
+
+    def rank(self, host: int, raised: str = "") -> Seen:
+        told = declared(host, 2, local=False)
+        box = BoxReading(
+            phase=Phase.TRAINING, phase_since=self.clock.now, round=1, declared=told, step=9,
+            raised=self._raised(raised),
+        )  # fmt: skip
+        return self._seen(host, 8, box)
+
+    def _raised(self, message: str) -> Raised | None:
+        kind = "ChildFailedError" if message == CHILD else "RuntimeError"
+        return Raised(type=kind, message=message, at=self.clock.now) if message else None
+
+    def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> Seen:
+        at, worker = self.clock.now, host << 12
+        return Seen(
+            pid=key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box, host=f"h{host}", **how
+        )  # fmt: skip
+
+    def fails(self, host: int) -> None:
+        """The launcher of this host passes on what it saw."""
+        end = Exited(pid=key(host, 7), at=self.clock.now, code=1)
+        self.tell(self.torchrun(host, CHILD), end)
+
+
+def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
+    jobs = Torchruns()
+    jobs.tell(Exited(pid=key(1, 8), at=jobs.clock.now, signal=9))
+    jobs.tell(jobs.rank(0, LOST), Exited(pid=8, at=jobs.clock.now))
+    jobs.fails(1)
+    jobs.fails(0)
+    for _ in range(20):
+        jobs.tell()
+    (found,) = jobs.found
+    assert (found.rule, found.who[0].rank, found.who[0].host) == ("EXIT001", 1, "h1")
+
+
+def test_where_how_a_rank_ended_was_not_seen_no_launcher_is_blamed_for_it() -> None:
+    jobs = Torchruns()
+    jobs.tell(Exited(pid=key(1, 8), at=jobs.clock.now))
+    jobs.tell(jobs.rank(0, LOST), Exited(pid=8, at=jobs.clock.now))
+    jobs.fails(1)
+    jobs.fails(0)
+    for _ in range(30):
+        jobs.tell()
+    assert [f.rule for f in jobs.found] == ["EXIT005"]
+
+
+def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too() -> None:
+    jobs = Torchruns()
+    plain = Seen(
+        pid=key(1, 7),
+        worker=1 << 12,
+        at=jobs.clock.now,
+        state="S",
+        cpu=0.0,
+        host="h1",
+        started=True,
+    )
+    jobs.tell(plain)
+    assert [m.who.pid for m in jobs.job.view(jobs.clock.now).members if m.launcher] == [7, 7]

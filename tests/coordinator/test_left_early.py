@@ -1,0 +1,41 @@
+"""A worker of several hosts that ended with exit code 0 while the others waited for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.events import Exited, Launched
+from allaboard.coordinator.state import Job, Settings
+from allaboard.facts import Certainty, Finding, Outcome, Severity, Stage, Who
+
+SAID = "worker 1 ended with exit code 0 while rank 0 still trained"
+
+
+@pytest.mark.parametrize(
+    ("host", "pid", "joined", "outcome"),
+    [
+        ("h1", 7, True, Outcome.FAILED),
+        ("h2", 7, True, Outcome.COMPLETED),  # another host's worker has the same pid
+        ("h1", 8, True, Outcome.COMPLETED),  # a rank that a launcher has started again
+        ("h1", 7, False, Outcome.COMPLETED),  # here it is seen how the others ended
+    ],
+)
+def test_its_job_is_not_called_completed(
+    host: str, pid: int, joined: bool, outcome: Outcome
+) -> None:
+    clock = FakeClock()
+    settings = Settings(launched=1, host="h1", joined=joined, rank=1)
+    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    job.quiet = joined
+    job.handle(clock.now, Launched(worker=0, pid=7, at=clock.now))
+    job.handle(clock.now, Exited(pid=7, at=clock.now, code=0))
+    found = Finding(
+        rule="EXIT004", name="left-early", stage=Stage.EXIT, severity=Severity.ERROR,
+        certainty=Certainty.CERTAIN, summary=SAID, evidence=(), fix="",
+        who=(Who(index=1, rank=1, host=host, pid=pid),),
+    )  # fmt: skip
+    job.ledger.told(found)
+    assert job.outcome()[0] is outcome
+    assert (job.outcome()[1] == SAID) is (outcome is Outcome.FAILED)
