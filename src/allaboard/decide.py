@@ -66,9 +66,10 @@ def verdict(
     """Whether the job is to be ended now, and why; None to let it be."""
     if policy.observe or not view.alive:
         return None
-    claims = list(claims)
+    claims, rolls = list(claims), list(rolls)
     return (
-        _roll_call(view, rolls, claims, policy)
+        _interrupted(view, rolls, policy)
+        or _roll_call(view, rolls, claims, policy)
         or _inside(view, policy)
         or _held_up(view, claims, policy)
         or _known(view, claims, policy)
@@ -77,6 +78,22 @@ def verdict(
         or _stopped(view, policy)
         or _hang(view, claims, policy)
     )  # the earliest stage decides
+
+
+def _interrupted(view: JobView, rolls: Iterable[Roll], policy: Policy) -> Verdict | None:
+    """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
+    if not view.interruptions:
+        return None
+    said = str(view.interruptions[0])
+    if view.rolled_at is None:
+        waits = any(roll.interrupted for roll in rolls) and not policy.only_reports
+        return Verdict(Outcome.INTERRUPTED, said) if waits else None
+    if not (policy.restarts and policy.ends_survivors):
+        return None
+    gone = [m for m in view.members if m.interrupted is not None and not m.alive]
+    if all(goes_on_without(view, m) for m in gone):
+        return None
+    return Verdict(Outcome.INTERRUPTED, said)
 
 
 def _roll_call(
