@@ -322,8 +322,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Halted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The agent of this host was asked for the end by this signal; ``who`` its members, by name. All are told:
-    who falls from now on may fall because of it."""
+    """The agent of this host was asked for the end by this signal; ``who`` its members, by name. All are
+    told: who falls from now on may fall because of it."""
 
     host: str
     signal: int
