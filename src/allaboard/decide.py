@@ -84,7 +84,7 @@ def _interrupted(view: JobView, rolls: Iterable[Roll], policy: Policy) -> Verdic
     """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
     if not view.interruptions:
         return None
-    said = str(view.interruptions[0])
+    said = f"{view.interruptions[0]}; ending the others"
     if view.rolled_at is None:
         waits = any(roll.interrupted for roll in rolls) and not policy.only_reports
         return Verdict(Outcome.INTERRUPTED, said) if waits else None

@@ -224,7 +224,8 @@ def test_where_all_are_to_be_started_again_it_ends_all() -> None:
     hosts.interrupt()
     assert hosts.ends == []
     hosts.end(1, signal=signal.SIGTERM)
-    assert hosts.ends == [(Outcome.INTERRUPTED, SAID)]
+    assert hosts.ends == [(Outcome.INTERRUPTED, f"{SAID}; ending the others")]
+    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
 
 
 def test_a_round_that_was_ended_for_a_killed_worker_is_not_begun_anew() -> None:
@@ -275,8 +276,18 @@ def test_a_roll_call_whose_member_was_interrupted_blames_nobody(only_reports: bo
     hosts.end(1, signal=signal.SIGTERM)
     hosts.wait(2)
     assert hosts.rules == []
-    assert hosts.ends == ([] if only_reports else [(Outcome.INTERRUPTED, SAID)])
+    ending = (Outcome.INTERRUPTED, f"{SAID}; ending the others")
+    assert hosts.ends == ([] if only_reports else [ending])
     assert any(isinstance(c, LetThrough) for c in hosts.said) is only_reports
+
+
+def test_who_leaves_the_door_by_ctrl_c_is_not_waited_for() -> None:
+    hosts = Hosts()
+    hosts.tell(*hosts.stand(1, 1), *hosts.stand(0, 0)[:1])
+    hosts.interrupt(number=signal.SIGINT)
+    hosts.fall(1, "KeyboardInterrupt", "")
+    assert [outcome for outcome, _ in hosts.ends] == [Outcome.INTERRUPTED]
+    assert hosts.rules == []
 
 
 def test_nobody_is_let_through_to_one_that_ends() -> None:

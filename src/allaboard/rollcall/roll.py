@@ -53,7 +53,8 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @once
     def interrupted(self) -> bool:
         """Whether they who stand at the door wait for somebody whose host was interrupted."""
-        return bool(self.held) and any(m.interrupted is not None for m in self.gone)
+        ended = [m for m in (*self.gone, *self.here) if not m.alive]
+        return bool(self.held) and any(m.interrupted is not None for m in ended)
 
     @property
     def never_heard_of(self) -> tuple[int, ...]:
