@@ -164,9 +164,8 @@ def test_what_is_missing_is_said() -> None:
 def test_a_signal_goes_to_the_first_process_of_a_command(lab: Lab) -> None:
     process = lab.bed.start("h1", ["sleep", "612"])
     elsewhere = lab.bed.start("h2", ["sleep", "612"])
-    for each in (process, elsewhere):
-        command = Path(f"/proc/{each.pid}/cmdline")
-        assert until(lambda: command.read_bytes() == b"sleep\x00612\x00")
+    commands = [Path(f"/proc/{one.pid}/cmdline") for one in (process, elsewhere)]
+    assert until(lambda: {c.read_bytes() for c in commands} == {b"sleep\x00612\x00"})
     lab.bed.signal("h1", signal.SIGTERM, r"\S*sleep 6\d2$")
     assert process.wait(10) in (-signal.SIGTERM, 128 + signal.SIGTERM)
     assert elsewhere.poll() is None
