@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import goes_on_without, left_over, trainers
+from allaboard.evidence.servers import goes_on_without, left_over, trained
 from allaboard.evidence.stall import transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
@@ -91,8 +91,8 @@ def _interrupted(view: JobView, rolls: Iterable[Roll], policy: Policy) -> Verdic
     if not (policy.restarts and policy.ends_survivors):
         return None
     gone = [m for m in view.members if m.interrupted is not None and not m.alive]
-    if all(goes_on_without(view, m) for m in gone):
-        return None
+    if all(goes_on_without(view, m) or _returns(view, m, policy) for m in gone):
+        return None  # others may go on; who stands still for it is ended by its own agent's bond
     return Verdict(Outcome.INTERRUPTED, said)
 
 
@@ -229,7 +229,7 @@ def _done(view: JobView, policy: Policy) -> Verdict | None:
     rest = left_over(view)
     if not rest or not policy.ends_servers:
         return None
-    done = trainers(view)
+    done = trained(view)
     quiet = view.now - max(_ended_at(m) for m in done)
     if quiet < (LAST_EVALUATION if any(m.who.job == "evaluator" for m in rest) else 0.0):
         return None
