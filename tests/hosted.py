@@ -98,6 +98,10 @@ class Hosted:
         """Kills the agent of this host; its worker goes with it."""
         self.processes[host].send_signal(signal.SIGKILL)
 
+    def interrupt(self, host: int, number: signal.Signals) -> None:
+        """The agent of this host is asked for the end."""
+        self.processes[host].send_signal(number)
+
     def end(self, hosts: Sequence[int] = ()) -> list[tuple[int, dict[str, Any]]]:
         """Exit code and report of each of these (all), once they have ended."""
         told = []

@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import goes_on_without, left_over, trainers
+from allaboard.evidence.servers import goes_on_without, left_over, trained
 from allaboard.evidence.stall import transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
@@ -66,9 +66,10 @@ def verdict(
     """Whether the job is to be ended now, and why; None to let it be."""
     if policy.observe or not view.alive:
         return None
-    claims = list(claims)
+    claims, rolls = list(claims), list(rolls)
     return (
-        _roll_call(view, rolls, claims, policy)
+        _interrupted(view, rolls, policy)
+        or _roll_call(view, rolls, claims, policy)
         or _inside(view, policy)
         or _held_up(view, claims, policy)
         or _known(view, claims, policy)
@@ -77,6 +78,22 @@ def verdict(
         or _stopped(view, policy)
         or _hang(view, claims, policy)
     )  # the earliest stage decides
+
+
+def _interrupted(view: JobView, rolls: Iterable[Roll], policy: Policy) -> Verdict | None:
+    """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
+    if not view.interruptions:
+        return None
+    said = f"{view.interruptions[0]}; ending the others"
+    if view.rolled_at is None:
+        waits = any(roll.interrupted for roll in rolls) and not policy.only_reports
+        return Verdict(Outcome.INTERRUPTED, said) if waits else None
+    if not (policy.restarts and policy.ends_survivors):
+        return None
+    gone = [m for m in view.members if m.interrupted is not None and not m.alive]
+    if all(goes_on_without(view, m) or _returns(view, m, policy) for m in gone):
+        return None  # others may go on; who stands still for it is ended by its own agent's bond
+    return Verdict(Outcome.INTERRUPTED, said)
 
 
 def _roll_call(
@@ -212,7 +229,7 @@ def _done(view: JobView, policy: Policy) -> Verdict | None:
     rest = left_over(view)
     if not rest or not policy.ends_servers:
         return None
-    done = trainers(view)
+    done = trained(view)
     quiet = view.now - max(_ended_at(m) for m in done)
     if quiet < (LAST_EVALUATION if any(m.who.job == "evaluator" for m in rest) else 0.0):
         return None

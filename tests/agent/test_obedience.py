@@ -21,7 +21,9 @@ def test_a_timeout_allows_the_end_of_a_roll_call_and_nothing_else() -> None:
     assert ends(Outcome.ROLL_CALL_FAILED, WAITS, strict=True)
     assert not ends(Outcome.ROLL_CALL_FAILED, WAITS)
     assert not ends(Outcome.ROLL_CALL_FAILED, TRAINS, strict=True), "it has begun"
-    for outcome in (Outcome.HANG, Outcome.FAILED, Outcome.COMPLETED, Outcome.INTERRUPTED):
+    assert ends(Outcome.INTERRUPTED, WAITS, strict=True), "who is awaited was interrupted"
+    assert not ends(Outcome.INTERRUPTED, TRAINS, strict=True)
+    for outcome in (Outcome.HANG, Outcome.FAILED, Outcome.COMPLETED):
         assert not ends(outcome, TRAINS, strict=True), outcome
         assert not ends(outcome, WAITS, strict=True), outcome
 

@@ -281,7 +281,7 @@ def test_an_agent_that_was_not_scheduled_starts_its_windows_again() -> None:
 def test_an_interrupt_is_no_finding() -> None:
     world = World()
     world.train(0, 1, 2, step=10)
-    world.tell(Interrupted(signal=2))
+    world.tell(Interrupted(signal=2, at=world.clock.now))
     world.gone |= {0, 1, 2}
     world.tell(*(Exited(pid=100 + w, at=world.clock.now, signal=2) for w in range(3)))
     assert world.rules == []

@@ -65,3 +65,13 @@ def test_a_server_is_in_use_while_bytes_pass() -> None:
     assert not in_use(job(task("ps", 0)))
     assert not in_use(job(task("ps", 0, pairs=(moves,), exit=DEAD)))
     assert not in_use(job(task("ps", 0), task("worker", 1, pairs=(moves,))))
+
+
+def test_who_was_interrupted_keeps_no_server_alive() -> None:
+    done = task("worker", 0, exit=Exit(at=90.0, code=0))
+    gone = task("worker", 1, exit=Exit(at=80.0, signal=15, ours=True), interrupted=79.9)
+    serving = task("ps", 0)
+    assert left_over(job(done, gone, serving)) == (serving,)
+    killed = task("worker", 1, exit=Exit(at=80.0, signal=9))
+    assert left_over(job(done, killed, serving)) == ()
+    assert left_over(job(gone, serving)) == ()

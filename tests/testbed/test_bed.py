@@ -159,3 +159,16 @@ def test_four_hosts_are_there_at_once() -> None:
 
 def test_what_is_missing_is_said() -> None:
     assert "apt-get install" in missing("no-such-program") or missing() != ""
+
+
+def test_a_signal_goes_to_the_first_process_of_a_command(lab: Lab) -> None:
+    process = lab.bed.start("h1", ["sleep", "612"])
+    elsewhere = lab.bed.start("h2", ["sleep", "612"])
+    commands = [Path(f"/proc/{one.pid}/cmdline") for one in (process, elsewhere)]
+    assert until(lambda: {c.read_bytes() for c in commands} == {b"sleep\x00612\x00"})
+    lab.bed.signal("h1", signal.SIGTERM, r"\S*sleep 6\d2$")
+    assert process.wait(10) in (-signal.SIGTERM, 128 + signal.SIGTERM)
+    assert elsewhere.poll() is None
+    with pytest.raises(CommandFailed, match="no process is like nobody"):
+        lab.bed.signal("h1", signal.SIGTERM, "nobody")
+    elsewhere.kill()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import Finding, Outcome, RoundEnd, RoundReport, TaskReturn
+from allaboard.facts import Finding, Interruption, Outcome, RoundEnd, RoundReport, TaskReturn
 from allaboard.recover.policy import Again, Restarts, Stop
 from allaboard.recover.rounds import after_round, repeated
 
 
 class Course:
-    """``signal`` is the user's, 0 where there was none; ``findings`` are those of all rounds."""
+    """``signal`` is the user's, on whichever host, 0 where there was none; ``findings`` are those of all
+    rounds."""
 
     def __init__(self, policy: Restarts) -> None:
         self._policy = policy
@@ -51,12 +52,21 @@ class Course:
         )
         return answer
 
-    def told(self, report: RoundReport, findings: tuple[Finding, ...]) -> Again | Stop:
+    def told(
+        self,
+        report: RoundReport,
+        findings: tuple[Finding, ...],
+        elsewhere: Interruption | None = None,
+    ) -> Again | Stop:
         """Takes in how a round went as the host that decides for all has told it. Should this host decide
-        after the next one, it knows all rounds."""
+        after the next one, it knows all rounds. ``elsewhere``: the interruption with which it ended here."""
+        if report.outcome is Outcome.INTERRUPTED and elsewhere is not None:
+            report = msgspec.structs.replace(report, reason=str(elsewhere))
         self._rounds.append(report)
         self.findings += findings
         self.outcome, self.reason, self.signal = report.outcome, report.reason, 0
+        if elsewhere is not None:
+            self.signal = elsewhere.signal
         self.reports.append(report)
         return Again(report.decision, report.delay) if report.again else Stop(report.decision)
 

@@ -23,6 +23,7 @@ from allaboard.coordinator.events import (
     Compare,
     End,
     Event,
+    Halted,
     LetThrough,
     Locks,
     Look,
@@ -115,6 +116,8 @@ class Deeds:
             case End():
                 if not self._job.quiet or may_end(command, self._options, self._job.view(now)):
                     self._end(now, command)
+            case Halted():
+                self._halted(now, command)
             case Put():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")
                 self._workers.put(command.pid)
@@ -122,6 +125,13 @@ class Deeds:
                 self._replace(command)
             case TryLinks():
                 pass  # the party's
+
+    def _halted(self, now: float, command: Halted) -> None:
+        """Where this one is interrupted too, that is all that there is to say."""
+        if not self._job.interrupted:
+            heard = self._job.interruptions.told(now, command)
+            if heard is not None:
+                self._voice.say(str(heard))
 
     def announce(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""

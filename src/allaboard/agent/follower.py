@@ -15,6 +15,7 @@ from allaboard.coordinator.events import (
     Event,
     Exchanged,
     Exited,
+    Interrupted,
     Kept,
     Knocked,
     LetThrough,
@@ -67,6 +68,7 @@ class Follower:
         self._lives: dict[int, Seen] = {}
         self._ends: dict[int, Exited] = {}
         self._strays: dict[str, Knocked] = {}
+        self._interrupted: list[Interrupted] = []
         self._untold: list[Event] = []
         self._waits: tuple[LockWait, ...] = ()
         """For file locks, as last told."""
@@ -136,8 +138,8 @@ class Follower:
         self._last.clear()
         self._waits = ()
         # What happened before there was anybody to hear it.
-        self._untold = [*self._lives.values(), *self._answers.values(), *self._ends.values()]
-        self._untold += self._strays.values()
+        self._untold = [*self._lives.values(), *self._answers.values(), *self._interrupted]
+        self._untold += [*self._ends.values(), *self._strays.values()]
         self._tell(address, Answer.ABOARD, "", met.address, shook=True)
         try:
             while True:
@@ -182,6 +184,7 @@ class Follower:
         self._answers |= {e.pid: e for e in events if isinstance(e, Answered)}
         self._lives |= {e.pid: e for e in events if isinstance(e, Seen)}
         self._ends |= {e.pid: e for e in events if isinstance(e, Exited)}
+        self._interrupted += [e for e in events if isinstance(e, Interrupted)]
         self._strays |= {e.knock.peer: e for e in events if isinstance(e, Knocked) and _strays(e)}
         writer = self._writer
         if writer is None or writer.is_closing():
@@ -215,6 +218,8 @@ class Follower:
                 self._last[event.pid] = marker, now
                 return True
             case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured() | Kept():
+                return True
+            case Interrupted():
                 return True
             case Locks():
                 before, self._waits = self._waits, event.waits

@@ -21,6 +21,8 @@ from allaboard.coordinator.events import (
     Event,
     Exchanged,
     Exited,
+    Halted,
+    Interrupted,
     Kept,
     Knocked,
     LetThrough,
@@ -156,7 +158,7 @@ class Leader:
                 return [Note(text=f"{command.text}; it is ended, to be replaced")]
             case Replace() if command.worker >> WORKERS:
                 return self._replace(command)
-            case Announce() | Note() | End():
+            case Announce() | Note() | End() | Halted():
                 self._ended = self._ended or isinstance(command, End)
                 if not isinstance(command, Note):
                     self._last_words.append(command)
@@ -336,6 +338,10 @@ def _ours(event: Event, member: Connection) -> Event | None:
             return msgspec.structs.replace(event, pid=called, at=event.at + late)
         case Measured():
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
+        case Interrupted():
+            return Interrupted(
+                signal=event.signal, at=event.at + late, agent=number, host=member.hello.host
+            )
         case Kept():
             return msgspec.structs.replace(event, at=event.at + late)
         case Locks():

@@ -65,9 +65,9 @@ class Agent:
         told = round_.told
         course.returns += told.returns if told is not None else tuple(round_.job.returns.made)
         if told is not None:
-            answer = course.told(told.report, found)
+            answer = course.told(told.report, found, round_.elsewhere)
         else:
-            answer = course.ended(ended, found, round_.interrupted, round_.hindrance)
+            answer = course.ended(ended, found, round_.signal, round_.hindrance)
         round_.part(course.reports[-1])
         self.voice.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
         if isinstance(answer, Stop):

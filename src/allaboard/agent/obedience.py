@@ -15,7 +15,7 @@ def may_end(end: End, options: Options, view: JobView) -> bool:
     if options.secret or options.tls or options.stop_on_error:
         return True
     match end.outcome:
-        case Outcome.ROLL_CALL_FAILED:
+        case Outcome.ROLL_CALL_FAILED | Outcome.INTERRUPTED:
             return options.strict and not any(m.step for m in view.members)
         case Outcome.HANG:
             return options.stop_on_hang

@@ -24,6 +24,7 @@ from allaboard.coordinator.events import (
     End,
     Event,
     Exited,
+    Interrupted,
     Knocked,
     LetThrough,
     LinksTried,
@@ -127,8 +128,11 @@ class Party:
                     self.arrived_at = now
                     self._do(self._take_role(declared))
         if self.follower is None:
-            said = (e for e in events if isinstance(e, Seen | Answered | Exited))
-            self._past |= {(type(e), e.pid): e for e in said}
+            for event in events:
+                if isinstance(event, Seen | Answered | Exited):
+                    self._past[type(event), event.pid] = event
+                elif isinstance(event, Interrupted):
+                    self._past[type(event), 0] = event
         else:
             strays = [e for e in self._events if isinstance(e, Knocked)]
             self.follower.tell(now, [*events, *strays])

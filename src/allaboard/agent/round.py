@@ -34,7 +34,7 @@ from allaboard.coordinator.events import (
     RoundOver,
 )
 from allaboard.coordinator.state import Job
-from allaboard.facts import Outcome, RoundEnd, RoundReport
+from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc
 from allaboard.launch.local import Launch
 from allaboard.recover.ended import round_end
@@ -237,6 +237,17 @@ class Round:
         return bond.told if bond is not None and not self.interrupted else None
 
     @property
+    def signal(self) -> int:
+        """By which the user ended the job, on this host or another one; 0 where nobody did."""
+        elsewhere = self.elsewhere
+        return self.interrupted if elsewhere is None else elsewhere.signal
+
+    @property
+    def elsewhere(self) -> Interruption | None:
+        """The interruption of another host with which the job has ended here."""
+        return None if self.interrupted else self.job.fell_with()
+
+    @property
     def hindrance(self) -> str:
         """Why another host cannot take part in a further round; "" where nothing is in its way."""
         bond = self.council.bond
@@ -349,5 +360,5 @@ class Round:
 
     def _interrupted(self, number: int) -> None:
         self.interrupted = self.interrupted or number
-        self.events.append(Interrupted(signal=number))
+        self.events.append(Interrupted(signal=number, at=self.clock.monotonic()))
         self.wake.set()

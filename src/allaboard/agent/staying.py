@@ -39,9 +39,10 @@ class Staying:
     def stays(self, now: float) -> bool:
         """Whether there is somebody who may yet have to be told; the worker has ended."""
         party, job = self._party, self._job
-        if job.interrupted:
-            return False
-        if job.ending is None and job.outcome()[0] is Outcome.COMPLETED:
+        outcome = job.outcome()[0]
+        if outcome is Outcome.INTERRUPTED:
+            return False  # on another host: that is known to all
+        if job.ending is None and outcome is Outcome.COMPLETED:
             return job.rolled_at is not None and self._left_others(now)
         if job.rolled_at is not None:
             return job.ending is None and self._names(now)

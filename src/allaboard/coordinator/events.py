@@ -172,9 +172,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The user asked for the end by this signal."""
+    """The user, or a batch system, asked this agent (0: our own) for the end by this signal."""
 
     signal: int
+    at: float
+    agent: int = 0
+    host: str = ""
 
 
 class Overslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -322,6 +325,15 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     final: bool = False
 
 
+class Halted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The agent of this host was asked for the end by this signal; ``who`` its members, by name. All are
+    told: who falls from now on may fall because of it."""
+
+    host: str
+    signal: int
+    who: str = ""
+
+
 class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Put an end to this process at once, to replace it; ``text`` says why, for people."""
 
@@ -352,4 +364,16 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     targets: tuple[tuple[str, str], ...]
 
 
-Command = LetThrough | Look | Compare | Announce | Note | End | TryLinks | Put | Replace | RoundOver
+Command = (
+    LetThrough
+    | Look
+    | Compare
+    | Announce
+    | Note
+    | End
+    | Halted
+    | TryLinks
+    | Put
+    | Replace
+    | RoundOver
+)

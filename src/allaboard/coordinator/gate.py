@@ -41,7 +41,8 @@ class Gate:
         """Lets a complete roll call through; what a rule of the ``startup`` proved wrong stays held."""
         self._crossing.size = max((r.size for r in rolls), default=0)
         waved_on = self._crossing.waved_on
-        if any(proven(claim) for claim in startup) and not waved_on:
+        wrong = any(map(proven, startup)) or any(r.interrupted for r in rolls)
+        if wrong and not waved_on:
             if not self._policy.only_reports or self._crossing.stale:
                 return
             waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
@@ -65,6 +66,8 @@ class Gate:
         """Whether all are there, and yet something is to be waited for."""
         if any(not m.facts for m in roll.held) and now - roll.last_arrival < ANSWERS:
             return True
+        if any(m.interrupted is not None for m in roll.held):
+            return True  # it ends
         # The word would not reach one whose agent is away, and the port would be gone.
         return any(split_key(m.called)[0] in self._away for m in roll.held)
 

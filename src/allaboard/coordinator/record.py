@@ -12,6 +12,7 @@ from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, sp
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
+from allaboard.evidence.failures import TOGETHER
 from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.evidence.spot import asking_line, same_place
@@ -43,9 +44,9 @@ class Record:
 
     __slots__ = (
         "_made", "_named", "_seen", "_timed", "after", "alike", "box", "candidate", "cpu_marks", "exit",
-        "facts", "host", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank", "shares",
-        "started", "started_at", "state", "state_since", "task", "traces", "unanswered", "unreadable",
-        "worker", "wraps",
+        "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
+        "shares", "started", "started_at", "state", "state_since", "task", "traces", "unanswered",
+        "unreadable", "worker", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +84,7 @@ class Record:
         self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
+        self.interrupted: float | None = None
         self.facts: dict[str, str] = {}
         self.alike = 0
         self.unanswered: tuple[Silence, ...] = ()
@@ -132,6 +134,13 @@ class Record:
         """It has ended; ``lost``: or nobody sees any more what becomes of it."""
         self._made = None
         self.exit, self.lost = how, lost
+
+    def interrupt(self, at: float) -> None:
+        """Its agent was asked for the end (s). A batch system may have ended it itself a moment before."""
+        self._made = None
+        self.interrupted = at
+        if self.exit is not None and self.exit.at >= at - TOGETHER:
+            self.exit = msgspec.structs.replace(self.exit, ours=True)
 
     def answer(self, facts: dict[str, str], alike: int = 0) -> None:
         """It runs with these; ``alike`` as in Member."""
@@ -235,6 +244,7 @@ class Record:
             stack=self._stack() if looked else None,
             raised=first_raised(box.raised) if box.raised else None,
             exit=self.exit,
+            interrupted=self.interrupted,
             key=self.pid,
             facts=self.facts,
             alike=self.alike,

@@ -38,6 +38,7 @@ from allaboard.coordinator.events import (
 )
 from allaboard.coordinator.gate import Gate
 from allaboard.coordinator.gauges import Gauges
+from allaboard.coordinator.interruptions import Interruptions
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.record import Record, works
@@ -49,10 +50,11 @@ from allaboard.coordinator.turns import COMING, MANY, Turns
 from allaboard.coordinator.waits import Waits
 from allaboard.decide import BEFORE, Policy, verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.failures import because_of, failures
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Exit, Finding, JobView, LockWait, Outcome, Phase
+from allaboard.facts import Exit, Finding, Interruption, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import roll_calls
 
@@ -103,6 +105,7 @@ class Job:
         self.progress_at = at
         self.lock_waits: dict[int, tuple[LockWait, ...]] = {}
         self.interrupted = 0
+        self.interruptions = Interruptions()
         self.ending: End | None = None
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
@@ -126,19 +129,22 @@ class Job:
             self._take(now, event)
         self._miss(now)
         self.succession.forget(now)
-        if self.quiet or not self._due(now, bool(events)):
+        halted = self.interruptions.due() if self.settings.joined else []
+        if self.quiet:
             return []
+        if not self._due(now, bool(events)):
+            return [*halted]  # many are told before their peers fall
         view = self._last = self.view(now)
         rolls = roll_calls(view)
         claims = list(diagnose(view, self.entries))
         self.succession.judged(now)
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
-        commands: list[Command] = []
+        commands: list[Command] = [*halted]
         if not self.interrupted:
             commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
             commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
             commands += [Note(text=line) for line in (self.waits.due(view),) if line]
-        if self.ending is None:
+        if self.ending is None and not (self.interrupted and self.settings.joined):
             commands += self.gate.due(now, rolls, [c for s, c in staged if s in BEFORE])
             commands += self.gate.awaited(view, rolls)
         pids = self.lookout.due(view)
@@ -221,7 +227,7 @@ class Job:
             case Locks():
                 self.lock_waits[event.agent] = event.waits
             case Interrupted():
-                self.interrupted = self.interrupted or event.signal
+                self._interrupted(now, event)
             case Kept():
                 self.returns.kept(event)
             case Overslept():
@@ -242,6 +248,16 @@ class Job:
                     self.away[event.agent] = event.at
                 elif isinstance(event, AgentHere):
                     self.away.pop(event.agent, None)
+
+    def _interrupted(self, now: float, event: Interrupted) -> None:
+        if not event.agent:
+            self.interrupted = self.interrupted or event.signal
+        there = [r for p, r in self.records.items() if split_key(p)[0] == event.agent]
+        launchers = self._launchers()
+        for record in there if event.agent else ():
+            record.interrupt(event.at)
+        host = event.host or self.settings.host
+        self.interruptions.take(now, event, (r.member(r.pid in launchers) for r in there), host)
 
     def _may_set_back(self, record: Record) -> None:
         """The variables lie in servers, and the chief restores all of them when it comes back."""
@@ -303,7 +319,9 @@ class Job:
     def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> Record:
         self._progress(at)
         task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
-        return Record(pid, worker, host or self.settings.host, at, rank, task)
+        record = Record(pid, worker, host or self.settings.host, at, rank, task)
+        record.interrupted = self.interruptions.asked_at(split_key(pid)[0])
+        return record
 
     def _progress(self, at: float) -> None:
         self.progress_at = max(self.progress_at, at)
@@ -320,6 +338,7 @@ class Job:
             oom=event.oom,
             ours=self.ending is not None
             or bool(self.interrupted)
+            or record.interrupted is not None
             or bool(self.returns.evicted(event.pid)),
             last_line=event.last_line,
             lost=lost,
@@ -357,6 +376,7 @@ class Job:
             comes_back=self.returns.source,
             ending=self.ending is not None,
             ended=bool(members) and not any(m.alive for m in members),
+            interruptions=self.interruptions.since(self.rolled_at),
             **self.crossing.facts(),
         )
 
@@ -405,12 +425,36 @@ class Job:
                 return found
         return None
 
+    def fell_with(self) -> Interruption | None:
+        """The interruption of another host because of which this job fell; None where somebody failed by
+        itself, or nobody did."""
+        ended = self.ending.outcome if self.ending is not None else None
+        view = self.view(self.progress_at)
+        if not view.interruptions or ended not in (None, Outcome.FAILED, Outcome.INTERRUPTED):
+            return None
+        found = failures(view)
+        if found.began or not (self._bad_ends()[0] or ended):
+            return None
+        return because_of(view, found.fell[0]) if found.fell else view.interruptions[0]
+
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""
         if self.interrupted:
             return Outcome.INTERRUPTED, "interrupted"
+        elsewhere = self.fell_with()
+        if elsewhere is not None:
+            return Outcome.INTERRUPTED, str(elsewhere)
         if self.ending is not None:
             return self.ending.outcome, self.ending.reason
+        bad, ends = self._bad_ends()
+        if bad:
+            return Outcome.FAILED, f"{bad} of {ends} workers failed"
+        if (early := self._left_early()) is not None:
+            return Outcome.FAILED, early.summary
+        return Outcome.COMPLETED, "every worker ended with exit code 0"
+
+    def _bad_ends(self) -> tuple[int, int]:
+        """How many ended badly, of how many that ended."""
         everywhere = self.crossing.leads and self.settings.restarts.allowed
         ends = [
             r.exit
@@ -418,11 +462,7 @@ class Job:
             if r.exit and (p in self.workers or (everywhere and split_key(p)[0]))
         ]
         bad = [e for e in ends if e.signal is not None or e.code not in (0, None) or e.lost]
-        if bad:
-            return Outcome.FAILED, f"{len(bad)} of {len(ends)} workers failed"
-        if (early := self._left_early()) is not None:
-            return Outcome.FAILED, early.summary
-        return Outcome.COMPLETED, "every worker ended with exit code 0"
+        return len(bad), len(ends)
 
 
 _ORDER = attrgetter("worker", "rank", "pid")

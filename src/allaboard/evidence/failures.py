@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import AROUND
-from allaboard.facts import Evidence, JobView, Member, Phase
+from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.once import once
 
 OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
@@ -29,8 +29,10 @@ class Failures(msgspec.Struct, frozen=True):
 
 def failed(member: Member) -> bool:
     """Whether it raised at the top, was killed, or ended with another code than 0. What allaboard
-    itself ended did not fail."""
+    itself ended did not fail, on this host or on one that was interrupted."""
     end = member.exit
+    if _asked(member):
+        return False
     if end is not None and end.ours and (member.raised is None or interrupted(member)):
         return False  # also where it took the signal for Ctrl-C
     if end is not None and end.code == 0:
@@ -38,6 +40,25 @@ def failed(member: Member) -> bool:
     if member.raised is not None:
         return member.raised.type not in ("SystemExit", "KeyboardInterrupt") or _bad(member)
     return _bad(member)
+
+
+def _asked(member: Member) -> bool:
+    """Whether it ended once its agent had been asked for the end, or a moment before: a batch system may tell
+    all processes of a host at once."""
+    if member.interrupted is None or (member.raised is None and member.exit is None):
+        return False
+    return failed_at(member) >= member.interrupted - TOGETHER
+
+
+def because_of(view: JobView, one: Member) -> Interruption | None:
+    """The interruption of another host because of which this member may have failed."""
+    at = failed_at(one)
+    return next((k for k in view.interruptions if at >= k.at - HEARD), None)
+
+
+HEARD = 3.0
+"""Seconds from the fall of its peers within which it is heard that a host was interrupted, at the most: it is
+told at once."""
 
 
 def interrupted(member: Member) -> bool:
@@ -76,8 +97,11 @@ def failures(view: JobView) -> Failures:
     # Peers notice a closed connection before the kernel tells us of the end: the first failure that
     # does not speak of a peer is the beginning, whichever was seen first.
     own = [m for m in ordered if not lost_peer(m)]
+    # Where a host was interrupted, that is the beginning.
+    first = next(iter(own), None)
+    first = first if first is not None and because_of(view, first) is None else None
     below = {m.worker for m in view.members if m.launcher}
-    began = [m for i, m in enumerate(own) if _own(m, first=i == 0, below=m.worker in below)]
+    began = [m for m in own if _own(m, first=m is first, below=m.worker in below)]
     return Failures(tuple(began), tuple(m for m in ordered if m not in began))
 
 

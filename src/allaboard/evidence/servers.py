@@ -57,13 +57,19 @@ def in_use(view: JobView) -> bool:
 
 
 def left_over(view: JobView) -> tuple[Member, ...]:
-    """The servers (and an evaluator) that live on when all who train have ended well; else none."""
+    """The servers (and an evaluator) that live on when all who train have ended well, but those whose host
+    was interrupted; else none."""
     if not has_servers(view):
         return ()
-    work = trainers(view)
+    work = trained(view)
     if not work or any(m.exit is None or m.exit.code != 0 for m in work):
         return ()
     return view.alive
+
+
+def trained(view: JobView) -> tuple[Member, ...]:
+    """Those who train, without whom their host's user has ended: the others went on."""
+    return tuple(m for m in trainers(view) if m.interrupted is None)
 
 
 def collective_with_servers(member: Member) -> bool:

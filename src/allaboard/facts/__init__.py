@@ -25,6 +25,7 @@ from allaboard.facts.finding import (
     Stage,
     Who,
 )
+from allaboard.facts.interruption import ASKING, Interruption
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence, Usual
 from allaboard.facts.live import Departed, HostLook, Present, Socket
@@ -66,6 +67,7 @@ from allaboard.facts.tree import FormatError, Node
 from allaboard.facts.usage import Reading, Use
 
 __all__ = [
+    "ASKING",
     "BOX",
     "EACH_OWN",
     "FIELDS",
@@ -105,6 +107,7 @@ __all__ = [
     "Holder",
     "Holds",
     "HostLook",
+    "Interruption",
     "JobView",
     "Knock",
     "Link",

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 import msgspec
 
+from allaboard.facts.interruption import Interruption
 from allaboard.facts.link import Call, Holder, Knock, Link, Usual
 from allaboard.facts.member import Member
 from allaboard.facts.once import once
@@ -43,7 +44,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute;
     ``setbacks`` are the times that the training went back to an earlier step. ``comes_back``: from what the
     values of a lost server come back when it is started again here ("checkpoint", "snapshot"); "" where
-    nothing is started again.
+    nothing is started again. ``interruptions``: the other hosts that were interrupted since all were aboard.
     """
 
     now: float
@@ -70,6 +71,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     uses: tuple[Use, ...] = ()
     setbacks: tuple[Setback, ...] = ()
     comes_back: str = ""
+    interruptions: tuple[Interruption, ...] = ()
 
     @property
     @once

@@ -141,7 +141,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
     differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
-    (or serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds.
+    (or serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is
+    when the agent of its host, another one than ours, was asked for the end.
     """
 
     who: Who
@@ -185,6 +186,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stack: Stack | None = None
     raised: Raised | None = None
     exit: Exit | None = None
+    interrupted: float | None = None
     key: int = 0
     facts: dict[str, str] = {}
     alike: int = 0

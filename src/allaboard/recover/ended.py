@@ -34,10 +34,15 @@ def round_end(
         first=_first(people),
         saved=_kept(people, lambda k: k.saved),
         restored=_kept(people, lambda k: k.restored),
-        cause=None if outcome is Outcome.COMPLETED else cause(view),
+        cause=None if outcome is Outcome.COMPLETED or _asked(view, outcome) else cause(view),
         findings=findings,
         final=final,
     )
+
+
+def _asked(view: JobView, outcome: Outcome) -> bool:
+    """Whether it ended at the user's word alone, on whichever host."""
+    return outcome is Outcome.INTERRUPTED and not failures(view).began
 
 
 def cause(view: JobView) -> Cause | None:

@@ -35,7 +35,7 @@ def _over(last: RoundEnd, policy: Restarts) -> str:
     if last.outcome is Outcome.COMPLETED:
         return last.reason
     if last.outcome is Outcome.INTERRUPTED:
-        return "interrupted; what the user ends stays ended"
+        return f"{last.reason}; what the user ends stays ended"
     if not policy.allowed:
         return NOT_ALLOWED
     if last.final:

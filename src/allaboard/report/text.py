@@ -64,7 +64,9 @@ def progress(view: JobView) -> str:
 def summary_lines(report: Report) -> list[str]:
     """The last lines of a run."""
     end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
-    if report.outcome is Outcome.FAILED:
+    if report.outcome is Outcome.FAILED or (
+        report.outcome is Outcome.INTERRUPTED and report.reason != report.outcome
+    ):
         end += f": {report.reason}"
     lines = [end, *_round_lines(report), *server_lines(report), *phase_lines(report)]
     if report.findings:

@@ -50,6 +50,13 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple([m for m in self.here if m.phase is Phase.ARRIVED and m.exit is None])
 
     @property
+    @once
+    def interrupted(self) -> bool:
+        """Whether they who stand at the door wait for somebody whose host was interrupted."""
+        ended = [m for m in (*self.gone, *self.here) if not m.alive]
+        return bool(self.held) and any(m.interrupted is not None for m in ended)
+
+    @property
     def never_heard_of(self) -> tuple[int, ...]:
         """Missing ranks that no living or ended process can account for."""
         here = {m.declared.rank for m in self.here if m.declared is not None}  # of any world size

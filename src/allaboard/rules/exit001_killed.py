@@ -79,6 +79,9 @@ RULE = Rule(
     silent_on={
         "out of memory has its own rule": job(waiting(0), ended(1, signal=9, oom=True)),
         "we ended it": job(ended(0, signal=15, ours=True), ended(1, code=0)),
+        "its agent was asked for the end": job(
+            waiting(0), ended(1, signal=15, member={"interrupted": 94.9})
+        ),
         "a survivor that its launcher ended": job(
             ended(0, at=97, signal=15), ended(1, raised=("ValueError", "x"))
         ),

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failed, failed_at, failures
+from allaboard.evidence.failures import because_of, failed, failed_at, failures
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.mismatch import mismatch
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Phase, Stage
 from allaboard.facts.samples import EADDRINUSE, ended, job, member, waiting
 
 SETTLE, ELSEWHERE = 3.0, 3.7
@@ -30,6 +30,8 @@ def check(view: JobView) -> Iterator[Claim]:
     if not lost or failures(view).began or any(mismatch(m) is not None for m in lost):
         return
     first = min(lost, key=failed_at)
+    if because_of(view, first) is not None:
+        return  # it was told
     left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
     stopped = [m for m in view.alive if m.stopped]
     # Its connections are closed, and its interpreter takes its time: how it ends is known then.
@@ -75,6 +77,11 @@ RULE = Rule(
         "one was killed": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
         "too early to say": job(ended(0, at=99.0, raised=_LOST), waiting(1)),
         "one is about to leave": job(ended(0, raised=_LOST), member(1, phase=Phase.LEAVING)),
+        "another host was interrupted": job(
+            ended(0, raised=_LOST),
+            joined=True,
+            interruptions=(Interruption(host="b", signal=15, at=94.9, who="worker 1"),),
+        ),
         "one left with 0": job(ended(0, raised=_LOST), ended(1, at=94.0, code=0)),
     },
     since="0.1",

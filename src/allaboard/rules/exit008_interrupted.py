@@ -52,6 +52,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "its agent was, by Ctrl-C on its host": job(
+            ended(0, raised=_INTERRUPT, signal=2, member={"interrupted": 94.9}), waiting(1)
+        ),
         "an exception of its own": job(ended(0, raised=("ValueError", "bad")), waiting(1)),
         "caught, and ended well": job(ended(0, code=0), waiting(1), waiting(2)),
     },

@@ -29,7 +29,8 @@ def check(view: JobView) -> Iterator[Claim]:
     gone = [
         m
         for m in view.members
-        if m.exit is not None and m.exit.lost and m.phase >= Phase.JOINED and not m.launcher
+        if m.exit is not None and m.exit.lost and m.phase >= Phase.JOINED
+        if not m.launcher and m.interrupted is None
     ]
     if not gone or failures(view).began:
         return
@@ -64,9 +65,10 @@ _LOST = ("RuntimeError", "Connection closed by peer [10.0.0.2]:18334")
 _B = Who(index=1, rank=1, host="b", pid=101)
 
 
-def _view(**there: object) -> JobView:
+def _view(interrupted: float | None = None, **there: object) -> JobView:
     first = ended(0, at=95.0, raised=_LOST)
-    return job(first, ended(1, at=95.0, member={"who": _B}, **there), joined=True, launched=1)
+    changes = {"who": _B, "interrupted": interrupted}
+    return job(first, ended(1, at=95.0, member=changes, **there), joined=True, launched=1)
 
 
 RULE = Rule(
@@ -82,6 +84,7 @@ RULE = Rule(
     },
     silent_on={
         "its agent told of its end": _view(signal=9),
+        "its agent was interrupted, and said so": _view(interrupted=94.0, lost=True, code=None),
         "nobody fell": job(
             waiting(0), ended(1, at=95.0, lost=True, code=None, member={"who": _B}), joined=True
         ),

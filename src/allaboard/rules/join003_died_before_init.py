@@ -25,7 +25,8 @@ def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         if roll.held:
             for member in (m for m in roll.gone if not _raised_in(roll, m)):
-                yield _claim(roll, member)
+                if member.interrupted is None:
+                    yield _claim(roll, member)
 
 
 def _raised_in(roll: Roll, member: Member) -> bool:
@@ -114,6 +115,9 @@ RULE = Rule(
         "nobody waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
         "it came to init, which raised there": gathering(
             held(0), ended(1, code=None, member={"phase": Phase.IMPORTED}), held(2)
+        ),
+        "its host was interrupted": gathering(
+            held(0), ended(1, signal=2, member=_EARLY | {"interrupted": 94.9}), held(2)
         ),
         "it is only late": gathering(held(0), coming(1), held(2)),
         "a program that a late worker ran for a moment": gathering(

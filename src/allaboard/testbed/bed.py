@@ -18,6 +18,7 @@ from allaboard.testbed.firewall import Block
 from allaboard.testbed.needs import missing
 from allaboard.testbed.order import Order
 from allaboard.testbed.process import Process
+from allaboard.testbed.table import oldest
 
 PREFIX = "allaboard-bed-"
 NETWORK = "10.77"
@@ -146,6 +147,14 @@ class Bed:
         if code:
             raise CommandFailed(f"{host}: {' '.join(command)}: exit code {code}\n{process.text()}")
         return process.text()
+
+    def signal(self, host: str, number: int, pattern: str) -> None:
+        """Sends a signal to the first process of a host whose command this pattern (re) matches from its
+        beginning. Raises CommandFailed where there is none."""
+        pid = oldest(self.path(host, "/proc"), pattern)
+        if pid is None:
+            raise CommandFailed(f"{host}: no process is like {pattern}")
+        self.run(host, "kill", f"-{int(number)}", str(pid))
 
     def first(self, host: str) -> int:
         """The pid of a host's first process, as this machine sees it."""

@@ -1,14 +1,16 @@
 """The agent of a host is killed in mid-training, and its worker ends with it."""
 
+import signal
+
 from allaboard.contracts import HostDrill
 from allaboard.testbed import Bed
 
-AGENT = "ps -eo pid,args | awk '/allaboard run/ && !/awk/ {print $1}' | head -n 1"
-"""Not its keeper, which bears the same name and clears up."""
+AGENT = r"\S+ -m allaboard run "
+"""Its keeper, which bears the same name and clears up, is younger."""
 
 
 def kill(bed: Bed) -> None:
-    bed.run("h1", "sh", "-c", f"kill -KILL $({AGENT})")
+    bed.signal("h1", signal.SIGKILL, AGENT)
 
 
 DRILL = HostDrill(

@@ -1,13 +1,15 @@
 """The worker of the host where all meet is killed in mid-training; the others fall because of it."""
 
+import signal
+
 from allaboard.contracts import HostDrill
 from allaboard.testbed import Bed
 
-WORKER = "ps -eo pid,args | awk '/torch_ddp.py/ && !/allaboard run|awk/ {print $1}'"
+WORKER = r"\S+ \S*torch_ddp\.py"
 
 
 def kill(bed: Bed) -> None:
-    bed.run("h0", "sh", "-c", f"kill -KILL $({WORKER})")
+    bed.signal("h0", signal.SIGKILL, WORKER)
 
 
 DRILL = HostDrill(

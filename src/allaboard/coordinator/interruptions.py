@@ -1,0 +1,58 @@
+"""Which hosts of the job were interrupted: what is known of it here, and what all others are to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allaboard.coordinator.events import Halted, Interrupted
+from allaboard.evidence.naming import names
+from allaboard.facts import ASKING, Interruption, Member
+
+SHOWN = 4
+"""Members of a host that are named."""
+
+
+class Interruptions:
+    """Of other agents than our own, the first one first."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Interruption] = {}
+        self._asked_at: dict[int, float] = {}
+        self._due: list[Halted] = []
+
+    def take(self, now: float, event: Interrupted, there: Iterable[Member], host: str) -> None:
+        """An agent of ``host`` was interrupted, whose members these are: all are to be told."""
+        if event.signal not in ASKING or event.agent in self._asked_at:
+            return
+        self._asked_at[event.agent] = event.at
+        told = Halted(host=host, signal=event.signal, who=_called(there))
+        self._due.append(told)
+        if event.agent:
+            self.told(now, told)
+
+    def told(self, now: float, halted: Halted) -> Interruption | None:
+        """The host that decides has said so; None where no agent is interrupted by such a signal."""
+        if halted.signal not in ASKING:
+            return None
+        heard = Interruption(host=halted.host, signal=halted.signal, at=now, who=halted.who)
+        return self._known.setdefault((halted.host, halted.who), heard)
+
+    def due(self) -> list[Halted]:
+        """What was not said yet."""
+        due, self._due = self._due, []
+        return due
+
+    def asked_at(self, agent: int) -> float | None:
+        """When another agent was asked for the end (s); None where it was not."""
+        return self._asked_at.get(agent) if agent else None
+
+    def since(self, rolled_at: float | None) -> tuple[Interruption, ...]:
+        """Those that matter: once all were aboard, others had come in the places of who was not."""
+        every = self._known.values()
+        return tuple([k for k in every if rolled_at is None or k.at >= rolled_at])
+
+
+def _called(members: Iterable[Member]) -> str:
+    there = [m for m in members if not m.launcher and not m.candidate]
+    more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
+    return names(there[:SHOWN]) + more

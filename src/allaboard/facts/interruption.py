@@ -1,0 +1,24 @@
+"""A host whose agent was asked for the end, by its user or a batch system."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals by which an agent is asked for the end."""
+
+
+class Interruption(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent of ``host`` was asked for the end by ``signal`` at ``at`` (s); ``who``: its members, by name,
+    "" where none was known."""
+
+    host: str
+    signal: int
+    at: float
+    who: str = ""
+
+    def __str__(self) -> str:
+        with_it = f", and {self.who} with it" if self.who else ""
+        return f"{self.host} was interrupted by {signal.Signals(self.signal).name}{with_it}"
