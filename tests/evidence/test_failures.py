@@ -127,3 +127,11 @@ def test_a_failure_too_early_waits_for_those_who_may_come() -> None:
     assert not too_early(gathering(fallen, launched=1), fallen)
     assert not too_early(gathering(coming(0), fallen, now=110.0), fallen), "told anyway"
     assert not too_early(gathering(coming(0), fallen), ended(1, code=1)), "it had joined"
+
+
+def test_what_a_group_raises_for_its_own_host_speaks_of_no_peer() -> None:
+    said = ("DistBackendError", "ProcessGroupNCCL is only supported with GPUs, no GPUs found!")
+    assert not lost_peer(ended(0, raised=said))
+    assert lost_peer(
+        ended(0, raised=("DistBackendError", "NCCL communicator was aborted on rank 1"))
+    )

@@ -39,3 +39,20 @@ def test_torchruns_own_line_is_not_to_be_mended(tmp_path: Path) -> None:
         f"    sys.exit(main())\n{raised}\n"
     )
     assert list(told(tmp_path, text)) == ["JOIN001"]
+
+
+def test_an_error_of_the_setup_is_told_with_what_helps(tmp_path: Path) -> None:
+    said = "ValueError: Default process group has not been initialized, please make sure to call it"
+    found = told(tmp_path, f"{HEAD}[rank0]: {said}\n")
+    assert list(found) == ["EXIT002"]
+    assert (
+        "call init_process_group before it" in found["EXIT002"] and "mend" not in found["EXIT002"]
+    )
+
+
+def test_a_gpu_that_is_full_is_told_once(tmp_path: Path) -> None:
+    said = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 39 GiB"
+    )
+    found = told(tmp_path, f"{HEAD}[rank0]: {said}\n")
+    assert list(found) == ["RES001"] and "smaller batches on each rank" in found["RES001"]

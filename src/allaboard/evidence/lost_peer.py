@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.evidence.known_errors import advice
 from allaboard.evidence.loader_worker import within_loader
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.port_taken import lacks_port
@@ -51,7 +52,7 @@ def lost_peer(member: Member) -> bool:
     if member.raised is not None:
         if within_loader(member.raised):
             return False  # a worker process of its own DataLoader is no peer
-        if lacks_port(member):
-            return False  # torch's store raises the same type for both
+        if lacks_port(member) or advice(member.raised):
+            return False  # torch's store and NCCL's group raise the same type for both
         return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
     return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))

@@ -10,7 +10,6 @@ import msgspec
 
 from allaboard.catalogue import Catalogue
 from allaboard.diagnose import diagnose, stamp
-from allaboard.evidence.failures import interrupted
 from allaboard.evidence.messages import claim, together
 from allaboard.facts import (
     Certainty,
@@ -36,6 +35,8 @@ _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already i
 """What a process raises whose port was taken."""
 _WATCHDOG = "WorkNCCL("
 """What a watchdog's line says of the collective."""
+_IN_A_LOG = ("read ", "see in ")
+"""How advice begins that sends to a log alone."""
 _BELOW = ("LOG006", "LOG010")
 """A GPU, CUDA or NCCL failed below the code that used it."""
 _LINE = 80
@@ -186,11 +187,10 @@ def _ends(
         read = ", ".join(where)
         evidence = [_here(e, guilty, read) for e in made.evidence if e.origin not in _GUESSED][:2]
         fix = f"read {where[0]}" if where else made.fix
-        if guilty and guilty[0].raised is not None and guilty[0].raised.where is not None:
-            place = guilty[0].raised.where
-            fix = f"mend {place.file}:{place.line}; the whole traceback is in {where[0]}"
-        if guilty and interrupted(guilty[0]):
-            fix = f"{made.fix}; the whole traceback is in {where[0]}" if where else made.fix
+        if guilty and guilty[0].raised is not None and not made.fix.startswith(_IN_A_LOG):
+            # Live it names the log; without a line of the user's there is none to be mended.
+            what = made.fix.partition("; the whole traceback")[0]
+            fix = f"{what}; the whole traceback is in {where[0]}" if where else what
         doubt = _doubt(guilty, doubts)
         if (how := Evidence(_how(guilty), read)) not in evidence:
             evidence.append(how)

@@ -7,7 +7,8 @@ one is named here with the line of the user's code, and those that fell because 
 ## What to do
 Mend that line. Where several ranks raise the same, they are listed together. Where it says that open files,
 space or threads are used up, the line is only the first that wanted one more: the limit is told, and what
-helps.
+helps. So is what helps against errors that frameworks raise where a job is set up wrongly: a variable that no
+launcher has set, a GPU that the rank does not see, a model that is not the same on all ranks.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.exhausted import exhausted
 from allaboard.evidence.failures import Failures, failures, interrupted, too_early
+from allaboard.evidence.known_errors import advice
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
 from allaboard.evidence.port_taken import lacks_port
@@ -28,6 +30,9 @@ from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waitin
 QUIT = "BdbQuit"
 """What Python's debugger raises when it is left, or its input ends."""
 
+OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
+"""Python's, and PyTorch's of a GPU: RES001 tells them."""
+
 OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
 """What is raised because a command that was run has failed, as launchers do."""
 
@@ -36,7 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     same: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for one in found.began:
-        if one.raised is None or one.raised.type == "MemoryError":
+        if one.raised is None or one.raised.type in OUT_OF_MEMORY:
             continue
         if interrupted(one) or loader_worker(one) or lacks_port(one):
             continue  # these have rules of their own
@@ -76,7 +81,9 @@ def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
 def _fix(error: Raised, place: str, log: str) -> str:
     if error.type in OF_A_CHILD:
         return f"see in {log} why the command that it ran failed: that is what is to be mended"
-    if error.where is None:  # a syntax error has no frame: its message names the place
+    if error.where is None and not advice(
+        error
+    ):  # a syntax error has no frame: its message names the place
         return f"read {log}: the whole traceback is there"
     unused = without_gradient(error)
     if unused is not None:
@@ -85,7 +92,7 @@ def _fix(error: Raised, place: str, log: str) -> str:
             "model.named_parameters() with a gradient); where that is meant: DDP(..., "
             "find_unused_parameters=True)"
         )
-    return f"mend {place}; the whole traceback is in {log}"
+    return advice(error) or f"mend {place}; the whole traceback is in {log}"
 
 
 def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:

@@ -15,8 +15,15 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import failures
-from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, waiting
+
+_HOST = "give the job more memory, or smaller batches and fewer DataLoader workers"
+_GPU = (
+    "smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that "
+    "host shows whether "
+    "another process or rank is on the same GPU"
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -38,9 +45,13 @@ def check(view: JobView) -> Iterator[Claim]:
             + (" and was killed by the kernel" if killed else ""),
             who=(one.who,),
             evidence=tuple(evidence),
-            fix="give the job more memory, or smaller batches and fewer DataLoader workers",
+            fix=_GPU if _of_a_gpu(one) else _HOST,
             since=one.raised.at if one.raised is not None else one.exit.at if one.exit else None,
         )
+
+
+def _of_a_gpu(one: Member) -> bool:
+    return one.raised is not None and "CUDA out of memory" in one.raised.message
 
 
 RULE = Rule(
