@@ -12,6 +12,7 @@ every host of a job.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -32,6 +33,7 @@ from allaboard.facts import (
 from allaboard.facts.samples import gathering, held
 from allaboard.rollcall.roll import roll_calls
 
+_BOTH = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
 PATIENCE = 2.0
 """Seconds: the other job may just be closing."""
 
@@ -55,9 +57,18 @@ def check(view: JobView) -> Iterator[Claim]:
         yield Claim(
             summary=f"another job meets at {tried.call.address}; this one is turned away",
             who=(tried.member.who,),
-            evidence=tried.evidence,
+            evidence=(*_jobs(tried.call.said), *tried.evidence),
             fix="give each job a port of its own, or end the other one",
             since=tried.call.since,
+        )
+
+
+def _jobs(said: str) -> Iterator[Evidence]:
+    """What the roll call there has said of both, from where it stands, told from here."""
+    found = _BOTH.search(said)
+    if found is not None:
+        yield Evidence(
+            f"this one is job {found['ours']}, the one there is job {found['theirs']}", "roll call"
         )
 
 

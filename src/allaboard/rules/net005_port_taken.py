@@ -108,6 +108,10 @@ def _freed(view: JobView, one: Member, holder: Holder, ours: bool) -> str:
         )
     if not holder.pid:
         return other
+    if holder.answer is Answer.ABOARD:  # it is alive, and may be somebody's training
+        called = f" ({holder.job})" if holder.job else ""
+        ended = on_host(view, one, f"kill {holder.pid}")
+        return f"{other}: another job{called} gathers there; only if nobody needs that one any more: {ended}"
     return f"{on_host(view, one, f'kill {holder.pid}')}   # if it is a leftover; else {other}"
 
 
