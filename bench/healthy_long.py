@@ -53,7 +53,7 @@ class Amounts:
         """A run with ``amount`` took so long; starting up, some 15 s, does not grow with it."""
         trained = max(5.0, seconds - 15.0)
         with self.lock:
-            self.now[name] = amount * min(4.0, max(0.5, self.aim / trained))
+            self.now[name] = max(1.0, amount * min(4.0, max(0.5, self.aim / trained)))
 
 
 def words(name: str, amount: int, draw: random.Random) -> tuple[list[str], list[str]]:
