@@ -226,10 +226,6 @@ class Caller:
             wanted = wire.proof(secret, "caller", self._mine, hello.nonce, claimed)
             if not wire.proven(hello.proof, wanted):
                 return Refused(kind="no-secret", why="does not know the job's secret")
-        elif hello.proof:
-            # It would leave by itself, and nobody here would know why.
-            why = "knows a secret of the job, and the host where all meet was given none"
-            return Refused(kind="no-secret", why=why)
         if job and hello.job and job != hello.job:
             return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
         if hello.round != self._door.round:

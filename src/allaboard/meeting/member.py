@@ -67,7 +67,8 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
                 why = f"speaks {challenge.version}, this host {wire.VERSION}"
                 raise Turned("version", why)
             if who.secret and not challenge.sealed:
-                _leave(met.writer, who, "no-secret", "has a secret of the job, and here is none")
+                why = "knows a secret of the job, and the host where all meet was given none"
+                _leave(met.writer, who, "no-secret", why)
                 raise Turned("no-secret", "the listener does not know the job's secret")
             hello = _hello(who, challenge.nonce, only_link)
             met.writer.write(wire.frame(hello))
@@ -123,7 +124,8 @@ async def _secure(writer: asyncio.StreamWriter, wanted: bool, who: Identity) -> 
 
 def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:
     """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
-    writer.write(wire.frame(Refused(kind=kind, why=f"{who.host}: {why}")))
+    named = f"{who.host} (rank {who.rank})" if who.rank >= 0 else who.host
+    writer.write(wire.frame(Refused(kind=kind, why=f"{named}: {why}")))
 
 
 def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
