@@ -56,3 +56,21 @@ def test_a_gpu_that_is_full_is_told_once(tmp_path: Path) -> None:
     )
     found = told(tmp_path, f"{HEAD}[rank0]: {said}\n")
     assert list(found) == ["RES001"] and "smaller batches on each rank" in found["RES001"]
+
+
+def test_a_message_of_several_lines_is_read_whole(tmp_path: Path) -> None:
+    plain = HEAD.replace("[rank0]: ", "")
+    ddp = (
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a "
+        "new one.\n"
+        "If you already have done the above, then the distributed data parallel module was not able to.\n"
+        "Parameter indices which did not receive grad for rank 1: 2 3\n"
+        " In addition, you can set the environment variable TORCH_DISTRIBUTED_DEBUG to INFO.\n"
+    )
+    found = told(tmp_path, plain + ddp)
+    assert list(found) == ["EXIT002"] and "see why parameters 2 3 had no part" in found["EXIT002"]
+    keys = "RuntimeError: Error(s) in loading state_dict for Net:\n"
+    keys += '\tMissing key(s) in state_dict: "module.w".\n'
+    for head, text in ((plain, keys), (HEAD, keys.replace("\n\t", "\n[rank0]: \t"))):
+        found = told(tmp_path, f"{head}{'[rank0]: ' if head is HEAD else ''}{text}")
+        assert "model.module" in found["EXIT002"], head

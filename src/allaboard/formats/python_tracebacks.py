@@ -18,6 +18,13 @@ _CHAINED = re.compile(
     r"|During handling of the above exception, another exception occurred:"
     r"|-- Process \d+ terminated with the following (?:error|exception):"  # torch.multiprocessing
 )
+MOST = 12
+"""Lines that are read of a message beyond its first."""
+_MORE = re.compile(
+    r"[ \t]+[^\s|+]"  # such as load_state_dict's; not an exception group's
+    # DDP's, of parameters without a gradient.
+    r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
+)
 _GUTTER = re.compile(r"\s+(?:\| ?|\+[-+]{2,}(?: \d+ -+)?|\+ )")
 """What an exception group puts before the lines of its parts."""
 
@@ -79,9 +86,22 @@ def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
             message = error[2] or ""
             if error[2] == "":  # TensorFlow's messages begin on the line after their type
                 message = " ".join(lines[number + 1 : number + 3]).strip()
+            more = _more(lines, number + 1) if error[2] else []
+            message = "\n".join([message, *more])
             kind = error[1].rpartition(".")[2]
-            return Traceback(at, max(number + 1, grouped), kind, message[:1000], tuple(frames))
+            end = max(number + 1 + len(more), grouped)
+            return Traceback(at, end, kind, message[:1000], tuple(frames))
     return None
+
+
+def _more(lines: Sequence[str], at: int) -> list[str]:
+    """What else of the message stands on the lines after it."""
+    found = []
+    for line in lines[at : at + MOST]:
+        if _MORE.match(line) is None:
+            break
+        found.append(line.rstrip())
+    return found
 
 
 def _group_end(lines: Sequence[str], at: int) -> int:
