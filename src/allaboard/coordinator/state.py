@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import attrgetter
 from statistics import median
@@ -41,6 +41,7 @@ from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.interruptions import Interruptions
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
+from allaboard.coordinator.outcomes import ends, fell_with, left_early
 from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
 from allaboard.coordinator.setbacks import Setbacks
@@ -50,15 +51,13 @@ from allaboard.coordinator.turns import COMING, MANY, Turns
 from allaboard.coordinator.waits import Waits
 from allaboard.decide import BEFORE, Policy, verdict
 from allaboard.diagnose import diagnose
-from allaboard.evidence.failures import because_of, failures
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
-from allaboard.facts import Exit, Finding, Interruption, JobView, LockWait, Outcome, Phase
+from allaboard.facts import Exit, Interruption, JobView, LockWait, Outcome, Phase
 from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import roll_calls
 
-LEFT_EARLY = "EXIT004"
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
 
@@ -417,25 +416,11 @@ class Job:
         found = next((e for e in reversed(ends) if e is not None), None)
         return None if found is None or found.ours else found
 
-    def _left_early(self) -> Finding | None:
-        """What was found of a worker of this host that ended well while other hosts waited for it."""
-        for found in self.ledger.findings if self.settings.joined else ():
-            here = (w.pid for w in found.who if w.host == self.settings.host)
-            if found.rule == LEFT_EARLY and any(pid in self.workers for pid in here):
-                return found
-        return None
-
     def fell_with(self) -> Interruption | None:
         """The interruption of another host because of which this job fell; None where somebody failed by
         itself, or nobody did."""
         ended = self.ending.outcome if self.ending is not None else None
-        view = self.view(self.progress_at)
-        if not view.interruptions or ended not in (None, Outcome.FAILED, Outcome.INTERRUPTED):
-            return None
-        found = failures(view)
-        if found.began or not (self._bad_ends()[0] or ended):
-            return None
-        return because_of(view, found.fell[0]) if found.fell else view.interruptions[0]
+        return fell_with(self.view(self.progress_at), ended, ends(self._ended()).bad)
 
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""
@@ -446,23 +431,21 @@ class Job:
             return Outcome.INTERRUPTED, str(elsewhere)
         if self.ending is not None:
             return self.ending.outcome, self.ending.reason
-        bad, ends = self._bad_ends()
-        if bad:
-            return Outcome.FAILED, f"{bad} of {ends} workers failed"
-        if (early := self._left_early()) is not None:
+        found = ends(self._ended())
+        if found.bad:
+            return Outcome.FAILED, f"{found.bad} of {found.all} workers failed"
+        findings = self.ledger.findings if self.settings.joined else ()
+        early = left_early(findings, self.settings.host, self.workers)
+        if early is not None:
             return Outcome.FAILED, early.summary
         return Outcome.COMPLETED, "every worker ended with exit code 0"
 
-    def _bad_ends(self) -> tuple[int, int]:
-        """How many ended badly, of how many that ended."""
+    def _ended(self) -> Iterator[Exit]:
+        """Of the workers of this host; of all hosts where this one starts them again."""
         everywhere = self.crossing.leads and self.settings.restarts.allowed
-        ends = [
-            r.exit
-            for p, r in self.records.items()
-            if r.exit and (p in self.workers or (everywhere and split_key(p)[0]))
-        ]
-        bad = [e for e in ends if e.signal is not None or e.code not in (0, None) or e.lost]
-        return len(bad), len(ends)
+        for pid, record in self.records.items():
+            if record.exit and (pid in self.workers or (everywhere and split_key(pid)[0])):
+                yield record.exit
 
 
 _ORDER = attrgetter("worker", "rank", "pid")
