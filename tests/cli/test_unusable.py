@@ -46,3 +46,25 @@ def test_a_working_folder_that_was_removed(tmp_path: Path) -> None:
         ["sh", "-c", words], capture_output=True, text=True, cwd=folder, timeout=60
     )
     assert done.returncode == 2 and "the working folder has been removed" in done.stderr
+
+
+def _limited(folder: Path, limit: str) -> subprocess.CompletedProcess[str]:
+    """Eight workers that tell how many files they may have open, in a shell with this limit."""
+    script = folder / "says.py"
+    script.write_text("import resource as r; print('may', r.getrlimit(r.RLIMIT_NOFILE)[0])")
+    words = f"ulimit {limit} && exec {sys.executable} -P -m allaboard run -n 8 {script}"
+    return subprocess.run(
+        ["sh", "-c", words], capture_output=True, text=True, cwd=folder, timeout=120
+    )
+
+
+def test_a_low_soft_limit_on_open_files_is_the_workers_alone(tmp_path: Path) -> None:
+    done = _limited(tmp_path, "-Sn 24")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("may 24") == 8
+
+
+def test_a_hard_limit_that_is_too_low_for_the_workers_is_told(tmp_path: Path) -> None:
+    done = _limited(tmp_path, "-n 24")
+    assert done.returncode == 2 and "too few for 8 workers" in done.stderr
+    assert "Traceback" not in done.stderr

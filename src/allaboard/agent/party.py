@@ -34,13 +34,13 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.facts import Answer, Call, Declared, Phase
+from allaboard.hosts import open_files
 from allaboard.hosts.data_address import data_address
 from allaboard.hosts.described import Described
 from allaboard.meeting.dial import split, written
 from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
-from allaboard.meeting.listener import more_files
 from allaboard.meeting.member import Identity, taken_in, try_links
 from allaboard.meeting.tls import Tls
 
@@ -326,7 +326,7 @@ class Party:
         return door_to(declared, self.told, self.environment, self._began)
 
     async def _lead(self, declared: Declared) -> None:
-        more_files()
+        open_files.raise_limit()
         leader = self.leader = self._leader(declared.framework)
         self.leader.ports_elsewhere = bool(declared.cluster)
         self._events.append(RoleTaken(leads=True))
@@ -362,7 +362,7 @@ class Party:
 
     def new_leader(self) -> Leader:
         """Of an election, not elected yet. Its port is no framework's."""
-        more_files()
+        open_files.raise_limit()
         leader = self._leader("")
         leader.ports_elsewhere = True
         return leader

@@ -7,6 +7,7 @@ what it needs to watch them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from allaboard import serving
+from allaboard.hosts import open_files
 from allaboard.hosts.devices import share
 from allaboard.hosts.ports import NoFreePort, reserve
 from allaboard.probe import adapters, room
@@ -30,6 +32,11 @@ LAST = 5.0
 """Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
 RECOVERY_WAIT = "1"
 """Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
+_TOO_FEW = (
+    "no more than {most} files may be open here (ulimit -Hn), too few for {size} workers; raise that "
+    "limit, or start "
+    "fewer"
+)
 PROBE = Path(adapters.__file__).parents[1]
 
 
@@ -133,7 +140,7 @@ def new_job_id() -> str:
 def launch(plan: Plan) -> Launch:
     """Starts every worker; their ``spawned`` messages are on their way when it returns.
 
-    Raises CannotStart where there are no ports or no place for the black boxes.
+    Raises CannotStart where there are no ports, no place for the black boxes, or too few files may be open.
     """
     from allaboard import reaper
 
@@ -146,7 +153,14 @@ def launch(plan: Plan) -> Launch:
         shutil.rmtree(boxes, ignore_errors=True)
         raise CannotStart(str(error)) from None
     end, keeper = reaper.start(str(boxes))
-    started = _started(plan, end, boxes, environments, held, at)
+    open_files.raise_limit()  # after the fork: ours alone, a pair of pipes and more for each worker
+    try:
+        started = _started(plan, end, boxes, environments, held, at)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        end.close()  # what has been started ends with it
+        raise CannotStart(_TOO_FEW.format(most=open_files.most(), size=plan.size)) from None
     started.keeper = keeper
     return started
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import resource
 import socket
 import time
 from collections.abc import Callable
 
+from allaboard.hosts import open_files
 from allaboard.meeting.caller import Caller, Connection
 from allaboard.meeting.ears import Ears
 from allaboard.meeting.lively import lively
@@ -60,7 +60,7 @@ class Listener:
         self._members: set[Caller] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._due = 0.0
-        self.places = max(64, (_most_files() - SPARE) * 3 // 4)
+        self.places = max(64, (open_files.most() - SPARE) * 3 // 4)
         """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
         self._number = 0
@@ -213,14 +213,3 @@ class Listener:
             elif not caller.greeted or now - caller.since >= HANDSHAKE:
                 caller.turn_away()
         self._sweep_later()
-
-
-def _most_files() -> int:
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def more_files() -> None:
-    """Lets this process have as many open files as it may; its workers keep the limit they had."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,23 @@
+"""How many files may be open: by this process, and by the workers, which keep the limit that they "
+"were given."""
+
+from __future__ import annotations
+
+import resource
+
+AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+"""The soft limit that this process began with, and its workers begin with; see getrlimit(2)."""
+
+
+def most() -> int:
+    """How many this process may have open now."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_limit() -> None:
+    """Lets this process have as many open files as it may. Those that are forked from now on may, too:
+    workers
+    come from a process that was forked before."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
