@@ -61,11 +61,6 @@ def _apart(told: float, asked: float, now: float) -> float:
     return max(told - now, 0.0) or min(told - asked, 0.0)
 
 
-def _says(hello: Hello) -> str:
-    """Who it says that it is."""
-    return f"{hello.host} (rank {hello.rank})" if hello.rank >= 0 else hello.host
-
-
 class Door(Protocol):
     """What a caller asks of the door where it stands."""
 
@@ -202,7 +197,7 @@ class Caller:
             self.stream.write(wire.frame(trouble))
             self._door.left(self)
             self.stream.close()
-            self._door.knocked(self.peer, trouble.kind, f"{_says(hello)}: {trouble.why}")
+            self._door.knocked(self.peer, trouble.kind, f"{hello.host}: {trouble.why}")
             return False
         door = self._door
         shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
