@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -106,7 +107,11 @@ class Hosted:
         """Exit code and report of each of these (all), once they have ended."""
         told = []
         for host in hosts or range(len(self.processes)):
-            code = self.processes[host].wait(LIMIT)
+            try:
+                code = self.processes[host].wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                said = "\n".join(self.text(h)[-3000:] for h in range(len(self.processes)))
+                raise AssertionError(f"host {host} has not ended in {LIMIT} s:\n{said}") from None
             report = self.folders[host] / "report.json"
             assert report.exists(), self.text(host)[-3000:]
             assert "Traceback (most recent call last):\n  File" not in self.text(host)
