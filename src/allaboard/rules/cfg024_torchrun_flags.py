@@ -17,10 +17,10 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.problems import told
 from allaboard.facts import (
     Claim,
     ConfigFacts,
-    Evidence,
     Origin,
     PartialSpec,
     Problem,
@@ -36,14 +36,7 @@ _C10D = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500"
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "flags":
-            yield Claim(
-                summary=problem.said,
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                where=problem.origin.place,
-            )
+    yield from told(facts.problems, "flags")
     for part in facts.parts:
         if part.source == "torchrun":
             yield from _together(facts, part)

@@ -13,18 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, ManifestFacts, Origin, Problem, Stage
+from allaboard.evidence.problems import told
+from allaboard.facts import Claim, ManifestFacts, Origin, Problem, Stage
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "manifest.twice":
-            yield Claim(
-                summary=problem.said,
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                where=problem.origin.place,
-            )
+    yield from told(facts.problems, "manifest.twice")
 
 
 _REPLICAS = Problem(

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.problems import told
 from allaboard.facts import (
     Certainty,
     Claim,
     ConfigFacts,
-    Evidence,
     Origin,
     PartialSpec,
     Problem,
@@ -34,15 +34,7 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "launch":
-            yield Claim(
-                summary=problem.said,
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                certainty=Certainty.LIKELY,
-                where=problem.origin.place,
-            )
+    yield from told(facts.problems, "launch", Certainty.LIKELY)
     step, allocation = facts.part("srun"), facts.part("slurm")
     held = _nodes(allocation, most=True)
     if step is not None and held is not None:

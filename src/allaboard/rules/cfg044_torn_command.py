@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.problems import told
 from allaboard.facts import (
     Certainty,
     Claim,
     ConfigFacts,
-    Evidence,
     Origin,
     Problem,
     Stage,
@@ -28,15 +28,7 @@ from allaboard.facts import (
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "torn":
-            yield Claim(
-                summary=problem.said,
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                certainty=Certainty.LIKELY,
-                where=problem.origin.place,
-            )
+    yield from told(facts.problems, "torn", Certainty.LIKELY)
 
 
 _BLANK = Problem(
