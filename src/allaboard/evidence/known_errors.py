@@ -11,9 +11,8 @@ import re
 from allaboard.facts import Raised
 
 _SAME_MODEL = (
-    "build the same model on every rank: look for what differs there (a branch on the rank, a "
-    "config, a vocabulary, "
-    "a checkpoint or a version of the code on one host); allaboard preflight compares the hosts"
+    "build the same model on every rank: look for what differs there (a branch on the rank, a config, a "
+    "vocabulary, a checkpoint or a version of the code on one host); allaboard preflight compares the hosts"
 )
 _TABLE = tuple(
     (re.compile(pattern), advice)
@@ -28,9 +27,8 @@ _TABLE = tuple(
         ),
         (
             r"Default process group has not been initialized",
-            "call init_process_group before it, in this very process: a process that spawn or a "
-            "DataLoader started "
-            "has no group yet",
+            "call init_process_group before it, in this very process: a process that spawn or a DataLoader "
+            "started has no group yet",
         ),
         (
             r"trying to initialize the default process group twice",
@@ -58,15 +56,13 @@ _TABLE = tuple(
         ),
         (
             r"No backend type associated with device type (?P<device>\w+)",
-            "the tensor is on {device}, and the group has no backend for that: move it to the "
-            "group's device, or "
-            "init_process_group('cpu:gloo,cuda:nccl')",
+            "the tensor is on {device}, and the group has no backend for that: move it to the group's "
+            "device, or init_process_group('cpu:gloo,cuda:nccl')",
         ),
         (
             r"Unable to find address for: (?P<name>\S+)",
-            "this host has no interface {name}: ip -br address; set GLOO_SOCKET_IFNAME to one of "
-            "those, on each host "
-            "to its own",
+            "this host has no interface {name}: ip -br address; set GLOO_SOCKET_IFNAME to one of those, on "
+            "each host to its own",
         ),
         (r"DDP expects same model across all ranks", _SAME_MODEL),
         (r"params\[\d+\] in this process with sizes .{1,200} appears not to match", _SAME_MODEL),
@@ -77,15 +73,13 @@ _TABLE = tuple(
         ),
         (
             r"Unexpected key\(s\) in state_dict: \"module\.",
-            "the checkpoint was saved with DDP's 'module.': save model.module.state_dict(), or load "
-            "it into the "
-            "wrapped model",
+            "the checkpoint was saved with DDP's 'module.': save model.module.state_dict(), or load it "
+            "into the wrapped model",
         ),
         (
             r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled",
-            "this host has no way to where it wants to download from: fetch it before, to a disk "
-            "that all hosts have "
-            "(HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
+            "this host has no way to where it wants to download from: fetch it before, to a disk that all "
+            "hosts have (HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
         ),
         (
             r"Collective ops must be configured at program startup",
@@ -94,16 +88,14 @@ _TABLE = tuple(
         ),
         (
             r"must be called before any JAX (?:computations|calls)",
-            "call jax.distributed.initialize() first in the program: before jax.devices(), arrays "
-            "and libraries that "
-            "make some on import",
+            "call jax.distributed.initialize() first in the program: before jax.devices(), arrays and "
+            "libraries that make some on import",
         ),
         (
             r"coordinator_address should be defined|Number of processes must be defined|"
             r"process id of the current process must be defined",
             "no launcher that JAX knows has started it: allaboard run -n N SCRIPT, or give "
-            "coordinator_address=, "
-            "num_processes= and process_id=",
+            "coordinator_address=, num_processes= and process_id=",
         ),
     )
 )

@@ -13,6 +13,7 @@ from collections import defaultdict
 import msgspec
 
 from allaboard.facts import Certainty, Overdue, Watchdogs
+from allaboard.facts.once import once
 
 OWN_NUMBER = "id "
 """What begins the name of a group of which only a rank's own number is told: older releases wrote no other,
@@ -57,6 +58,7 @@ class Complete(msgspec.Struct, frozen=True):
     first: Overdue
 
 
+@once
 def compared(found: Watchdogs) -> tuple[Late | Unequal | Complete, ...]:
     """One verdict a group, where its words allow one."""
     groups: dict[str, list[Overdue]] = defaultdict(list)

@@ -127,7 +127,7 @@ class Overdue(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
 
 
-class Watchdogs(msgspec.Struct, frozen=True, kw_only=True):
+class Watchdogs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The words of all ranks' watchdogs, one entry of each rank and group; ``known`` are all ranks of which
     anything is here."""
 

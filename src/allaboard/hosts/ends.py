@@ -45,6 +45,7 @@ class Ends:
         """Looks how they ended who have."""
         for fd, _ in self._epoll.poll(0):
             pid = self._followed.pop(fd)
+            self._epoll.unregister(fd)  # a child that was just forked may still have it open
             status = proc.wait_status(pid)
             status = _kept(fd) if status is None else status
             if status is not None:

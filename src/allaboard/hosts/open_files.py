@@ -1,5 +1,4 @@
-"""How many files may be open: by this process, and by the workers, which keep the limit that they "
-"were given."""
+"""How many files may be open: by this process, and by its workers, which keep the limit they were given."""
 
 from __future__ import annotations
 
@@ -15,9 +14,8 @@ def most() -> int:
 
 
 def raise_limit() -> None:
-    """Lets this process have as many open files as it may. Those that are forked from now on may, too:
-    workers
-    come from a process that was forked before."""
+    """Lets this process have as many open files as it may. Those that are forked from now on may, too;
+    workers come from a process that was forked before."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

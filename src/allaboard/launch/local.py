@@ -34,8 +34,7 @@ RECOVERY_WAIT = "1"
 """Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
 _TOO_FEW = (
     "no more than {most} files may be open here (ulimit -Hn), too few for {size} workers; raise that "
-    "limit, or start "
-    "fewer"
+    "limit, or start fewer"
 )
 PROBE = Path(adapters.__file__).parents[1]
 

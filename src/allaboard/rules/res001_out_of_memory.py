@@ -20,9 +20,8 @@ from allaboard.facts.samples import ended, job, waiting
 
 _HOST = "give the job more memory, or smaller batches and fewer DataLoader workers"
 _GPU = (
-    "smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that "
-    "host shows whether "
-    "another process or rank is on the same GPU"
+    "smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that host "
+    "shows whether another process or rank is on the same GPU"
 )
 
 

@@ -43,9 +43,8 @@ MESSAGES = (
         fix="see which of the {size} ranks has no log, or never reached init_process_group",
         proves_not="which one: the barrier counts, it knows no ranks; a count above the size is that of an "
         "earlier run's file or store",
-        sample="RuntimeError: Timed out initializing process group in store based barrier on rank: "
-        "0, for key: "
-        "store_based_barrier_key:1 (world_size=2, worker_count=1, timeout=0:30:00)",
+        sample="RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for "
+        "key: store_based_barrier_key:1 (world_size=2, worker_count=1, timeout=0:30:00)",
         source="its wording from the source of PyTorch 1.13 to 2.1",
     ),
     Message(
@@ -119,9 +118,8 @@ MESSAGES = (
         fix="read the log of rank {rank} first: why it ended, or never came to its first collective",
         proves_not="that it began there: where the store's host ends, all ranks write this",
         sample="[rank1]: torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
-        "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') "
-        "got error: "
-        "Connection reset by peer",
+        "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
+        "error: Connection reset by peer",
         source=_DOCUMENT,
     ),
     Message(

@@ -26,13 +26,11 @@ MESSAGES = (
         pattern=_RAISED + r"RendezvousConnectionError",
         rule="JOIN007",
         says="torchrun did not reach the place where its hosts are to meet (--rdzv-endpoint)",
-        fix="start torchrun on the host of the endpoint too; compare --rdzv-endpoint on all hosts, "
-        "and try it "
-        "from here: nc -vz HOST PORT",
+        fix="start torchrun on the host of the endpoint too; compare --rdzv-endpoint on all hosts, and try "
+        "it from here: nc -vz HOST PORT",
         proves_not="that nobody is there: a wrong address and a firewall look the same",
-        sample="torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection "
-        "to the C10d "
-        "store has failed. See inner exception for details.",
+        sample="torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the "
+        "C10d store has failed. See inner exception for details.",
         source=_SOURCE,
     ),
     Message(
