@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from . import bell, gate, stackdump, texts
+from . import bell, first_port, gate, stackdump, texts
 from .blackbox import Box, mapped
 from .layout import CHECKPOINT, SUFFIX
 
@@ -148,6 +148,8 @@ def arrive(declared: Declared) -> None:
             here.depth -= 1  # the program may catch it and try once more
             raise
     here.phase(JOINING)
+    if held:
+        first_port.wait(declared)
 
 
 def _versions() -> dict[str, str]:
