@@ -44,7 +44,8 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     from allaboard.catalogue import catalogue
     from allaboard.clock import FakeClock
     from allaboard.coordinator.events import Announce, Compare, Launched, Look, split_key
-    from allaboard.coordinator.state import Job, Settings
+    from allaboard.coordinator.settings import Settings
+    from allaboard.coordinator.state import Job
 
     clock = FakeClock()
     here = [r for r in range(trace.ranks) if not split_key(trace.pid(r))[0]]

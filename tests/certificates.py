@@ -21,7 +21,9 @@ def authority(folder: Path, name: str) -> tuple[Path, Path]:
     return key, cert
 
 
-def signed(folder: Path, name: str, by: tuple[Path, Path], extension: str = "") -> Tls:
+def signed(
+    folder: Path, name: str, by: tuple[Path, Path], extension: str = "", days: int = 2
+) -> Tls:
     """A host's files, signed by this authority; ``extension`` as openssl writes it."""
     key, asked, cert = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
     words = ["-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"]
@@ -30,7 +32,7 @@ def signed(folder: Path, name: str, by: tuple[Path, Path], extension: str = "") 
     if extension:
         (folder / f"{name}.ext").write_text(extension)
         signer += ["-extfile", str(folder / f"{name}.ext")]
-    _openssl("x509", "-req", "-in", str(asked), *signer, "-days", "2", "-out", str(cert))
+    _openssl("x509", "-req", "-in", str(asked), *signer, "-days", str(days), "-out", str(cert))
     return Tls(cert, key, by[1])
 
 

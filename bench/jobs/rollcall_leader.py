@@ -28,7 +28,8 @@ from allaboard.coordinator.events import (
     Seen,
     TryLinks,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.decide import Policy
 from allaboard.facts import Declared, Phase
 from allaboard.meeting.listener import more_files

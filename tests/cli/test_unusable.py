@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from certificates import authority, signed
 
 
@@ -68,3 +70,33 @@ def test_a_hard_limit_that_is_too_low_for_the_workers_is_told(tmp_path: Path) ->
     done = _limited(tmp_path, "-n 24")
     assert done.returncode == 2 and "too few for 8 workers" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_certificate_that_no_host_would_accept(tmp_path: Path) -> None:
+    ca, other = authority(tmp_path, "ca"), authority(tmp_path, "other")
+    tls = signed(tmp_path, "host", ca)
+    said = _refused(tmp_path, *_certificates(tls.cert, tls.key, other[1]))
+    assert f"{tls.cert} would be refused by every host" in said
+    assert "unable to get local issuer certificate" in said
+    assert f"openssl verify -show_chain -CAfile {other[1]} {tls.cert}" in said
+
+
+def test_a_certificate_whose_time_is_over(tmp_path: Path) -> None:
+    tls = signed(tmp_path, "host", authority(tmp_path, "ca"), days=-1)
+    said = _refused(tmp_path, *_certificates(tls.cert, tls.key, tls.ca))
+    assert f"{tls.cert} would be refused by every host" in said
+    assert "certificate has expired" in said
+
+
+def test_a_certificate_for_one_side_only(tmp_path: Path) -> None:
+    tls = signed(tmp_path, "host", authority(tmp_path, "ca"), "extendedKeyUsage=serverAuth")
+    said = _refused(tmp_path, *_certificates(tls.cert, tls.key, tls.ca))
+    assert "certificate purpose" in said
+
+
+def test_a_secret_that_is_empty_is_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable that a cluster's secret was to fill in, and did not."""
+    monkeypatch.setenv("ALLABOARD_SECRET", "\n")
+    assert "ALLABOARD_SECRET is set and empty" in _refused(tmp_path)

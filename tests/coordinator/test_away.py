@@ -16,7 +16,8 @@ from allaboard.coordinator.events import (
     TryLinks,
     key,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
 

@@ -7,7 +7,8 @@ import time
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
 from allaboard.coordinator.events import BoxReading, Launched, Seen
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.evidence.entered import crossed
 from allaboard.facts import GroupState, Member, Op, Phase
 from allaboard.facts.samples import declared, waiting

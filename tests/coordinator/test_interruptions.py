@@ -28,7 +28,8 @@ from allaboard.coordinator.events import (
     TryLinks,
     key,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.decide import Policy
 from allaboard.facts import Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared

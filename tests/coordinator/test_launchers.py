@@ -14,7 +14,8 @@ from allaboard.coordinator.events import (
     Seen,
     key,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.facts import Finding, Phase, Raised
 from allaboard.facts.samples import declared
 

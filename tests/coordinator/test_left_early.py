@@ -7,7 +7,8 @@ import pytest
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
 from allaboard.coordinator.events import Exited, Launched
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Stage, Who
 
 SAID = "worker 1 ended with exit code 0 while rank 0 still trained"

@@ -23,7 +23,8 @@ from allaboard.coordinator.events import (
     Replace,
     Seen,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.decide import Policy
 from allaboard.facts import Declared, Frame, Outcome, Phase, Raised, Reading
 from allaboard.recover.policy import Restarts

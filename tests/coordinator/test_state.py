@@ -19,7 +19,8 @@ from allaboard.coordinator.events import (
     Overslept,
     Seen,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.decide import Policy
 from allaboard.facts import Frame, Op, Outcome, Phase, Raised
 from allaboard.facts.samples import REDUCE, USER, declared

@@ -21,7 +21,8 @@ from allaboard.coordinator.events import (
     TryLinks,
     key,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.coordinator.turns import MANY, PACE, Turns
 from allaboard.facts import Declared, Phase
 from allaboard.meeting.member import FIGURES

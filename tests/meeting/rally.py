@@ -21,7 +21,8 @@ from allaboard.coordinator.events import (
     Seen,
     TryLinks,
 )
-from allaboard.coordinator.state import Job, Settings
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
 from allaboard.facts import Answer, Declared, Finding, Link, Phase
 from allaboard.meeting import wire
 from allaboard.meeting.dial import dial

@@ -329,7 +329,7 @@ class Party:
         open_files.raise_limit()
         leader = self.leader = self._leader(declared.framework)
         self.leader.ports_elsewhere = bool(declared.cluster)
-        self._events.append(RoleTaken(leads=True))
+        self._events.append(RoleTaken(leads=True, place=self.coordinator))
         self._events.append(AgentHere(agent=0, host=self.host, data=self._data, rank=declared.rank))
         self._wake()
         port = 0 if self._door is not None else split(self.address)[1]
@@ -375,7 +375,7 @@ class Party:
         self.leader = leader
         rank = self.identity().rank
         here = AgentHere(agent=0, host=self.host, data=self._data, rank=rank)
-        self._events += [RoleTaken(leads=True), here, *events]
+        self._events += [RoleTaken(leads=True, place=self.coordinator), here, *events]
         self._wake()
 
     def resigned(self) -> None:

@@ -199,7 +199,6 @@ class Round:
         self.deeds.cancel()
         self.reserve.close()
         self.snapshots.close()
-        self.traffic.close()
         spare = self.launch.keeper > 0 and self._ended_well()
         self.workers.end(LEFTOVER, spare)
         await self.streams.drain(DRAIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from allaboard.agent.options import Options
-from allaboard.coordinator.state import Settings
+from allaboard.coordinator.settings import Settings
 from allaboard.decide import Policy
 from allaboard.launch.local import Launch
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from allaboard.coordinator.events import Event, Exchanged, Exited, Seen
 from allaboard.facts import Declared, Flow, Flows
-from allaboard.hosts.tcp_info import Sockets
+from allaboard.hosts.tcp_info import flows as flows_of
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -27,7 +27,6 @@ class Traffic:
         self._now = now
         self._told: dict[int, Declared] = {}
         self._resolved: dict[str, str] = {}
-        self._sockets: Sockets | None = None
         self._found: list[Event] = []
         self._looking: asyncio.Future[None] | None = None
         self._due = 0.0
@@ -51,18 +50,10 @@ class Traffic:
         found, self._found = self._found, []
         return found
 
-    def close(self) -> None:
-        if self._looking is not None and not self._looking.done():
-            self._looking.add_done_callback(lambda _: self.close())
-        elif self._sockets is not None:
-            self._sockets.close()
-
     def _look(self, told: dict[int, Declared]) -> None:
         try:
-            if self._sockets is None:
-                self._sockets = Sockets()
-            flows = self._sockets.flows(told)
-        except Exception as error:  # of the kernel or of the library: the job goes on unmeasured
+            flows = flows_of(told)
+        except Exception as error:  # of the kernel: the job goes on unmeasured
             self._failed += 1  # a dump of sockets is broken off where many come and go
             if self._failed >= TIMES:
                 self.trouble = f"connections are not measured: {error!r}"

@@ -36,6 +36,7 @@ class Crossing:
         self.host = host
         self.joined = joined
         self.leads = False
+        self.place = ""
         self.call: Call | None = None
         self.holder: Holder | None = None
         self.agents: dict[int, AgentHere] = {}
@@ -56,7 +57,7 @@ class Crossing:
     def take(self, event: Event) -> None:
         match event:
             case RoleTaken():
-                self.leads = event.leads
+                self.leads, self.place = event.leads, event.place
                 if not event.leads:
                     self._clocks = None
                     self.agents.clear()
@@ -106,6 +107,7 @@ class Crossing:
         return {
             "joined": self.joined,
             "leads": self.leads,
+            "place": self.place,
             "call": self.call,
             # Judged as a whole.
             "links": () if self.awaited or self._again else self.found.links,

@@ -254,9 +254,11 @@ class PortHeld(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Whether this host is the one where all meet."""
+    """Whether this host is the one where all meet. ``place``: where the user said that all are to; "" where
+    the job's own address says so."""
 
     leads: bool
+    place: str = ""
 
 
 Event = (

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
-from operator import attrgetter
-from statistics import median
-
-import msgspec
 
 from allaboard.catalogue import Entry
 from allaboard.coordinator.crossing import Crossing
@@ -41,45 +37,26 @@ from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.interruptions import Interruptions
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
+from allaboard.coordinator.members import Members
 from allaboard.coordinator.outcomes import ends, fell_with, left_early
 from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
 from allaboard.coordinator.setbacks import Setbacks
+from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.shared import Shared
 from allaboard.coordinator.succession import Succession
 from allaboard.coordinator.turns import COMING, MANY, Turns
 from allaboard.coordinator.waits import Waits
-from allaboard.decide import BEFORE, Policy, verdict
+from allaboard.decide import BEFORE, verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
 from allaboard.facts import Exit, Interruption, JobView, LockWait, Outcome, Phase
-from allaboard.recover.policy import Restarts
 from allaboard.rollcall.roll import roll_calls
 
 RETURN = 3.0
 """Seconds in which an agent whose stream broke comes again."""
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job is started with. ``wrapped``: the one worker is somebody else's launcher.
-    Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
-    the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and
-    index of each worker where the job has roles. ``restarts`` is what may be started again, ``restarted`` how
-    often that was done before."""
-
-    launched: int
-    host: str
-    policy: Policy = Policy()
-    timeout: float = 60.0
-    timeout_hard: float | None = None
-    wrapped: bool = False
-    joined: bool = False
-    rank: int = -1
-    tasks: tuple[tuple[str, int], ...] = ()
-    restarts: Restarts = Restarts()
-    restarted: int = 0
 
 
 class Job:
@@ -98,8 +75,8 @@ class Job:
         self.ledger = Ledger(utc)
         self.lookout = Lookout()
         self.gauges = Gauges()
-        self.records: dict[int, Record] = {}
-        self.workers: set[int] = set()
+        self.members = Members(settings.wrapped)
+        self.records, self.workers = self.members.records, self.members.workers
         self.succession = Succession(self.records, self.workers)
         self.progress_at = at
         self.lock_waits: dict[int, tuple[LockWait, ...]] = {}
@@ -252,7 +229,7 @@ class Job:
         if not event.agent:
             self.interrupted = self.interrupted or event.signal
         there = [r for p, r in self.records.items() if split_key(p)[0] == event.agent]
-        launchers = self._launchers()
+        launchers = self.members.launchers()
         for record in there if event.agent else ():
             record.interrupt(event.at)
         host = event.host or self.settings.host
@@ -350,14 +327,8 @@ class Job:
 
     def view(self, now: float) -> JobView:
         """The frozen picture of the job that rules and faces read."""
-        ordered = sorted(self.records.values(), key=_ORDER)
-        launchers = self._launchers()
-        members = tuple(
-            [r.member(r.pid in launchers) for r in ordered]
-            if launchers
-            else [r.member(False) for r in ordered]
-        )
-        step = self.median_step
+        members = self.members.told()
+        step = self.members.median_step
         return JobView(
             now=now,
             launched=0 if self.settings.wrapped else self.settings.launched,
@@ -384,25 +355,6 @@ class Job:
         few = len(self.records) < MANY
         return self.view(now) if few or self._last is None else self._last
 
-    def _launchers(self) -> set[int]:
-        """Workers that declared nothing themselves and whose children are the members, on all hosts."""
-        ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
-        there = [r for p, r in self.records.items() if r.started and split_key(p)[0]]
-        silent = [r for r in ours + there if not r.declared]
-        wrapped = self.settings.wrapped
-        found = {r.pid for r in silent if (r.wraps if split_key(r.pid)[0] else wrapped)}
-        if len(found) < len(silent):
-            above = {r.worker for r in self.records.values() if r.declared}
-            found |= {r.pid for r in silent if r.worker in above}
-        return found
-
-    @property
-    def median_step(self) -> float | None:
-        """The job's median step (s): the median of its members' own; None before three steps."""
-        timed = [r for r in self.records.values() if r.box is not None and r.box.intervals]
-        intervals = [i for r in timed if (i := r.interval) is not None]
-        return median(intervals) if intervals else None
-
     @property
     def rolled_at(self) -> float | None:
         """When the first member was let through its door."""
@@ -410,17 +362,20 @@ class Job:
 
     def exit_of(self, worker: int) -> Exit | None:
         """How this worker ended, if it has; None too where allaboard ended it."""
-        ends = [
-            r.exit for r in self.records.values() if r.worker == worker and r.pid in self.workers
-        ]
-        found = next((e for e in reversed(ends) if e is not None), None)
-        return None if found is None or found.ours else found
+        return self.members.exit_of(worker)
+
+    @property
+    def _restarts(self) -> bool:
+        """Whether this host starts workers of all hosts again."""
+        return self.crossing.leads and self.settings.restarts.allowed
 
     def fell_with(self) -> Interruption | None:
         """The interruption of another host because of which this job fell; None where somebody failed by
         itself, or nobody did."""
         ended = self.ending.outcome if self.ending is not None else None
-        return fell_with(self.view(self.progress_at), ended, ends(self._ended()).bad)
+        return fell_with(
+            self.view(self.progress_at), ended, ends(self.members.ended(self._restarts)).bad
+        )
 
     def outcome(self) -> tuple[Outcome, str]:
         """How the job ended, once no process of it is left."""
@@ -431,7 +386,7 @@ class Job:
             return Outcome.INTERRUPTED, str(elsewhere)
         if self.ending is not None:
             return self.ending.outcome, self.ending.reason
-        found = ends(self._ended())
+        found = ends(self.members.ended(self._restarts))
         if found.bad:
             return Outcome.FAILED, f"{found.bad} of {found.all} workers failed"
         findings = self.ledger.findings if self.settings.joined else ()
@@ -439,13 +394,3 @@ class Job:
         if early is not None:
             return Outcome.FAILED, early.summary
         return Outcome.COMPLETED, "every worker ended with exit code 0"
-
-    def _ended(self) -> Iterator[Exit]:
-        """Of the workers of this host; of all hosts where this one starts them again."""
-        everywhere = self.crossing.leads and self.settings.restarts.allowed
-        for pid, record in self.records.items():
-            if record.exit and (pid in self.workers or (everywhere and split_key(pid)[0])):
-                yield record.exit
-
-
-_ORDER = attrgetter("worker", "rank", "pid")

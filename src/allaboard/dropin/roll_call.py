@@ -46,11 +46,12 @@ def roll_call(
 
     Raises:
         RollCallError: somebody is missing, there twice, or cannot be reached; on every member.
-        ValueError: nothing says which member of how many this is, or the coordinator cannot be used.
+        ValueError: nothing says which member of how many this is, or the coordinator, the
+            secret or the certificates that the environment names cannot be used.
     """
     from allaboard.launching.refusal import Refused
     from allaboard.launching.values import coordinator as checked
-    from allaboard.launching.values import tls
+    from allaboard.launching.values import secret, tls
     from allaboard.meeting.etcd_url import is_etcd
     from allaboard.preflight.task import Unsaid, task
     from allaboard.preflight.task import declared as declare
@@ -61,6 +62,7 @@ def roll_call(
         whole = {job: list(tasks) for job, tasks in cluster.items()}
         variables["TF_CONFIG"] = json.dumps({"cluster": whole, "task": mine})
     try:
+        secret(None)
         meeting = checked(coordinator, tls(Namespace()), "coordinator=")
         elects = is_etcd(meeting)
         kind = "tensorflow" if cluster is not None else ""

@@ -35,7 +35,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``ending``: allaboard is ending the job.
 
     ``joined``: this host takes part in a job that somebody else starts on several; ``leads`` where
-    all meet here, so that this view shows every host's members. ``call`` is how our attempts to
+    all meet here, so that this view shows every host's members; ``place``: as the user named it, where the
+    user did. ``call`` is how our attempts to
     reach the meeting place stand, ``links`` who reached whom (none where they are thousands and all work
     well, which is told in ``usual``), ``knocks`` who came and is no member,
     ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
@@ -62,6 +63,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ended: bool = False
     joined: bool = False
     leads: bool = False
+    place: str = ""
     call: Call | None = None
     links: tuple[Link, ...] = ()
     usual: Usual | None = None

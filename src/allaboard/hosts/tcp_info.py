@@ -1,65 +1,54 @@
-"""The TCP connections of processes with what the kernel counts of them: sock_diag(7), TCP_INFO."""
+"""The TCP connections of processes with what the kernel counts of them: sock_diag(7), TCP_INFO.
+
+Of ``struct tcp_info``: tcpi_rtt stands at 68, tcpi_min_rtt at 148 (Linux 4.6), tcpi_busy_time at 168 (4.10).
+"""
 
 from __future__ import annotations
 
-import socket
+import struct
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
 from allaboard.facts import Flow
 from allaboard.hosts import proc
+from allaboard.hosts.sock_diag import Connection, established
+from allaboard.hosts.socket_bytes import BYTES, BYTES_AT
 
-ESTABLISHED = 1 << 1
-"""TCP_ESTABLISHED as a bit of idiag_states, net/tcp_states.h."""
-INFO = 1 << 1
-"""INET_DIAG_INFO as a bit of idiag_ext, linux/inet_diag.h."""
+MICROSECONDS, LONG_MICROSECONDS = struct.Struct("=I"), struct.Struct("=Q")
+RTT_AT, LEAST_AT, BUSY_AT = 68, 148, 168
+NEVER = 0xFFFFFFFF
 MICRO = 1e-6
 
 
-class Sockets:
-    """Asks the kernel; every process must be in this network namespace. Not for two threads at once."""
-
-    def __init__(self) -> None:
-        """Raises OSError where the kernel has no socket diagnosis or refuses it."""
-        from pyroute2 import DiagSocket  # here: it takes a tenth of a second, and few jobs need it
-
-        self._asked = DiagSocket()
-        self._asked.bind()
-
-    def flows(self, pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
-        """The established connections of each of these processes; none of one that is gone, or another
-        user's. Raises OSError."""
-        owners = {inode: pid for pid in pids for inode in proc.socket_inodes(pid)}
-        found: dict[int, list[Flow]] = defaultdict(list)
-        for family in (socket.AF_INET, socket.AF_INET6) if owners else ():
-            for one in self._asked.get_sock_stats(
-                family=family, states=ESTABLISHED, extensions=INFO
-            ):
-                pid = owners.get(one["idiag_inode"])
-                info = one.get_attr("INET_DIAG_INFO")
-                if pid is not None and info is not None:
-                    found[pid].append(_flow(one, info))
-        return {pid: tuple(many) for pid, many in found.items()}
-
-    def close(self) -> None:
-        self._asked.close()
+def flows(pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
+    """The established connections of each of these processes; none of one that is gone, or another user's.
+    Every process must be in this network namespace. Raises OSError where the kernel does not tell."""
+    owners = {inode: pid for pid in pids for inode in proc.socket_inodes(pid)}
+    found: dict[int, list[Flow]] = defaultdict(list)
+    for one in established() if owners else ():
+        pid = owners.get(one.inode)
+        if pid is not None and one.info:
+            found[pid].append(_flow(one))
+    return {pid: tuple(many) for pid, many in found.items()}
 
 
-def _flow(one: Any, info: Any) -> Flow:
+def _flow(one: Connection) -> Flow:
+    sent, received = one.read(BYTES, BYTES_AT)
+    (rtt,), (least,) = one.read(MICROSECONDS, RTT_AT), one.read(MICROSECONDS, LEAST_AT)
     return Flow(
-        local=_end(one["idiag_src"], one["idiag_sport"]),
-        remote=_end(one["idiag_dst"], one["idiag_dport"]),
-        received=info["tcpi_bytes_received"],
-        sent=info["tcpi_bytes_acked"],
-        unread=one["idiag_rqueue"],
-        unsent=one["idiag_wqueue"],
-        rtt=info["tcpi_rtt"] * MICRO,
-        least=info["tcpi_min_rtt"] * MICRO if info["tcpi_min_rtt"] != 0xFFFFFFFF else 0.0,
-        busy=info["tcpi_busy_time"] * MICRO,
+        local=_end(one.local),
+        remote=_end(one.remote),
+        received=received,
+        sent=sent,
+        unread=one.unread,
+        unsent=one.unsent,
+        rtt=rtt * MICRO,
+        least=least * MICRO if least != NEVER else 0.0,
+        busy=one.read(LONG_MICROSECONDS, BUSY_AT)[0] * MICRO,
     )
 
 
-def _end(address: str, port: int) -> str:
+def _end(where: tuple[str, int]) -> str:
     """``127.0.0.1:21000``; TensorFlow's sockets are of IPv6 and hold IPv4 addresses mapped into it."""
+    address, port = where
     return f"{address.removeprefix('::ffff:')}:{port}"

@@ -45,7 +45,12 @@ def check_values(steps: str | None) -> dict[str, str]:
 def secret(file: Path | None) -> bytes:
     """From the file, else from ALLABOARD_SECRET; empty where there is none."""
     if file is None:
-        return os.environ.get("ALLABOARD_SECRET", "").encode()
+        told = os.environ.get("ALLABOARD_SECRET")
+        if told is not None and not told.strip():
+            usage(
+                "ALLABOARD_SECRET is set and empty: give it the job's secret, or unset ALLABOARD_SECRET"
+            )
+        return (told or "").strip().encode()
     try:
         text = file.read_bytes().strip()
     except OSError as error:
@@ -77,7 +82,7 @@ def tls(given: argparse.Namespace) -> Tls | None:
     absent = ", ".join(f"--tls-{n}" for n in TLS if n not in found)
     if absent:
         usage(f"TLS between hosts wants three files; {absent} is not given")
-    from allaboard.meeting.tls import Tls
+    from allaboard.meeting.tls import Tls, fault
 
     made = Tls(**found)
     for file in made:
@@ -93,6 +98,11 @@ def tls(given: argparse.Namespace) -> Tls | None:
             made.context(server)
         except OSError as error:
             usage(f"TLS between hosts: {made.cert}, {made.key}: {error.strerror or error}")
+    if why := fault(made):
+        usage(
+            f"TLS between hosts: {made.cert} would be refused by every host, going by {made.ca} and this "
+            f"host's clock: {why}; look: openssl verify -show_chain -CAfile {made.ca} {made.cert}; date"
+        )
     return made
 
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 HANDSHAKE = 5.0
 """Seconds for the handshake of TLS."""
+FLIGHTS = 3
+"""Turns of each side in a whole handshake; RFC 8446, 2."""
 
 
 class Tls(NamedTuple):
@@ -32,6 +34,24 @@ class Tls(NamedTuple):
         made.load_cert_chain(self.cert, self.key, password=_unasked)
         made.load_verify_locations(self.ca)
         return made
+
+
+def fault(own: Tls) -> str:
+    """Why every other host of the job will refuse this one's certificate, where its own authority and clock
+    say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong."""
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = own.context(server=False).wrap_bio(to_client, to_server)
+    server = own.context(server=True).wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server) * FLIGHTS:
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue  # it is the other's turn
+        except ssl.SSLCertVerificationError as error:
+            return error.verify_message
+        except ssl.SSLError as error:
+            return error.reason or str(error)
+    return ""
 
 
 def _unasked() -> str:

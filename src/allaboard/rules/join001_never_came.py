@@ -54,15 +54,23 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         evidence=(
             Evidence(f"world size {roll.size}", told.origin or told.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
+            *((Evidence(f"all meet at {view.place}", "--coordinator"),) if view.place else ()),
             *(Evidence(one, "roll call") for one in away[1:]),
         ),
         fix=_over_ssh(told.origin, absent)
         or (ONE_SECRET if away else "")
         or f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
-        "where it is set",
+        f"where it is set{_one_place(view.place)}",
         since=roll.first_arrival,
         awaits=True,
     )
+
+
+def _one_place(place: str) -> str:
+    """What else to look at where the user said where all meet."""
+    if not place:
+        return ""
+    return f"; if it was started: is it given {place} there too, as --coordinator or ALLABOARD_COORDINATOR?"
 
 
 def _over_ssh(origin: str, absent: tuple[int, ...]) -> str:
@@ -95,6 +103,17 @@ RULE = Rule(
             "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it knows a secret of "
             "the job, and the host where all meet was given none",
         ),
+        "they meet where the user said": (
+            gathering(
+                *(held(r, 3) for r in (0, 1)),
+                joined=True,
+                leads=True,
+                launched=1,
+                place="etcd://node9:2379/a",
+                now=121.0,
+            ),
+            "2 of 3 came; nobody has heard of rank 2",
+        ),
         "started over ssh": (
             gathering(
                 *(held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)),
@@ -108,5 +127,5 @@ RULE = Rule(
         "alive in its own code": gathering(held(0), held(1), coming(2), now=500.0),
     },
     since="0.1",
-    drill=("never-comes", "host-never-starts"),
+    drill=("never-comes", "host-never-starts", "etcd-other-prefix"),
 )
