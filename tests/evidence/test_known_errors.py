@@ -25,6 +25,7 @@ SAID = [
         "[enforce fail at device.cc:84] ifa != nullptr. Unable to find address for: eth7",
         "interface eth7:",
     ),
+    ("Illegal seek", "file:// rendezvous"),
     (
         "DDP expects same model across all ranks, but Rank 1 has 4 params",
         "same model on every rank",

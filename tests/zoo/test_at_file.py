@@ -49,3 +49,16 @@ def test_a_script_that_destroys_nothing_leaves_nothing(tmp_path: Path) -> None:
     ended = run(tmp_path, "ddp")
     assert ended[:2] == (0, []), ended[2]
     assert not (tmp_path / "meeting").exists()
+
+
+@pytest.mark.zoo
+def test_a_place_that_does_not_answer_holds_up_neither_the_job_nor_its_end(tmp_path: Path) -> None:
+    """Who reads a pipe waits for whoever may yet write into it, as before a disk that is away."""
+    os.mkfifo(tmp_path / "meeting")
+    held = os.open(tmp_path / "meeting", os.O_RDWR)
+    try:
+        code, rules, text = run(tmp_path)
+    finally:
+        os.close(held)
+    assert (code, rules) == (1, ["EXIT002"]) and "allaboard's own" not in text, text
+    assert text.count("DistStoreError: Illegal seek") == 2

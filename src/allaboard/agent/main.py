@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 
+from allaboard.agent import one_loop
 from allaboard.agent.course import Course
 from allaboard.agent.journal import Journal
 from allaboard.agent.left_values import leave
@@ -164,9 +164,11 @@ def run(launch: Launch, options: Options) -> int:
         agent = Agent(launch, options)
         return await agent.run(), agent
 
-    code, agent = asyncio.run(main())
+    code, agent = one_loop.run(main())
     agent.launch.leave()
     signal = agent.died_of
     if signal is not None:
         die_of(signal)
+    if one_loop.held_up():
+        one_loop.leave(code)
     return code

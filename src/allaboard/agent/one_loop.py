@@ -1,0 +1,54 @@
+"""The agent's loop, which ends when the job does: also where one of its threads asks a disk or a name server
+that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+NAME = "allaboard asks"
+LAST = 3.0
+"""Seconds that threads get at the end for what they are at."""
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.run, but for the threads of `run_in_executor`: they are not waited for."""
+
+    async def bounded() -> T:
+        loop = asyncio.get_running_loop()
+        threads = ThreadPoolExecutor(thread_name_prefix=NAME)
+        loop.set_default_executor(threads)
+        try:
+            return await main
+        finally:
+            threads.shutdown(wait=False)
+            # asyncio.run waits for all threads of the pool that it finds.
+            loop.set_default_executor(ThreadPoolExecutor(1))
+
+    return asyncio.run(bounded())
+
+
+def held_up(seconds: float = LAST) -> bool:
+    """Whether a thread is still at it after so long: Python would wait for it at its own end."""
+    asking = [t for t in threading.enumerate() if t.name.startswith(NAME)]
+    until = time.monotonic() + seconds
+    for thread in asking:
+        thread.join(max(0.0, until - time.monotonic()))
+    return any(t.is_alive() for t in asking)
+
+
+def leave(code: int) -> None:
+    """Ends this process at once; all has been said and written."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # closed, or nobody reads it
+            pass
+    os._exit(code)
