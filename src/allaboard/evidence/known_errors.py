@@ -67,8 +67,8 @@ _TABLE = tuple(
         (
             # Bare words of strerror(3): torch's FileStore.
             r"^(?:Illegal seek|Read-only file system|Stale file handle|Input/output error)$",
-            "this host cannot use the file of the file:// rendezvous: look at it and its disk (ls -l, mount), or "
-            "meet at tcp://HOST:PORT",
+            "this host cannot use the file of the file:// rendezvous: look at it and its disk (ls -l, "
+            "mount), or meet at tcp://HOST:PORT",
         ),
         (r"DDP expects same model across all ranks", _SAME_MODEL),
         (r"params\[\d+\] in this process with sizes .{1,200} appears not to match", _SAME_MODEL),
