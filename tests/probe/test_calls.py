@@ -115,3 +115,16 @@ def test_ranks_come_back_where_they_fit(given_: set[int]) -> None:
 def test_a_signature_reads_as_a_call() -> None:
     assert str(Signature("barrier", 1)) == "barrier"
     assert str(Signature("broadcast", 1, 3, 0, "", "int64", "3")) == "broadcast(int64[3], root 0)"
+
+
+def test_the_user_s_line_is_found_below_a_deep_library(tmp_path: Path) -> None:
+    """Lightning's and Trainer's loops stand some forty calls above a backward."""
+    text = "def down(n):\n    return seen() if n == 0 else down(n - 1)\n"
+    library = compile(text, "/env/lib/python3.11/site-packages/trainer/loop.py", "exec")
+    calls = Rank(tmp_path).calls
+    names = {"seen": lambda: calls.caller(sys._getframe(0).f_back)}
+    exec(library, names)
+    found = names["down"](45)
+    assert found.f_code.co_name == "test_the_user_s_line_is_found_below_a_deep_library"
+    deeper = names["down"](500)
+    assert deeper.f_code.co_name == "down"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<frozen")
-OUTWARDS = 24
-"""Frames that are looked through for the user's own."""
+OUTWARDS = 96
+"""Frames that are looked through for the user's own; trainers stand some forty calls above a backward."""
 
 
 class Group:
