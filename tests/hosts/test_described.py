@@ -31,6 +31,24 @@ def test_the_launchers_own_store_is_no_place_of_others() -> None:
     assert master({"MASTER_ADDR": "h0"}) == ""
 
 
+@pytest.mark.parametrize(
+    ("more", "address"),
+    [
+        ({}, "h0:1234"),
+        ({"MASTER_ADDR": "h9", "MASTER_PORT": "29500"}, "h9:29500"),
+        ({"MASTER_ADDR": "h9", "TORCHELASTIC_USE_AGENT_STORE": "True"}, "h0:1234"),
+        ({"JAX_COORDINATOR_ADDRESS": "h0"}, ""),
+    ],
+)
+def test_where_processes_of_jax_meet_is_known_before_they_say_so(
+    more: dict[str, str], address: str
+) -> None:
+    jax = {"JAX_COORDINATOR_ADDRESS": "h0:1234", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "1"}
+    told = described(jax | more)
+    assert told is not None
+    assert (told.address, told.rank, told.size) == (address, 1, 3)
+
+
 def test_whose_job_a_process_is_of() -> None:
     slurm = {"SLURM_JOB_ID": "41", "SLURM_STEP_ID": "2"}
     assert job_of({}, "ALLABOARD_JOB_ID=A") == ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from etcd3gw.exceptions import ConnectionFailedError
+from etcd3gw.exceptions import ConnectionFailedError, Etcd3Exception
 
 from allaboard.meeting.etcd import EtcdSeats, told
 from allaboard.meeting.etcd_url import Etcd
@@ -227,7 +227,11 @@ def test_users(tmp_path: Path) -> None:
             ("enable", {}),
         ):
             client.post(client.get_url(f"/auth/{path}"), json=body)
-        assert run(seats(port, "u", variables={"ETCDCTL_USER": "root:boss"}).who()) is None
+        boss = seats(port, "u", variables={"ETCDCTL_USER": "root:boss"})
+        assert run(boss.take(seat("a")))
+        # As after a restart of etcd, which then knows no token of before.
+        boss._clients[0].session.headers["Authorization"] = "of.before"
+        assert run(boss.keep()) and run(boss.who()) == seat("a")
         wrong = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "x"}
         assert kind(seats(port, "u").who()) == (
             "auth", f"127.0.0.1:{port}: it wants a user: set ETCDCTL_USER=name:password",
@@ -235,3 +239,21 @@ def test_users(tmp_path: Path) -> None:
         assert "does not know this user" in kind(seats(port, "u", variables=wrong).who())[1]
         guest = {"ETCDCTL_USER": "guest:pw"}
         assert "may not" in kind(seats(port, "u", variables=guest).who())[1]
+
+
+def test_a_full_one_is_told_as_that(tmp_path: Path) -> None:
+    with started(tmp_path) as port:
+        one = seats(port, "full")
+        client = one._clients[0]
+        alarm = {"action": "ACTIVATE", "alarm": "NOSPACE"}
+        client.post(client.get_url("/maintenance/alarm"), json=alarm)
+        assert run(one.who()) is None
+        found, said = kind(one.take(seat("a")))
+    assert (found, said.partition(": ")[2]) == (
+        "full", "its database is full, it takes no new keys (alarm NOSPACE)",
+    )  # fmt: skip
+
+
+def test_what_etcd_itself_says_is_of_an_etcd() -> None:
+    busy = Etcd3Exception('{"error":"etcdserver: too many requests","code":8}', "429")
+    assert told(busy) == ("unreachable", "etcdserver: too many requests")

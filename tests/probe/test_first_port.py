@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -94,3 +95,26 @@ def test_an_address_that_is_none_raises_nothing(closed: socket.socket) -> None:
     clock = Clock(0.001)
     first_port.wait(told(closed, place="tcp://127.0.0.1:99999"), clock)
     assert clock.readings == 1
+
+
+def test_a_client_that_meets_itself_leaves_the_port_to_who_is_to_listen() -> None:
+    with socket.socket() as alone:
+        alone.bind(("127.0.0.1", 0))
+        where = alone.getsockname()
+        alone.connect(where)
+        assert first_port.met_itself(alone)
+    with socket.socket() as first:
+        first.bind(where)
+
+
+def test_what_a_signal_handler_raises_meanwhile_is_the_program_s(closed: socket.socket) -> None:
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError("init took too long")
+
+    before = signal.signal(signal.SIGUSR2, late)
+    try:
+        clock = Clock(0.001, 6, lambda: signal.raise_signal(signal.SIGUSR2))
+        with pytest.raises(TimeoutError, match="too long"):
+            first_port.wait(told(closed), clock)
+    finally:
+        signal.signal(signal.SIGUSR2, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -129,6 +130,30 @@ def test_a_verdict_reaches_the_member(any_program: Program) -> None:
     out, err = process.communicate()
     assert (out, process.returncode) == ("ended 3 0\n", 3)
     assert err.endswith("allaboard: rank 0 never came\n")
+
+
+ALARMED = """
+import signal, sys, torch.distributed as dist
+import _allaboard_probe.member as m
+def late(number, frame):
+    raise TimeoutError("init took too long")
+signal.signal(signal.SIGUSR2, late)
+sys.stderr.write("arriving\\n")
+try:
+    dist.init_process_group("gloo")
+except TimeoutError as error:
+    print(error, m.here.depth)
+"""
+
+
+def test_what_a_signal_handler_raises_at_the_door_is_the_program_s(any_program: Program) -> None:
+    fake_torch(any_program.folder)
+    any_program.environment = dict(RENDEZVOUS, ALLABOARD_GATE="all")
+    process = any_program.start(ALARMED)
+    until_arrived(any_program, process.pid)
+    process.send_signal(signal.SIGUSR2)
+    out, err = process.communicate(timeout=9)
+    assert (out, process.returncode) == ("init took too long 0\n", 0), err
 
 
 def test_nobody_is_held_without_a_gate(program: Program) -> None:

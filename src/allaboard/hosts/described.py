@@ -39,6 +39,7 @@ def described(environment: Mapping[str, str]) -> Described | None:
     address = cluster[0] if cluster else ""
     if not kept:
         address = address or master(environment)
+    address = address or _coordinator(environment)
     sizes = (environment.get(name, "") for name in _SIZES)
     size = len(cluster) or next((int(t) for t in sizes if t.isdigit()), 0)
     return Described(job_id(environment), rank, address, kept, size)
@@ -50,6 +51,13 @@ def master(environment: Mapping[str, str]) -> str:
     if not host or not port.isdigit():
         return ""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _coordinator(environment: Mapping[str, str]) -> str:
+    """host:port of JAX's own variable, which `jax.distributed.initialize` reads; "" without it."""
+    address = environment.get("JAX_COORDINATOR_ADDRESS", "")
+    host, _, port = address.rpartition(":")
+    return address if host and port.isdigit() else ""
 
 
 def job_id(environment: Mapping[str, str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import struct
 from typing import NamedTuple
 
 from allaboard.facts import Answer
 from allaboard.meeting import kinds, wire
+from allaboard.probe.first_port import met_itself
 
 CONNECT = 3.0
 """Seconds until a connection that nobody answers counts as silence; three SYNs go out meanwhile."""
@@ -79,6 +81,8 @@ async def _connect(made: socket.socket, where: object, numeric: str, patience: f
     try:
         async with asyncio.timeout(patience):
             await loop.sock_connect(made, where)  # type: ignore[arg-type]  # any family's address
+        if met_itself(made):
+            return Met(Answer.REFUSED, os.strerror(errno.ECONNREFUSED), numeric)
     except ConnectionRefusedError as error:
         return Met(Answer.REFUSED, str(error.strerror), numeric)
     except TimeoutError:

@@ -32,6 +32,9 @@ are that say nothing must not cost the lease."""
 ROOT = "allaboard"
 SEALED = "; where it speaks TLS, write etcds://"
 """What may be behind it that it hangs up on a plain request."""
+TOKEN = "Authorization"
+OUTDATED = ("invalid auth token", "revision of auth store is old")
+"""What etcd says of a token that it does not take any more; etcd/api/v3rpc/rpctypes/error.go."""
 
 
 class Missing(Exception):
@@ -197,23 +200,36 @@ class EtcdSeats:
     def _one(self, client: Any, what: Callable[[Any], T]) -> T:
         """Of this endpoint, which is asked first from then on. Raises Unusable alone."""
         try:
-            if self._user[0] and "Authorization" not in client.session.headers:
-                self._log_in(client)
-            answer = what(client)
+            answer = self._as_user(client, what)
         except Unusable:
             raise
         except Exception as error:  # the library lets those of requests and json through, too
-            client.session.headers.pop("Authorization", None)  # a token may have expired
+            client.session.headers.pop(TOKEN, None)
             raise self._trouble(client, error) from None
         self._clients = [client, *(c for c in self._clients if c is not client)]
         return answer
 
+    def _as_user(self, client: Any, what: Callable[[Any], T]) -> T:
+        """With a token of etcd's, where there is a user. One that etcd does not know any more (it was started
+        again, some time has gone, users were changed) says nothing against the user: a new one is got."""
+        if not self._user[0]:
+            return what(client)
+        if TOKEN in client.session.headers:
+            try:
+                return what(client)
+            except Exception as error:
+                if not any(words in _words(error) for words in OUTDATED):
+                    raise
+        self._log_in(client)
+        return what(client)
+
     def _log_in(self, client: Any) -> None:
         name, password = self._user
+        client.session.headers.pop(TOKEN, None)
         told = client.post(
             client.get_url("/auth/authenticate"), json={"name": name, "password": password}
         )
-        client.session.headers["Authorization"] = told["token"]
+        client.session.headers[TOKEN] = told["token"]
 
     def _trouble(self, client: Any, error: Exception) -> Unusable:
         kind, why = told(error)
@@ -233,11 +249,11 @@ def told(error: Exception) -> tuple[str, str]:
     """What an exception of the client library means: kind and words."""
     detail = str(getattr(error, "detail_text", "") or "")
     try:
-        answer = json.loads(detail)
-        detail = str(answer["error"]) if "error" in answer else detail
+        said = json.loads(detail)["error"]
+        detail = str(said["message"] if isinstance(said, dict) else said)
     except (ValueError, TypeError, KeyError):
         pass
-    low = f"{detail} {error}".lower()
+    low = _words(error)
     # etcd's own words; etcd/api/v3rpc/rpctypes/error.go
     if "authentication failed" in low or "invalid auth token" in low:
         return "auth", "it does not know this user or password (ETCDCTL_USER)"
@@ -247,6 +263,8 @@ def told(error: Exception) -> tuple[str, str]:
         return "auth", f"this user may not write keys under /{ROOT}: etcdctl role grant-permission"
     if "authentication is not enabled" in low:
         return "auth", "it knows no users; unset ETCDCTL_USER"
+    if "database space exceeded" in low:
+        return "full", "its database is full, it takes no new keys (alarm NOSPACE)"
     if "http request to an https server" in low:
         return "tls", "it speaks TLS, and etcd:// does not: write etcds://"
     if "certificate" in low or "ssl" in low:
@@ -254,10 +272,16 @@ def told(error: Exception) -> tuple[str, str]:
     name = type(error).__name__
     if name in ("ConnectionFailedError", "ConnectionTimeoutError"):
         return "unreachable", _root(detail) or name
+    if "etcdserver: " in low:
+        return "unreachable", detail[:200]
     if name in ("ApiVersionDiscoveryFailedError", "JSONDecodeError", "Etcd3Exception", "KeyError"):
         first = " ".join((detail or str(error) or name).split())[:80]
         return "no-etcd", f"what answers there is no etcd: {ascii(first)[1:-1]}"
     return "unreachable", detail[:200] or _root(str(error)) or name
+
+
+def _words(error: Exception) -> str:
+    return f"{getattr(error, 'detail_text', '') or ''} {error}".lower()
 
 
 def _root(text: str) -> str:

@@ -8,8 +8,10 @@ every ``POLL`` seconds, with a connection that says nothing and is closed at onc
 
 from __future__ import annotations
 
+import errno
 import select
 import socket
+import struct
 import time
 
 TYPE_CHECKING = False
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 POLL = 0.01
 LONGEST = 1.0
 """Seconds in all. After that, and after any answer but a refusal, the framework meets what there is."""
+AT_ONCE = struct.pack("ii", 1, 0)
+"""``struct linger``: what is closed leaves nothing behind, socket(7)."""
 
 
 def of(declared: dict[str, Any]) -> tuple[str, int] | None:
@@ -39,20 +43,45 @@ def of(declared: dict[str, Any]) -> tuple[str, int] | None:
 
 
 def wait(declared: dict[str, Any], now: Callable[[], float] = time.monotonic) -> None:
-    """Returns once it listens, or when there is nothing more to wait for; never raises."""
-    try:
-        address = of(declared)
-        until = now() + LONGEST
-        while address is not None and _refused(address, until - now()) and now() < until:
-            select.select([], [], [], POLL)
-    except Exception:
-        pass  # a name that is not found, an address that is none: the framework's to tell
+    """Returns once it listens, or when there is nothing more to wait for. Raises nothing of its own; what a
+    signal handler of the program raises meanwhile is the program's."""
+    address = of(declared)
+    until = now() + LONGEST
+    places = _resolved(address) if address is not None else []
+    while places and _refused(places, until - now()) and now() < until:
+        select.select([], [], [], POLL)
 
 
-def _refused(address: tuple[str, int], seconds: float) -> bool:
-    """Raises OSError where it is neither that nor an answer in time."""
+def _resolved(address: tuple[str, int]) -> list[Any]:
+    """Asked once: the name server has all members of a job to answer. Of a name that is not found, and of an
+    address that is none, the framework tells."""
     try:
-        socket.create_connection(address, max(POLL, seconds)).close()
-    except ConnectionRefusedError:
-        return True
-    return False
+        return socket.getaddrinfo(address[0], address[1], type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError):
+        return []
+
+
+def _refused(places: list[Any], seconds: float) -> bool:
+    """Whether somebody is there who refuses, and nobody who answers."""
+    refused = False
+    for family, kind, protocol, _, where in places:
+        try:
+            with socket.socket(family, kind, protocol) as tried:
+                tried.settimeout(max(POLL, seconds))
+                met = tried.connect_ex(where)
+                if met == 0 and not met_itself(tried):
+                    return False
+                refused |= met in (0, errno.ECONNREFUSED)
+        except OSError as error:
+            if error.errno is None:  # of a signal handler: the system's have a number
+                raise
+    return refused
+
+
+def met_itself(tried: socket.socket) -> bool:
+    """A client whose own port, by chance, is the one that it goes to, on the first member's host: nobody
+    listens there. Nor could anybody for a minute, if it were closed as others are (TIME_WAIT)."""
+    if tried.getsockname() != tried.getpeername():
+        return False
+    tried.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+    return True

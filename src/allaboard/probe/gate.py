@@ -44,7 +44,12 @@ def wait(
             return
         try:
             sleep(POLL)
-        except OSError:  # a preloaded library that fakes the clock
+        except OSError as error:
+            if (
+                error.errno is None
+            ):  # of a signal handler of the program, e.g. a TimeoutError: its own
+                raise
+            # A preloaded library that fakes the clock.
             select.select([], [], [], POLL)
 
 

@@ -142,14 +142,15 @@ def arrive(declared: Declared) -> None:
         return
     if held:
         bell.ring(here.folder)
-        try:
+    try:
+        if held:
             gate.wait(here.box, here.round, aloud=not here.raises)
-        except BaseException:
-            here.depth -= 1  # the program may catch it and try once more
-            raise
-    here.phase(JOINING)
-    if held:
-        first_port.wait(declared)
+        here.phase(JOINING)
+        if held:
+            first_port.wait(declared)
+    except BaseException:
+        here.depth -= 1  # the program may catch it and try once more
+        raise
 
 
 def _versions() -> dict[str, str]:

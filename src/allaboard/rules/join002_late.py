@@ -81,5 +81,5 @@ RULE = Rule(
         "all are here": gathering(held(0), held(1), held(2), now=500.0),
     },
     since="0.1",
-    drill=("asleep-before-init", "tf-asleep-before-init"),
+    drill=("asleep-before-init", "tf-asleep-before-init", "jax-asleep-before-init"),
 )

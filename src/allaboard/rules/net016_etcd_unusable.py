@@ -30,6 +30,7 @@ FIXES = {
     "auth": "set ETCDCTL_USER=name:password on every host, as for etcdctl",
     "tls": "on every host: etcds:// with ETCDCTL_CACERT (ETCDCTL_CERT, ETCDCTL_KEY) or --tls-ca, or etcd://",
     "no-etcd": "give the address of etcd's client port (2379 as a rule) in --coordinator",
+    "full": "etcdctl compact, etcdctl defrag, then etcdctl alarm disarm; or name another etcd",
     "garbled": "take a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
     "other-job": "take a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",
 }
@@ -81,6 +82,11 @@ RULE = Rule(
             _etcd("auth: node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
             "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
             "node9:2379: it wants a user: set ETCDCTL_USER=name:password",
+        ),
+        "it is full": (
+            _etcd("full: node9:2379: its database is full", 3.0),
+            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
+            "node9:2379: its database is full",
         ),
     },
     silent_on={

@@ -1,0 +1,21 @@
+"""One attempt to reach a place, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from allaboard.facts import Answer
+from allaboard.meeting import dial
+
+
+def test_a_client_that_meets_itself_was_refused_and_leaves_the_port_free() -> None:
+    """Whose own port, by chance, is the one that it goes to: it may be, on the host where all meet."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        made.setblocking(False)
+        where = made.getsockname()
+        met = asyncio.run(dial._connect(made, where, "127.0.0.1", 5))
+    assert (met.answer, met.said) == (Answer.REFUSED, "Connection refused")
+    with socket.socket() as first:
+        first.bind(where)
