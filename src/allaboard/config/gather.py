@@ -27,7 +27,7 @@ from allaboard.spec import hosts, merge
 
 if TYPE_CHECKING:
     from allaboard.config.material import Parsed
-    from allaboard.formats.shell import Process
+    from allaboard.formats.shell import Process, Script
 
 
 class Gathered(msgspec.Struct):
@@ -88,8 +88,10 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     Raises:
         OSError: one of them is not there or may not be read.
     """
+    from allaboard.config import same_job
     from allaboard.config.material import parse
     from allaboard.config.read import read
+    from allaboard.config.same_job import scripts
     from allaboard.config.together import jobs
     from allaboard.formats.manifests import merged
 
@@ -97,10 +99,12 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     gathered = Gathered()
     manifests = []
     beside: list[list[ConfigFacts]] = []
+    started: dict[str, frozenset[str]] = {}
     for path in paths:
         parsed = parse(read(path))
         nodes = _in_order(path, parsed, known)
         gathered.pasted += nodes
+        started |= {subject: scripts(m.commands) for subject, m in parsed.materials}
         found = map(_left_here, _configs(path, parsed, known))
         gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in found]
         gathered.scripts += parsed.scripts
@@ -113,19 +117,19 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     if every:
         gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
     elif len(paths) > 1:
-        views = [(c.subject, c.spec) for c in gathered.configs if c.kind in ("json", "shell")]
-        gathered.pasted += [Pasted(specs=tuple(views))] if len(views) > 1 else []
-    for started in beside:
-        gathered.configs += started
-        gathered.pasted += jobs(started)
+        views = [(c, started.get(c.subject, frozenset[str]())) for c in gathered.configs]
+        gathered.pasted += same_job.jobs(views)
+    for members in beside:
+        gathered.configs += members
+        gathered.pasted += jobs(members)
     return gathered
 
 
 def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[Pasted]:
-    """The nodes that a shell script starts at one time; what it starts in turn, or at one port, and must
-    not, becomes the file's problems."""
-    script = parsed.script
-    if script is None:
+    """The nodes that a shell script starts at one time; what it, or one inside of the file, starts in turn,
+    or at one port, and must not, becomes the file's problems."""
+    scripts = [*((parsed.script,) if parsed.script is not None else ()), *parsed.inner]
+    if not scripts:
         return []
     from allaboard.config.in_turn import in_turn
     from allaboard.config.launchers import one_job, one_port
@@ -134,8 +138,24 @@ def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[
     def view(process: Process) -> ConfigFacts:
         return config_of(path, material_of(process, path), known)
 
-    parsed.problems += [*in_turn(script, parsed.text, path, view), *one_port(script, view)]
-    return list(one_job(script, path, view))
+    for script in scripts:
+        parsed.problems += [*in_turn(script, parsed.text, path, view), *one_port(script, view)]
+    if parsed.script is None:
+        parsed.problems += _launched(path, parsed.inner, known)
+    return list(one_job(parsed.script, path, view)) if parsed.script is not None else []
+
+
+def _launched(
+    path: str, scripts: Sequence[Script], known: Mapping[str, Resolver]
+) -> Iterator[Problem]:
+    """What mpirun and srun are told in shell scripts inside of a YAML file."""
+    from allaboard.formats.shell import with_inner
+
+    steps = {name: known[name] for name in ("mpirun", "srun") if name in known}
+    for script in scripts:
+        commands = tuple(with_inner(script.commands, path))
+        material = Material(kind="shell", file=path, commands=commands)
+        yield from (p for p in config_of(path, material, steps).problems if p.kind == "launch")
 
 
 def _configs(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> Iterator[ConfigFacts]:

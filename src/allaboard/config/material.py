@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from allaboard.facts import (
 
 if TYPE_CHECKING:
     from allaboard.formats.shell import Script
+    from allaboard.formats.shell_torn import Torn
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys by which accelerate's config file is known."""
@@ -36,7 +39,8 @@ LIMITS = {
 """Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
 hundred thousand tasks has four million."""
 
-
+_INNER = 256
+"""Shell scripts inside of one file that are looked at."""
 _NAMES = {
     "json": "JSON",
     "manifest": "YAML",
@@ -50,7 +54,7 @@ _NAMES = {
 @dataclass
 class Parsed:
     """What one file gave; ``members`` are processes that it starts beside each other, ``script`` what a
-    shell script does in which order."""
+    shell script does in which order, ``inner`` the shell scripts that stand inside of the file."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
     members: list[tuple[str, Material]] = field(default_factory=list)
@@ -58,6 +62,7 @@ class Parsed:
     scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     script: Script | None = None
+    inner: list[Script] = field(default_factory=list)
     text: str = ""
 
 
@@ -142,6 +147,7 @@ def _manifest(source: Source, parsed: Parsed) -> None:
     from allaboard.formats.compose import is_compose, services
     from allaboard.formats.manifests import manifests
     from allaboard.formats.yaml_nodes import read_yaml
+    from allaboard.formats.yaml_shells import scripts
 
     documents = []
     try:
@@ -163,10 +169,35 @@ def _manifest(source: Source, parsed: Parsed) -> None:
             elif is_compose(tree):
                 parsed.members += services(tree, source.name)
         parsed.manifests = manifests(documents, source.name)
+        _inner(scripts(documents, parsed.manifests, source.name), source, parsed)
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
                 name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()
                 parsed.materials.append((name, role_material(workload, role, source.name)))
+
+
+def _inner(scripts: Iterable[Script], source: Source, parsed: Parsed) -> None:
+    """Shell scripts inside of the file, as many of them as anybody would read."""
+    from allaboard.config.as_written import torn
+
+    parsed.text = source.text
+    lines = source.text.split("\n")
+    for script in itertools.islice(scripts, _INNER):
+        parsed.inner.append(script)
+        # What a variable brought, or an escape, is not torn where it stands.
+        script.torn = [t for t in script.torn if _ends_there(lines, t[1])]
+        parsed.problems += torn(script, source.name)
+
+
+def _ends_there(lines: list[str], torn: Torn) -> bool:
+    """Whether the file has what tears the command, letter by letter."""
+    line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
+    rest = line[torn.column - 1 :]
+    return (
+        rest.startswith({"blank": "\\", "comment": "#"}[torn.why])
+        if torn.why != "end"
+        else not rest
+    )
 
 
 def _shell(source: Source, parsed: Parsed) -> None:
@@ -174,6 +205,7 @@ def _shell(source: Source, parsed: Parsed) -> None:
     from allaboard.config.together import members
     from allaboard.formats.batch_lines import of_component
     from allaboard.formats.shell import read_shell, with_inner
+    from allaboard.formats.shell_inside import inside
 
     if source.crlf:
         parsed.problems.append(
@@ -199,7 +231,8 @@ def _shell(source: Source, parsed: Parsed) -> None:
     parsed.materials.append((source.name, material))
     if "{%" not in source.text:  # of a template's branches some are left out
         parsed.members += members(script, source.name)
-        parsed.script, parsed.text = script, source.text
+        parsed.script = script
+        _inner(inside(script.commands, source.name), source, parsed)
 
 
 def _python(source: Source, parsed: Parsed) -> None:

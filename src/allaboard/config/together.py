@@ -65,8 +65,8 @@ def jobs(views: list[ConfigFacts]) -> list[Pasted]:
     names = [_identity(v.spec) for v in views]
     groups: dict[tuple[str, ...], list[ConfigFacts]] = {}
     for view in views:
-        place = _place(view.spec) if len(set(names)) < len(names) else ()
-        groups.setdefault(place, []).append(view)
+        at = place(view.spec) if len(set(names)) < len(names) else ()
+        groups.setdefault(at, []).append(view)
     return [
         Pasted(specs=tuple((v.subject, v.spec) for v in group))
         for group in groups.values()
@@ -84,6 +84,7 @@ def _identity(spec: ClusterSpec) -> bytes:
     )
 
 
-def _place(spec: ClusterSpec) -> tuple[str, ...]:
+def place(spec: ClusterSpec) -> tuple[str, ...]:
+    """Where the members of this spec meet."""
     named = [spec.values[f].text for f in ("master_addr", "master_port") if f in spec.values]
     return (*named, *sorted(v.text for _, _, v in spec.tasks()))

@@ -6,6 +6,8 @@ DRILL = Drill(
     script="torch_ddp.py",
     expects="HANG002",
     inside=True,
-    options=("--on-hang", "stop", "--hang-after", "8"),
+    options=("--on-hang", "stop", "--hang-after", "70"),
     exit_codes=(4,),
+    allowed=("HANG018",),
+    long="a minute must pass: waits-for-a-child shows the wait",
 )

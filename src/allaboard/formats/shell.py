@@ -26,6 +26,7 @@ _LEADING = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905
 )
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
+_SCRIPT = ("-c", "-lc", "-ic", "-xc", "-ec", "-exc")
 _OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
 """The flag by which a script of TensorFlow 1 learns which task it is."""
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
@@ -165,12 +166,15 @@ def with_inner(
     """The commands, each followed by those in its own ``bash -c '…'``."""
     for command in commands:
         yield command
-        for flag, word in itertools.pairwise(command):
-            if flag.text in ("-c", "-lc", "-ic", "-xc", "-ec", "-exc") and any(
-                _SHELL.match(w.text) for w in command
-            ):
-                inner = inner_commands(word, file)
-                yield from with_inner(inner, file, depth - 1) if depth else inner
+        for word in texts(command):
+            inner = inner_commands(word, file)
+            yield from with_inner(inner, file, depth - 1) if depth else inner
+
+
+def texts(command: Sequence[Value]) -> Iterator[Value]:
+    """The words of a command that are a script of a shell: ``bash -c '…'``."""
+    if any(_SHELL.match(word.text) for word in command):
+        yield from (word for flag, word in itertools.pairwise(command) if flag.text in _SCRIPT)
 
 
 def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:

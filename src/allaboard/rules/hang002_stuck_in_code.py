@@ -5,7 +5,7 @@ A loop that never ends, a condition that never comes true, a retry without a bou
 perhaps at full CPU, and its peers stand in their next collective until a timeout
 that names nobody. A call of a library that never ends (a regular expression that backtracks) does the same;
 since many are long by right, that is told after a minute only. So is a checkpoint that fails again and again
-(a full disk) where the program tries for ever.
+(a full disk) where the program tries for ever, and a child process that does nothing.
 
 ## What to do
 Look at the line. A long computation that only one rank does (a metric, an evaluation in plain
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.child_process import awaits_child, child_of, commands_of, look_at_child
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.rewritten import rewritten
@@ -45,8 +46,8 @@ from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, 
 
 BUSY_LOOKS, BUSY_SPAN = 8, 2.0
 """Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
-CHILD_MAY = 15.0
-"""Seconds that a member may wait for a child process that shows no CPU and no I/O."""
+CHILD_MAY = 60.0
+"""Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 tells of it."""
 LONG_CALL = 60.0
 """Seconds in one call of a library, with its CPU busy, before that is told: most that end do so before."""
 _PLACES = (Spot.USER, Spot.CHILD)
@@ -71,7 +72,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _child_may(view: JobView, one: Member) -> bool:
     """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
     service, a command on another host) nothing is seen here."""
-    return spot(one.stack) is Spot.CHILD and view.now - stood_since(view) < CHILD_MAY
+    return awaits_child(one) and view.now - stood_since(view) < CHILD_MAY
 
 
 def _own(one: Member) -> bool:
@@ -146,48 +147,27 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     # A long call into native code looks the same from outside as an endless loop.
     working = not _idle(one)
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
+    child = f"waiting for {child_of(one)} " if awaits_child(one) else ""
     look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
-    children = one.stack.children
     return Claim(
         summary=f"{one.who.name} {'stays' if working else 'is stuck'} at {place} "
-        f"{'with its CPU busy ' if working else ''}{_for(one)}while the others wait for it",
+        f"{'with its CPU busy ' if working else ''}{child}while the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"the same place in {look}", one.stack.by),
-            *(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2]),
+            *commands_of(one),
             *rewritten(one),
             *thread_ended(one),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
-        fix=_look_at(children[0][0])
-        if children
-        else (_idle(one) and mend_thread(one, place))
+        fix=look_at_child(view, one)
+        or (_idle(one) and mend_thread(one, place))
         or f"see what {place.function} waits for at {place.file}:{place.line}; "
         + on_host(view, one, f"py-spy dump --locals --pid {one.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
-    )
-
-
-def _for(one: Member) -> str:
-    """What it waits for, where that is a child process."""
-    if spot(one.stack) is not Spot.CHILD:
-        return ""
-    children = one.stack.children if one.stack is not None else ()
-    if not children:
-        return "waiting for a child process "
-    pid, command = children[0]
-    name = command.partition(" ")[0].rpartition("/")[2] or "?"
-    more = f" and {len(children) - 1} more" if len(children) > 1 else ""
-    return f"waiting for its child process {pid} ({name}){more} "
-
-
-def _look_at(pid: int) -> str:
-    return (
-        f"ps -o pid,stat,wchan:24,etime,args -p {pid}   # what the child waits for; "
-        "a timeout= in the call bounds it"
     )
 
 
@@ -245,12 +225,12 @@ RULE = Rule(
             "others wait for it",
         ),
         "a child process": (
-            stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=80.0),
-            "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip) "
+            stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=30.0),
+            "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip data.zip) "
             "while the others wait for it",
         ),
         "os.system": (
-            stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=80.0),
+            stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=30.0),
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
@@ -282,9 +262,11 @@ RULE = Rule(
             member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
             member(1, stack=_FED, op=_IN_FUNCTION, cpu=0.06),
         ),
-        "a child, not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2)),
+        "a child, for less than a minute": stalled(
+            waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=50.0
+        ),
         "a child that uploads": stalled(
-            waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=80.0
+            waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=30.0
         ),
         "it downloads by itself": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER), traffic=4e4), waiting(2)

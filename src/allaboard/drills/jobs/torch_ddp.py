@@ -175,6 +175,8 @@ def fail(name, rank):
         threading.Thread(target=read_meter, args=(pipe,), daemon=True, name="meter").start()
     elif name == "stuck-in-child":
         subprocess.run(["sleep", "3600"], check=True)
+    elif name == "waits-for-a-child":
+        subprocess.run(["sleep", "14"], check=True)
     elif name == "uninterruptible":
         start_from_a_dead_mount()
     elif name == "file-lock":

@@ -7,6 +7,7 @@ later ones have hooks and an engine's entry; what is known of groups are variabl
 from __future__ import annotations
 
 import functools
+import sys
 
 from . import _torch_backward as gradients
 from ._torch_steps import Steps
@@ -74,6 +75,6 @@ def steps(optimizer: Any) -> None:
     count = Steps()
 
     def stepped(self: Any) -> None:
-        count(self, (), {})
+        count(self, (), {}, sys._getframe(1))
 
     setattr(optimizer, AFTER_STEP, stepped)

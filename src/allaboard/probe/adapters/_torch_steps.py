@@ -3,34 +3,54 @@
 Adam and its like count their steps in the state that a checkpoint keeps: an optimizer that was loaded
 counts on, a new one begins at 1. So the first count tells from where this process goes on. Optimizers
 without such a count (plain SGD) tell nothing, nor do several that take turns.
+
+Tried on torch 2.13 with `ZeroRedundancyOptimizer`, `GradScaler`, `LBFGS`, schedulers, and optimizers of the
+user's own that hold another one.
 """
 
 from __future__ import annotations
 
 import sys
+import weakref
 
 from .. import member
 from ._torch_values import Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
     from typing import Any
 
 FIRST_STEP = "first step"
+TURNS = 3
+"""Steps of another optimizer by which it leads."""
+DEEP = 24
+"""Frames between the step of an optimizer and that of one that it holds, at the most."""
 
 
 class Steps:
-    """Called after each step of an optimizer."""
+    """Called after each step of an optimizer. A step of the training is one of the optimizer that leads: of
+    several that take turns (a GAN's) the first; another one once it has made TURNS steps without it."""
 
     def __init__(self) -> None:
         self._one = 0
-        self._several = False
+        self._leader: Callable[[], object] | None = None
+        self._others: dict[int, int] = {}
         self._values = Values()
         self._every = self._values.every
 
-    def __call__(self, optimizer: Any, args: object, kwargs: object) -> None:
+    def __call__(
+        self, optimizer: Any, args: object, kwargs: object, frame: FrameType | None = None
+    ) -> None:
+        """``frame`` is PyTorch's own, which calls what is hooked after each step; else that of our caller."""
+        if _inner(frame or sys._getframe(1)):
+            return  # the optimizer around it tells of the step
         if id(optimizer) != self._one:
-            self._other(optimizer)
+            if not self._leads(optimizer):
+                return
+        elif self._others:
+            self._others = {}
         member.step()
         if self._every and member.here.box is not None:
             try:
@@ -38,22 +58,43 @@ class Steps:
             except Exception:
                 self._every = 0
 
-    def _other(self, optimizer: Any) -> None:
+    def _leads(self, optimizer: Any) -> bool:
+        """Whether the steps of this one count from now on."""
         try:
-            if self._one:
-                if not self._several and member.here.notes.pop(FIRST_STEP, None) is not None:
+            if not self._one:
+                self._first(optimizer)
+            else:
+                if member.here.notes.pop(FIRST_STEP, None) is not None:
                     member.here.identify()
-                self._several = True
-                return
-            self._one = id(optimizer)
-            torch = sys.modules.get("torch")
-            if torch is not None:
-                member.here.note("threads", "%d" % torch.get_num_threads())
-            number = _count(optimizer)
-            if number is not None:
-                member.here.note(FIRST_STEP, "%d" % number)
+                turns = self._others[id(optimizer)] = self._others.get(id(optimizer), 0) + 1
+                if turns < TURNS and self._leader is not None and self._leader() is not None:
+                    return False
+            self._one, self._others = id(optimizer), {}
+            self._leader = weakref.ref(optimizer)
         except Exception:
-            self._several = True
+            self._leader = None
+        return True
+
+    def _first(self, optimizer: Any) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            member.here.note("threads", "%d" % torch.get_num_threads())
+        number = _count(optimizer)
+        if number is not None:
+            member.here.note(FIRST_STEP, "%d" % number)
+
+
+def _inner(frame: FrameType) -> bool:
+    """Whether another optimizer's step is under way around this one, as that of a wrapper is
+    (`ZeroRedundancyOptimizer`): PyTorch's frame around a step stands further out once more."""
+    code, outer = frame.f_code, frame.f_back
+    for _ in range(DEEP):
+        if outer is None:
+            return False
+        if outer.f_code is code:
+            return True
+        outer = outer.f_back
+    return False
 
 
 def _count(optimizer: Any) -> int | None:

@@ -1,0 +1,117 @@
+"""A member waits for a program that it started, and the others wait for it.
+
+## Why it matters
+An upload, a copy, a `git` or a `sleep` in `subprocess.run`: as long as it lasts, the member is in no
+collective, and its peers stand. Whether the program ends by itself is not seen from outside: a server may
+be at work for it. So this is told as what it is, a wait; the job is not ended for it before `--hang-after`.
+A program that for a minute uses no CPU and moves no bytes is told as a hang (HANG002).
+
+## What to do
+Bound the call (`timeout=`), let all ranks wait at a barrier with a timeout that is long enough, or let the
+program run beside the training (`subprocess.Popen`, and `wait` later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.child_process import awaits_child, child_of, commands_of, look_at_child
+from allaboard.evidence.pauses import patient
+from allaboard.evidence.stall import IDLE, IO_MOVING, settled, stall, waiting_where
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+TOLD = 6.0
+"""Seconds that the others must have waited: what comes with every epoch and is over soon is not told."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or not found.waiting or view.now - stood_since(view) < TOLD:
+        return
+    for one in found.elsewhere:
+        if awaits_child(one) and settled(one.stack) and not one.stopped and not patient(view, one):
+            yield _claim(view, one, waiting_where(found))
+
+
+def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+    assert one.stack is not None
+    place = one.stack.user or one.stack.frames[0]
+    works = _works(one)
+    return Claim(
+        summary=f"{one.who.name} waits for {child_of(one)} at {place}, and the others wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"it stands there for {one.stack.span:.0f} s and more", one.stack.by),
+            *commands_of(one),
+            Evidence(works or "until now it used no CPU and moved no bytes", "/proc"),
+            others,
+            Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
+        ),
+        fix=look_at_child(view, one)
+        or f"bound what {place.function} calls at {place.file}:{place.line}",
+        severity=Severity.INFO if works else Severity.WARNING,
+        since=stood_since(view),
+    )
+
+
+def _works(one: Member) -> str:
+    """What it and the child do; "" where nothing is seen of it."""
+    if one.cpu >= IDLE:
+        return f"at work, {one.cpu * 100:.0f} % of a core"
+    moved = max(one.io, one.traffic)
+    return (
+        f"at work, {moved / 1e3:,.0f} kB/s are read, written or sent" if moved >= IO_MOVING else ""
+    )
+
+
+_WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
+_CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
+_SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
+_SAID = (
+    "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train, and the others wait "
+    "for it"
+)
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "a child that sleeps": (
+            stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=93.0),
+            _SAID,
+        ),
+        "a child that uploads": (
+            stalled(waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=93.0),
+            _SAID,
+        ),
+        "os.system": (
+            stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=93.0),
+            "worker 1 waits for a child process at train.py:9 in fetch, and the others wait for it",
+        ),
+    },
+    silent_on={
+        "not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=96.0),
+        "within its checkpoint, which is told as that": stalled(
+            waiting(0),
+            member(1, stack=_CHILD, spent=Spent(now="checkpoint")),
+            waiting(2),
+            progress_at=93.0,
+        ),
+        "nobody waits for it": stalled(
+            *(member(n, stack=_CHILD) for n in range(3)), progress_at=93.0
+        ),
+        "in its own code": stalled(
+            waiting(0), member(1, stack=stack(USER)), waiting(2), progress_at=93.0
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("waits-for-a-child",),
+)
