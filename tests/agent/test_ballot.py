@@ -73,6 +73,14 @@ def test_a_leader_without_etcd_goes_on_while_it_is_heard() -> None:
     assert one.trouble(10.0 + LEASE, met=3, here=0) is Step.RESIGN
 
 
+def test_a_leader_that_has_let_all_through_leads_to_the_end() -> None:
+    one = Ballot("a")
+    one.taken(seat("a"))
+    one.closed = True
+    one.trouble(10.0, met=1, here=0)
+    assert one.trouble(10.0 + LEASE, met=1, here=0) is Step.WAIT
+
+
 def test_a_leader_whom_nobody_has_come_to_waits() -> None:
     one = Ballot("a")
     one.taken(seat("a"))

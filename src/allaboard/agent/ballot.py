@@ -74,10 +74,11 @@ class Ballot:
 
     def trouble(self, now: float, met: int, here: int) -> Step:
         """The leader cannot reach the seat; ``met`` hosts have been here, ``here`` still are. As long as
-        it is heard it goes on: perhaps nobody reaches the seat."""
+        it is heard it goes on: perhaps nobody reaches the seat. Once it is ``closed`` nobody else leads, and
+        what the others told is all that is known of them."""
         if self._lost_at is None:
             self._lost_at = now
-        alone = met > 0 and here == 0
+        alone = met > 0 and here == 0 and not self.closed
         return Step.RESIGN if alone and now - self._lost_at >= LEASE else Step.WAIT
 
     def resigned(self, seat: Seat | None) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import because_of, failed, failed_at, failures
+from allaboard.evidence.host_gone import hosts_gone
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.mismatch import mismatch
 from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Phase, Stage
@@ -36,15 +37,21 @@ def check(view: JobView) -> Iterator[Claim]:
     stopped = [m for m in view.alive if m.stopped]
     # Its connections are closed, and its interpreter takes its time: how it ends is known then.
     leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not failed(m)]
-    gone = [m for m in view.members if m.exit is not None and m.exit.lost]
+    gone = hosts_gone(view)
     early = view.now - failed_at(first) < (ELSEWHERE if view.joined else SETTLE) and not view.ended
-    if left or leaving or stopped or gone or early:
+    if left or leaving or stopped or any(g.fell for g in gone) or early:
         return
     said = first.raised.message if first.raised is not None else ""
     yield Claim(
         summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
-        evidence=(Evidence(said[:300], f"{first.who.name}, the first"),),
+        evidence=(
+            Evidence(said[:300], f"{first.who.name}, the first"),
+            *(
+                Evidence(f"not heard of for {failed_at(first) - g.last:.0f} s then", g.host)
+                for g in gone
+            ),
+        ),
         fix="look at the other hosts' logs, and at the network between them"
         if view.joined or any(m.declared is not None and not m.declared.local for m in lost)
         else "read the ends of all workers' logs: who left, or came later than the timeout of the others",

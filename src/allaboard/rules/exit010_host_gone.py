@@ -15,36 +15,20 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import ended_at, failed, failed_at, failures
-from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.failures import failures
+from allaboard.evidence.host_gone import hosts_gone
 from allaboard.evidence.naming import names
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import ended, job, waiting
-
-_TOGETHER = 10.0
-"""Seconds between the host's last word and the fall of the first of its peers, at the most."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    gone = [
-        m
-        for m in view.members
-        if m.exit is not None and m.exit.lost and m.phase >= Phase.JOINED
-        if not m.launcher and m.interrupted is None
-    ]
-    if not gone or failures(view).began:
-        return
-    fell = [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher]
-    for host in dict.fromkeys(m.who.host for m in gone):
-        there = [m for m in gone if m.who.host == host]
-        last = ended_at(there[0])
-        others = [m for m in fell if m.who.host != host]
-        with_it = [m for m in others if abs(failed_at(m) - last) <= _TOGETHER]
-        if with_it:
-            yield _claim(host, there, with_it)
+    for gone in hosts_gone(view) if not failures(view).began else ():
+        if gone.fell:
+            yield _claim(gone.host, gone.there, gone.fell)
 
 
-def _claim(host: str, there: list[Member], fell: list[Member]) -> Claim:
+def _claim(host: str, there: tuple[Member, ...], fell: tuple[Member, ...]) -> Claim:
     end, first = there[0].exit, fell[0]
     assert end is not None
     said = first.raised.message[:200] if first.raised is not None else "it fell then, too"
@@ -65,8 +49,10 @@ _LOST = ("RuntimeError", "Connection closed by peer [10.0.0.2]:18334")
 _B = Who(index=1, rank=1, host="b", pid=101)
 
 
-def _view(interrupted: float | None = None, **there: object) -> JobView:
-    first = ended(0, at=95.0, raised=_LOST)
+def _view(
+    interrupted: float | None = None, at: float = 95.0, step_at: float = 90.0, **there: object
+) -> JobView:
+    first = ended(0, at=at, raised=_LOST, member={"step_at": step_at})
     changes = {"who": _B, "interrupted": interrupted}
     return job(first, ended(1, at=95.0, member=changes, **there), joined=True, launched=1)
 
@@ -81,14 +67,19 @@ RULE = Rule(
             _view(lost=True, code=None),
             "b has gone without a word, and worker 1 with it",
         ),
+        "its peer wrote a checkpoint meanwhile": (
+            _view(at=150.0, lost=True, code=None),
+            "b has gone without a word, and worker 1 with it",
+        ),
     },
     silent_on={
         "its agent told of its end": _view(signal=9),
         "its agent was interrupted, and said so": _view(interrupted=94.0, lost=True, code=None),
+        "the others went on without it": _view(at=150.0, step_at=149.0, lost=True, code=None),
         "nobody fell": job(
             waiting(0), ended(1, at=95.0, lost=True, code=None, member={"who": _B}), joined=True
         ),
     },
     since="0.1",
-    drill=("agent-killed",),
+    drill=("agent-killed", "agent-killed-unseen"),
 )

@@ -212,6 +212,10 @@ def fail(name, rank):
         time.sleep(10)
     elif name == "pause":
         time.sleep(1.5)
+    elif name == "evaluates":
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            torch.ones(99, 99) @ torch.ones(99, 99)
 
 
 def status_page(port, kept=[]):  # noqa: B006 - open as long as the process
