@@ -62,3 +62,16 @@ def test_an_aborted_member_is_told_with_its_last_call() -> None:
     view = job(ended(0, raised=lost), ended(1, signal=6, last_line=line, member={"groups": groups}))
     claim = _claim("EXIT009", view)
     assert any("at train.py:25 in train" in e.observed for e in claim.evidence)
+
+
+def test_a_jax_program_that_gloo_aborts_is_told_with_the_line_of_its_step() -> None:
+    line = (
+        "what():  [enforce fail at external/gloo/gloo/transport/tcp/pair.cc:459] op.preamble.length <= "
+        "op.nbytes. 8192 vs 64. Received data size doesn't match expected size."
+    )
+    notes = {"jitted at": "/home/u/train.py:57"}
+    gone = ended(1, signal=6, last_line=line, member={"notes": notes})
+    claim = _claim("EXIT009", job(waiting(0), gone, now=104.0))
+    told = [e.observed for e in claim.evidence]
+    assert any("it called its step at train.py:57" in t for t in told)
+    assert any("still in it at train.py:41 in train" in t for t in told)

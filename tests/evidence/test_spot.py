@@ -70,6 +70,7 @@ TABLE = [
     ((lib("tensorflow/python/data/ops/iterator_ops.py", "get_next_as_optional"), USER), Spot.DATA),
     ((lib("jax/_src/distributed.py", "initialize"), USER), Spot.INIT),
     ((lib("jax/_src/distributed.py", "shutdown"),), Spot.LEAVING),
+    ((lib("keras/src/backend/jax/core.py", "convert_to_numpy"), USER), Spot.STEP),
     ((lib("filelock/_api.py", "acquire"), USER), Spot.FILE_LOCK),
     (
         (lib("pdb.py", "interaction", STD), lib("bdb.py", "trace_dispatch", STD), USER),

@@ -101,6 +101,23 @@ def test_what_a_library_jits_for_the_program_is_its_step_too(box: Box) -> None:
     assert member.here.notes[BY] == library + ":3"
 
 
+def test_steps_that_a_library_tells_of_are_shown_at_the_programs_line(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member.here, "steps_told", True)
+    library = "/v/lib/python3.11/site-packages/keras/src/backend/jax/trainer.py"
+    hook = "/src/allaboard/probe/adapters/_keras.py"
+    scope: dict[str, Any] = {}
+    exec(compile("def jits(step, *given): step(*given)", library, "exec"), scope)
+    exec(compile("def inside(step, *given): jits(step, *given)", hook, "exec"), scope)
+    steps = Steps(flat)
+    for _ in range(10):
+        scope["inside"](steps, train_step, (Array(),), {}, Array())
+    assert box.steps == 0  # they are counted there
+    assert str(member.here.notes[PLACE]).startswith(__file__[-100:])
+    assert member.here.notes[BY] == library + ":1"
+
+
 def test_arrays_that_cannot_be_followed_do_no_harm(box: Box) -> None:
     class Odd:
         __slots__ = ("sharding",)

@@ -74,6 +74,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("jax/_src/array.py", ".*", Spot.STEP),
     ("jax/_src/pmap.py", "wrapped", Spot.STEP),
     ("jax/_src/api.py", "block_until_ready|device_get", Spot.STEP),
+    ("keras/src/backend/jax/core.py", "convert_to_numpy", Spot.STEP),
     ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
     ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
     ("python3.*/bdb.py|pdb.py", ".*", Spot.DEBUGGER),

@@ -18,6 +18,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.failures import failed, failed_at, failures
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.order import differences
+from allaboard.evidence.stall import JITTED
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import EADDRINUSE, USER, ended, job, waiting
 
@@ -49,10 +50,20 @@ def _where(one: Member) -> str:
     """Its own line, and in how many steps."""
     place = one.raised.where if one.raised is not None else None
     ended = "ended" if one.exit is not None else "still in it"
+    return (
+        f"{one.who.name}: {f'at {place}' if place else _last(one) or ended}, after {one.step} steps"
+    )
+
+
+def _last(one: Member) -> str:
+    """Where it was last seen, of one that shows no line itself; "" where that is not known."""
     called = max((g for g in one.groups if g.last is not None), key=lambda g: g.since, default=None)
-    if place is None and called is not None and called.last is not None and called.last.site:
-        ended = f"its last call was {called.last} at {called.last.site}"
-    return f"{one.who.name}: {f'at {place}' if place else ended}, after {one.step} steps"
+    if called is not None and called.last is not None and called.last.site:
+        return f"its last call was {called.last} at {called.last.site}"
+    if one.alive and one.stack is not None and one.stack.user is not None:
+        return f"still in it at {one.stack.user}"
+    step = one.notes.get(JITTED, "").rpartition("/")[2]
+    return f"it called its step at {step}" if step else ""
 
 
 _SAYS = (

@@ -34,6 +34,9 @@ BY = "jitted by"
 """The line that makes the call, where that is a library's (`jax.pmap`, `nnx.jit`) for the program's."""
 
 
+_NOT_THE_USERS = (*FOREIGN, "/allaboard/probe/")
+
+
 class _Jitted:
     """One jitted function: how often it was called, and how many of its results it was given again."""
 
@@ -90,6 +93,10 @@ class Steps:
             if member.here.steps_told:
                 slot.enter(one.label)
                 slot.leave(one.label)
+                if self._step is None and one.calls > LOOKS:
+                    self._step = one  # which shows where the program makes its library's steps
+                if one is self._step:
+                    self._stands(sys._getframe(1))
             elif one is self._step:
                 self._others = 0
                 member.step()
@@ -164,7 +171,7 @@ def _users(frame: FrameType) -> FrameType | None:
     """The innermost frame of the program itself."""
     one: FrameType | None = frame
     for _ in range(DEEP):
-        if one is None or not any(part in one.f_code.co_filename for part in FOREIGN):
+        if one is None or not any(part in one.f_code.co_filename for part in _NOT_THE_USERS):
             return one
         one = one.f_back
     return None
