@@ -17,6 +17,7 @@ from allaboard.hosts.ends import Ends
 from allaboard.hosts.quota import quota
 from allaboard.hosts.unanswered import Unanswered
 from allaboard.hosts.usage import Usage
+from allaboard.probe.layout import ENDED
 
 QUOTA = 10.0
 """Seconds after which it is looked anew how much CPU a process may use; it changes rarely."""
@@ -64,6 +65,7 @@ class Watch:
         self._asked: dict[int, tuple[float, tuple[Silence, ...]]] = {}
         self._kernel = Unanswered()
         self._glanced: tuple[object, ...] = ()
+        self._untold: dict[int, float] = {}
 
     def measure(self, now: float) -> list[Event]:
         """What the members use of what is limited, once in a while."""
@@ -95,21 +97,38 @@ class Watch:
             seen = proc.stat(pid)
             own = pid in self.workers
             if seen is None or (seen.state in "ZX" and not own):
-                if not own:
+                if not own and self._told(pid, now):
                     self.gone.add(pid)
+                    at = self._untold.pop(pid, now)
                     if box is not None:
-                        events.append(self._seen(pid, worker, now, "S", 0.0))
-                    events.append(self._exited(pid, worker, now))
+                        events.append(self._seen(pid, worker, at, "S", 0.0))
+                    events.append(self._exited(pid, worker, at))
                 continue
             if seen.state not in "ZX":
                 events.append(self._seen(pid, worker, now, seen.state, seen.cpu))
         return events
+
+    def _told(self, pid: int, now: float) -> bool:
+        """Whether it is known how this one ended, or will not be: its parent, which may just have heard it
+        from the kernel, has until the next look to tell."""
+        if self.ends.status(pid) is not None or self._status(pid) is not None:
+            return True
+        return pid not in self.boxes or self._untold.setdefault(pid, now) < now
+
+    def _status(self, pid: int) -> int | None:
+        """How it ended by its parent's word, as waitpid(2) gives it; None where that said nothing."""
+        try:
+            code = int((self.folder / f"{pid}{ENDED}").read_text())
+        except (OSError, ValueError):
+            return None
+        return -code if code < 0 else code << 8
 
     def _exited(self, pid: int, worker: int, now: float) -> Exited:
         """The end of one that somebody else started. Of a member it is told what killed it, but not another
         code than 0, nor a signal that its launcher may have sent: a program may start a child that failed
         again by itself."""
         status = self.ends.status(pid)
+        status = self._status(pid) if status is None else status
         if status is None:
             return Exited(pid=pid, at=now)
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None

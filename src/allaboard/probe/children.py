@@ -1,16 +1,20 @@
 """Exceptions of processes that multiprocessing makes: its own code catches and prints them, so that no
-excepthook ever hears of one.
+excepthook ever hears of one. And how members ended that this process started: the kernel tells their parent
+alone, which then keeps it to itself.
 
 Hooked and tried on Python 3.9 to 3.13 and torch 2.13: ``BaseProcess._bootstrap``, in which a child calls its
-``run``, and ``_wrap`` of `torch.multiprocessing.spawn`, which keeps exceptions for the parent.
+``run``, ``_wrap`` of `torch.multiprocessing.spawn`, which keeps exceptions for the parent, ``Popen.poll`` of
+multiprocessing and ``Popen._handle_exitstatus`` of `subprocess`, behind which the return code is known.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 
 from . import member
+from .layout import ENDED, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,4 +63,41 @@ def _told(call: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-MODULES = {"multiprocessing.process": _process, "torch.multiprocessing.spawn": _spawn}
+def _popen(name: str) -> Callable[[Any], None]:
+    """Hooks that method of a module's Popen."""
+
+    def hook(module: Any) -> None:
+        call = getattr(module.Popen, name)
+
+        @functools.wraps(call)
+        def waited(self: Any, *args: Any, **kwargs: Any) -> Any:
+            known = self.returncode
+            result = call(self, *args, **kwargs)
+            if known is None and self.returncode is not None:
+                try:
+                    _tell(self.pid, self.returncode)
+                except Exception:
+                    pass
+            return result
+
+        setattr(module.Popen, name, waited)
+
+    return hook
+
+
+def _tell(pid: int, code: int) -> None:
+    """Leaves beside the black box of a child that had one how it ended: its code, or the signal below 0."""
+    stem = os.path.join(member.here.folder, "%d" % pid)
+    if member.here.folder and os.path.exists(stem + SUFFIX):
+        with open(stem + ENDED + "~", "w") as file:
+            file.write("%d" % code)
+        os.replace(stem + ENDED + "~", stem + ENDED)
+
+
+MODULES = {
+    "multiprocessing.process": _process,
+    "multiprocessing.popen_fork": _popen("poll"),
+    "multiprocessing.popen_forkserver": _popen("poll"),
+    "subprocess": _popen("_handle_exitstatus"),
+    "torch.multiprocessing.spawn": _spawn,
+}

@@ -44,6 +44,8 @@ MAGIC = b"ALBOARD\0"
 VERSION = 4
 SIZE = 327680
 SUFFIX = ".box"
+ENDED = ".ended"
+"""Of the file in which a member's parent leaves how it ended."""
 RING = 64
 SLOTS = 16
 NAME_BYTES = 64

@@ -79,5 +79,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("leaves-early", "tf-leaves-early", "host-leaves-early"),
+    drill=("leaves-early", "spawned-leaves", "tf-leaves-early", "host-leaves-early"),
 )

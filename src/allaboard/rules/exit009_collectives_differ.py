@@ -115,5 +115,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("tf-collectives-differ",),
+    drill=("tf-collectives-differ", "jax-collectives-differ"),
 )

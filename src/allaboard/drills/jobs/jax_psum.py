@@ -29,6 +29,15 @@ def before_step(name):
         wait_for_flag([])
 
 
+def norms_of_all(split, replicated):
+    """What only the chief does in many a script: a metric over all processes, of another size."""
+    import jax
+    import numpy as np
+
+    rows = jax.make_array_from_process_local_data(split, np.ones((8, 8192), np.float32))
+    jax.jit(lambda rows: rows.sum(0), out_shardings=replicated)(rows).block_until_ready()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="")
@@ -70,6 +79,8 @@ def main():
             if options.mark:
                 Path(options.mark).write_text(repr(time.time()))
             before_step(options.fault)
+            if options.fault == "jax-collectives-differ":
+                norms_of_all(split, replicated)
         images = generator.normal(size=(8, 64)).astype(np.float32)
         labels = images.sum(1)
         images, labels = (

@@ -37,6 +37,8 @@ def train(rank, options):
         answers = ["1"] * 8
         if options.fault and rank == options.guilty and step > options.at_step:
             mark(options.mark)
+            if options.fault == "spawned-leaves":
+                os._exit(0)
             answers[3] = "seven"
         optimizer.zero_grad()
         wanted = torch.tensor([label(a) for a in answers])
