@@ -82,8 +82,10 @@ class Journal:
                 file.write_bytes(text)
 
     def close(self) -> None:
+        """What comes after it, a signal in the last moment of a run, is not written."""
         if self._file is not None:
             self._file.close()
+            self._file = None
 
     def _write(self, entry: dict[str, object]) -> None:
         if self._file is not None:

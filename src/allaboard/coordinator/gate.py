@@ -16,6 +16,9 @@ FIRST_WAIT, OUTSIDE = 10.0, 4.0
 others, which want of time may not explain."""
 ANSWERS = 2.0
 """Seconds after the last arrival in which every member's agent tells what it runs with."""
+CALLERS = 2.0
+"""Seconds that the door is kept where the roll call has failed and somebody was never heard of: they may have
+waited for the host where all meet, and find it just then. They must be told why they will not start."""
 
 
 class Gate:
@@ -31,6 +34,7 @@ class Gate:
         self._crossing = crossing
         self._away = away
         self._told = 0.0
+        self._wrong_at: float | None = None
 
     def boarded(self, now: float) -> None:
         """A member was let through, here or by the host where all meet."""
@@ -44,6 +48,10 @@ class Gate:
         wrong = any(map(proven, startup)) or any(r.interrupted for r in rolls)
         if wrong and not waved_on:
             if not self._policy.only_reports or self._crossing.stale:
+                return
+            self._wrong_at = now if self._wrong_at is None else self._wrong_at
+            unheard = self._crossing.leads and any(r.never_heard_of for r in rolls)
+            if unheard and now - self._wrong_at < CALLERS:
                 return
             waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
         for roll in rolls:

@@ -20,6 +20,12 @@ from allaboard.evidence.naming import agrees, names
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, member, stalled, waiting
 
+EVEN = {
+    "torch": " (DistributedSampler, drop_last=True)",
+    "tensorflow": " (Dataset.repeat, and steps_per_epoch or a number of steps that all share)",
+}
+"""How, by framework."""
+
 
 def check(view: JobView) -> Iterator[Claim]:
     found = left_early(view)
@@ -41,7 +47,7 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
             ),
             *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
         ),
-        fix="give every rank the same number of batches (DistributedSampler, drop_last=True); where one "
+        fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; where one "
         "may stop sooner (sys.exit, break), let all decide it together: all_reduce the wish to stop",
         since=ended_at(gone[0]),
     )

@@ -138,6 +138,7 @@ RULE = Rule(
         "ps-dies-at-start",
         "dies-in-import",
         "leader-dies-in-import",
+        "dies-before-leader",
         "no-rank",
         "node-rank",
         "etcd-first-dies",

@@ -7,7 +7,8 @@ trusted before its members are who they say.
 
 ## What to do
 Look where the rank is computed: a copied environment, two launchers started with the same
-`--node-rank`, a `rank=` in code that ignores the process's own number.
+`--node-rank`, a `rank=` in code that ignores the process's own number. With `--coordinator`: two jobs that
+were given one address, and that nothing tells apart (a launcher's job id, ALLABOARD_JOB_ID).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ def check(view: JobView) -> Iterator[Claim]:
         for twins in roll.twice:
             alive = tuple(m for m in twins if m.alive)
             if len(alive) > 1:
-                yield _claim(roll, alive, view.joined)
+                yield _claim(roll, alive, view.joined, view.place)
 
 
-def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool) -> Claim:
+def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> Claim:
     rank = twins[0].who.rank
     # Who else is missing may yet come.
     settled = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
@@ -37,20 +38,32 @@ def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool) -> Claim:
     on = f", on {' and '.join(hosts)}" if joined else ""
     each = [f"pid {m.who.pid}" + (f" on {m.who.host}" if joined else "") for m in twins]
     spare = f"the rank {roll.missing[0] if settled else 'it should have'}"
-    twice = f"if the job was started twice on {hosts[0]}, end one; else "
+    twice = f"if the job was started twice on {hosts[0]}, end one; else " if len(hosts) == 1 else ""
+    if place and _apart(twins):
+        twice = "if these are two jobs, give each an ALLABOARD_JOB_ID or a --coordinator of its own; else "
     return Claim(
         summary=f"{len(twins)} processes say that they are rank {rank}{on}{absent}",
         who=tuple(m.who for m in twins),
-        evidence=tuple(
-            Evidence(f"{name}: rank {rank} of {m.declared.world_size}", m.declared.origin)
-            for name, m in zip(each, twins, strict=True)
-            if m.declared is not None
+        evidence=(
+            *(
+                Evidence(f"{name}: rank {rank} of {m.declared.world_size}", m.declared.origin)
+                for name, m in zip(each, twins, strict=True)
+                if m.declared is not None
+            ),
+            *((Evidence(f"all meet at {place}", "--coordinator"),) if place else ()),
         ),
-        fix=(twice if joined and len(hosts) == 1 else "") + f"give {' or '.join(each)} {spare}",
+        fix=(twice if joined else "") + f"give {' or '.join(each)} {spare}",
         since=max(m.phase_since for m in twins),
     )
 
 
+def _apart(twins: tuple[Member, ...]) -> bool:
+    """Whether their frameworks are to meet at different places, as those of different jobs do."""
+    told = [m.declared for m in twins if m.declared is not None]
+    return any((t.place, t.cluster) != (told[0].place, told[0].cluster) for t in told)
+
+
+_OTHERS = held(1, declared=declared(1, place="tcp://c:29500"))
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -67,6 +80,12 @@ RULE = Rule(
         "started twice on one host": (
             gathering(held(0), held(1), held(1), held(2), joined=True, leads=True, launched=1),
             "2 processes say that they are rank 1, on a",
+        ),
+        "two jobs at one prefix": (
+            gathering(
+                held(0), held(1), _OTHERS, joined=True, leads=True, place="etcd://node9:2379/a"
+            ),
+            "2 processes say that they are rank 1, on a; nobody is rank 2",
         ),
     },
     silent_on={

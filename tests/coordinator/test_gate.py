@@ -1,0 +1,37 @@
+"""The door of a roll call that has failed, where the framework's own timeout decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.catalogue import catalogue
+from allaboard.coordinator.crossing import Crossing
+from allaboard.coordinator.events import LetThrough, RoleTaken
+from allaboard.coordinator.gate import CALLERS, Gate
+from allaboard.decide import Policy
+from allaboard.diagnose import diagnose
+from allaboard.facts import Member, Phase
+from allaboard.facts.samples import ended, gathering, held
+from allaboard.rollcall.roll import roll_calls
+
+NOW = 100.0
+DIED = ended(1, code=1, at=95.0, member={"phase": Phase.IMPORTED, "declared": None, "round": 0})
+
+
+@pytest.mark.parametrize(("others", "waits"), [((), True), ((held(2),), False)])
+def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
+    others: tuple[Member, ...], waits: bool
+) -> None:
+    crossing = Crossing("a", joined=True)
+    crossing.take(RoleTaken(leads=True))
+    gate = Gate(0.0, Policy(only_reports=True), crossing, {})
+    view = gathering(held(0), DIED, *others, now=NOW)
+    claims = [c for e, c in diagnose(view, catalogue().entries) if e.code == "JOIN003"]
+    assert claims
+
+    def opens(now: float) -> bool:
+        return any(isinstance(c, LetThrough) for c in gate.due(now, roll_calls(view), claims))
+
+    assert opens(NOW) is not waits
+    assert opens(NOW + CALLERS - 0.1) is not waits
+    assert opens(NOW + CALLERS)
