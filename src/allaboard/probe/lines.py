@@ -1,7 +1,7 @@
 """At which line a frame is, also where Python itself does not know.
 
 Some instructions are of no line (3.11 and later): that of a loop's or a ``with``'s own upkeep, at which an
-interrupt may come. ``tb_lineno`` is None then, and a traceback says "line -1".
+interrupt may come. ``tb_lineno`` is None then, -1 in 3.11.2 and before, and a traceback says "line -1".
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 def raised_at(traceback: TracebackType) -> int:
     """The line at which this entry of a traceback raised, else the one before it in the code."""
     line: int | None = traceback.tb_lineno
-    return line or _before(traceback.tb_frame.f_code, traceback.tb_lasti)
+    return line if line and line > 0 else _before(traceback.tb_frame.f_code, traceback.tb_lasti)
 
 
 def runs_at(frame: FrameType) -> int:
     """The line at which a frame is, else the one before it in the code."""
     line: int | None = frame.f_lineno
-    return line or _before(frame.f_code, frame.f_lasti)
+    return line if line and line > 0 else _before(frame.f_code, frame.f_lasti)
 
 
 def _before(code: CodeType, instruction: int) -> int:
@@ -29,5 +29,5 @@ def _before(code: CodeType, instruction: int) -> int:
     for start, _, line in lines() if lines is not None else ():
         if start > instruction:
             break
-        found = line or found
+        found = line if line and line > 0 else found
     return found
