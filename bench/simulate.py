@@ -187,6 +187,12 @@ def body(runs: list[dict[str, Any]]) -> str:
     return text + "\n" + sheet.table(head, sizes)
 
 
+def of_all(kept: dict[str, Any]) -> str:
+    """The results of each commit by themselves, the newest first."""
+    newest = sorted(kept.items(), key=lambda one: one[1]["circumstances"]["date"], reverse=True)
+    return "\n".join(f"## At {commit}\n\n{body(one['runs'])}" for commit, one in newest)
+
+
 def main() -> None:
     parser = sheet.arguments(__doc__)
     parser.add_argument("--ranks", type=int, default=1000)
@@ -214,10 +220,10 @@ def main() -> None:
         if not result["right"]:
             print(json.dumps(result), flush=True)
         if count % 20 == 0 or count == len(plan):
-            sheet.save(file, {facts["commit"]: mine})
+            sheet.save(file, kept)
             print(f"{count} of {len(plan)}", file=sys.stderr, flush=True)
-    sheet.save(file, {facts["commit"]: mine})
-    sheet.page("simulate", __doc__, facts, body(mine["runs"]), given.results)
+    sheet.save(file, kept)
+    sheet.page("simulate", __doc__, facts, of_all(kept), given.results)
 
 
 if __name__ == "__main__":
