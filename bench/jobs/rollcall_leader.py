@@ -32,7 +32,7 @@ from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.decide import Policy
 from allaboard.facts import Declared, Phase
-from allaboard.meeting.listener import more_files
+from allaboard.hosts import open_files
 from allaboard.meeting.member import FIGURES
 
 SECRET = b"the job's secret"
@@ -78,7 +78,7 @@ def works(targets: int) -> bytes:
 
 async def main() -> None:
     size, timeout = int(sys.argv[1]), float(sys.argv[2])
-    more_files()
+    open_files.raise_limit()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     woken = asyncio.Event()
     leader = Leader("job=1", SECRET, "torch", woken.set)
