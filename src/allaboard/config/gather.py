@@ -22,6 +22,7 @@ from allaboard.facts import (
     Pasted,
     Problem,
     ScriptFacts,
+    Value,
 )
 from allaboard.spec import hosts, merge
 
@@ -88,10 +89,8 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     Raises:
         OSError: one of them is not there or may not be read.
     """
-    from allaboard.config import same_job
     from allaboard.config.material import parse
     from allaboard.config.read import read
-    from allaboard.config.same_job import scripts
     from allaboard.config.together import jobs
     from allaboard.formats.manifests import merged
 
@@ -99,12 +98,12 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     gathered = Gathered()
     manifests = []
     beside: list[list[ConfigFacts]] = []
-    started: dict[str, frozenset[str]] = {}
+    commands: dict[str, Sequence[Sequence[Value]]] = {}
     for path in paths:
         parsed = parse(read(path))
         nodes = _in_order(path, parsed, known)
         gathered.pasted += nodes
-        started |= {subject: scripts(m.commands) for subject, m in parsed.materials}
+        commands |= {subject: m.commands for subject, m in parsed.materials}
         found = map(_left_here, _configs(path, parsed, known))
         gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in found]
         gathered.scripts += parsed.scripts
@@ -117,8 +116,11 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     if every:
         gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
     elif len(paths) > 1:
-        views = [(c, started.get(c.subject, frozenset[str]())) for c in gathered.configs]
-        gathered.pasted += same_job.jobs(views)
+        from allaboard.config.same_job import jobs as of_one_job
+        from allaboard.config.same_job import scripts
+
+        views = [(c, scripts(commands.get(c.subject, ()))) for c in gathered.configs]
+        gathered.pasted += of_one_job(views)
     for members in beside:
         gathered.configs += members
         gathered.pasted += jobs(members)

@@ -36,10 +36,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     ``joined``: this host takes part in a job that somebody else starts on several; ``leads`` where
     all meet here, so that this view shows every host's members; ``place``: as the user named it, where the
-    user did. ``call`` is how our attempts to
-    reach the meeting place stand, ``links`` who reached whom (none where they are thousands and all work
-    well, which is told in ``usual``), ``knocks`` who came and is no member,
-    ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
+    user did. ``call`` is how our attempts to reach the meeting place stand, ``links`` who reached whom (none
+    where they are thousands and all work well, which is told in ``usual``), ``knocks`` who came and is no
+    member, ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
     ahead of ours (s).
 
     ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute;

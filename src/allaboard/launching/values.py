@@ -93,12 +93,11 @@ def tls(given: argparse.Namespace) -> Tls | None:
         if b"ENCRYPTED" in content:  # PKCS #8 and the older form, RFC 1421, both say so
             plain = f"openssl pkey -in {file} -out PLAIN"
             usage(f"TLS between hosts: {file} wants a passphrase; give a key without one: {plain}")
-    for server in (True, False):
-        try:
-            made.context(server)
-        except OSError as error:
-            usage(f"TLS between hosts: {made.cert}, {made.key}: {error.strerror or error}")
-    if why := fault(made):
+    try:
+        why = fault(made)
+    except OSError as error:
+        usage(f"TLS between hosts: {made.cert}, {made.key}: {error.strerror or error}")
+    if why:
         usage(
             f"TLS between hosts: {made.cert} would be refused by every host, going by {made.ca} and this "
             f"host's clock: {why}; look: openssl verify -show_chain -CAfile {made.ca} {made.cert}; date"

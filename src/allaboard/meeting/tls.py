@@ -38,7 +38,8 @@ class Tls(NamedTuple):
 
 def fault(own: Tls) -> str:
     """Why every other host of the job will refuse this one's certificate, where its own authority and clock
-    say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong."""
+    say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong. Raises
+    OSError as `Tls.context` does."""
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = own.context(server=False).wrap_bio(to_client, to_server)
     server = own.context(server=True).wrap_bio(to_server, to_client, server_side=True)
