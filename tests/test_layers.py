@@ -98,3 +98,9 @@ def test_the_probe_imports_the_standard_library_alone() -> None:
 def test_no_room_is_named_for_nothing() -> None:
     nothing = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "core"}
     assert [f for _, f in files() if nothing & set(f.with_suffix("").parts[-3:])] == []
+
+
+def test_each_file_of_tests_has_a_name_of_its_own() -> None:
+    """They have no packages: two of one name can't be run together, as `make test-long` does."""
+    names = [p.name for p in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(n for n in set(names) if names.count(n) > 1) == []

@@ -8,5 +8,5 @@ DRILL = HostDrill(
     arguments=("--steps", "20"),
     options=(),
     exit_codes=(0,),
-    long="tests/zoo/test_launchers.py trains PyTorch on four hosts",
+    long="tests/zoo/test_under_launchers.py trains PyTorch on four hosts",
 )
