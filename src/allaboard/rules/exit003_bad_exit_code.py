@@ -2,14 +2,17 @@
 
 ## Why it matters
 `sys.exit(3)`, `os._exit` or a native library ended it; there is no traceback to be found, and its peers
-report only a closed connection.
+report only a closed connection. With 128 and a signal's number a shell, or a container's init, tells
+that the program which it had started was ended by that signal: 137 is SIGKILL.
 
 ## What to do
-Search the script and its libraries for the exit; the member's last line may tell.
+Search the script and its libraries for the exit; the member's last line may tell. Of a signal: ask who sends
+it (the out-of-memory killer, a container's limit, a scheduler, a person).
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -25,17 +28,42 @@ def check(view: JobView) -> Iterator[Claim]:
         if end is None or end.signal is not None or not _silent(one) or serves(one):
             continue
         if not too_early(view, one):
+            by = _signal(end.code)
             yield Claim(
                 summary=f"{one.who.name} ended with exit code {end.code}"
+                + (f" (128 + {by.value}: {by.name})" if by else "")
                 + (f" after step {one.step}" if one.step else ""),
                 who=(one.who,),
                 evidence=(
                     Evidence(f"exit code {end.code}, no exception", "wait status"),
                     Evidence(end.last_line or "it printed nothing", "its last line"),
                 ),
-                fix=f"look for sys.exit or os._exit; read {one.log}",
+                fix=_fix(by, one),
                 since=end.at,
             )
+
+
+def _signal(code: int | None) -> signal.Signals | None:
+    """By which signal a program below the member ended, as shells and containers tell it; POSIX, 2.8.2."""
+    try:
+        return signal.Signals((code or 0) - 128)
+    except ValueError:
+        return None
+
+
+def _fix(by: signal.Signals | None, one: Member) -> str:
+    if by is None:
+        return f"look for sys.exit or os._exit; read {one.log}"
+    killer = "the out-of-memory killer, a limit, " if by is signal.SIGKILL else ""
+    return (
+        f"a program below it was ended by {by.name}, if nobody exits with {by + 128} itself: ask who "
+        f"sends it ({killer}a scheduler, a person); read {one.log}"
+        if by not in _CRASH
+        else f"native code of a program below it crashed; read the end of {one.log}"
+    )
+
+
+_CRASH = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
 
 
 def _silent(one: Member) -> bool:
@@ -52,6 +80,14 @@ RULE = Rule(
         "os._exit": (
             job(waiting(0), ended(1, code=3)),
             "worker 1 ended with exit code 3 after step 40",
+        ),
+        "a shell tells of a signal": (
+            job(waiting(0), ended(1, code=137)),
+            "worker 1 ended with exit code 137 (128 + 9: SIGKILL) after step 40",
+        ),
+        "a code beyond all signals": (
+            job(waiting(0), ended(1, code=255)),
+            "worker 1 ended with exit code 255 after step 40",
         ),
     },
     silent_on={
