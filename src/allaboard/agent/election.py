@@ -10,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from typing import TYPE_CHECKING
 
 from allaboard.agent.ballot import Ballot, Step
 from allaboard.agent.leader import Leader
+from allaboard.agent.role import Role
 from allaboard.coordinator.events import AgentGone, AgentHere, Event, Seen, key
 from allaboard.meeting.member import Identity
 from allaboard.meeting.seats import Seat, Seats, Unusable
-
-if TYPE_CHECKING:
-    from allaboard.agent.party import Party
 
 CALM, BUSY = 1.0, 0.3
 """Seconds between two looks at the seat: where there is a leader, and while there is none."""
@@ -28,20 +25,19 @@ FORMER = 1 << 20
 
 
 class Election:
-    """``toward`` is where the seat is kept (host, port): the address by which this host reaches it is the one
-    by which it is reached."""
+    """``role`` is this host's, ``toward`` is where the seat is kept (host, port): the address by which this
+    host reaches it is the one by which it is reached."""
 
-    def __init__(self, party: Party, seats: Seats, session: str, toward: tuple[str, int]) -> None:
-        self._party = party
+    def __init__(self, role: Role, seats: Seats, toward: tuple[str, int]) -> None:
+        self._role = role
         self._seats = seats
-        self._session = session
         self._toward = toward
         self._over = False
-        self.ballot = Ballot(session, party.told.rank)
+        self.ballot = Ballot(role.session, role.told.rank)
         self.trouble: Unusable | None = None
         self.notes: list[str] = []
 
-    def address(self) -> str:
+    async def find(self) -> str:
         """Of who leads; raises Unusable where that cannot be known."""
         if self.ballot.seat is None and self.trouble is not None:
             raise self.trouble
@@ -49,7 +45,7 @@ class Election:
 
     async def run(self) -> None:
         """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
-        while not self._party.worker and not self._over:
+        while not self._role.worker and not self._over:
             await asyncio.sleep(BUSY)
         while not self._over:
             try:
@@ -58,7 +54,7 @@ class Election:
             except Unusable as error:
                 self.trouble = error
                 self._troubled()
-            calm = self._party.linked or self._party.leader is not None
+            calm = self._role.linked or self._role.leader is not None
             await asyncio.sleep(CALM if calm else BUSY)
 
     def leave(self) -> None:
@@ -67,33 +63,33 @@ class Election:
         self._seats.leave()
 
     async def _turn(self) -> None:
-        party, ballot = self._party, self.ballot
-        leader = party.leader
+        role, ballot = self._role, self.ballot
+        leader = role.leader
         if leader is not None:
             lost = ballot.kept(await self._seats.keep()) is Step.STAND
             if lost and not await self._seats.take(await self._seat(leader)):
                 self._resign(await self._seats.who())
             return
         seat = await self._seats.who()
-        match ballot.seen(time.monotonic(), seat, party.linked):
+        match ballot.seen(time.monotonic(), seat, role.linked):
             case Step.STAND:
                 await self._stand()
             case Step.FOLLOW:
                 self._follow()
 
     def _troubled(self) -> None:
-        leader = self._party.leader
+        leader = self._role.leader
         if leader is None:
-            if self._party.follower is None:
-                self._party.go_elsewhere()  # which tells how its attempts stand
+            if self._role.follower is None:
+                self._role.go_elsewhere()  # which tells how its attempts stand
         else:
             step = self.ballot.trouble(time.monotonic(), leader.met, leader.here)
             if step is Step.RESIGN:
                 self._resign(None)
 
     async def _stand(self) -> None:
-        party = self._party
-        leader = party.new_leader()
+        role = self._role
+        leader = role.new_leader()
         taken = False
         try:
             await leader.listener.open(0)
@@ -107,34 +103,34 @@ class Election:
         self.ballot.taken(seat)
         events: list[Event] = []
         for number, before in enumerate(self.ballot.gone, FORMER):
-            self.notes.append(f"{before.host}, where all met, has gone; {party.host} takes over")
+            self.notes.append(f"{before.host}, where all met, has gone; {role.host} takes over")
             # Should it come again, it has its number again.
             leader.listener.number(before.session, number)
             events += _lost(number, before, time.monotonic())
-        party.elected(leader, events)
+        role.elected(leader, events)
 
     def _follow(self) -> None:
         seat, gone = self.ballot.seat, self.ballot.gone
         assert seat is not None
         if gone:
             self.notes.append(f"{gone[-1].host}, where all met, has gone; {seat.host} takes over")
-        self._party.go_elsewhere()
+        self._role.go_elsewhere()
 
     def _resign(self, seat: Seat | None) -> None:
         self.ballot.resigned(seat)
-        self._party.resigned()
+        self._role.resigned()
 
     async def _seat(self, leader: Leader) -> Seat:
-        who = self._party.identity()
+        who = self._role.identity()
         loop = asyncio.get_running_loop()
         own = await loop.run_in_executor(None, _own_address, self._toward, who)
         return Seat(
             address=f"{own}:{leader.listener.port}",
-            session=self._session,
+            session=self._role.session,
             host=who.host,
             job=who.job,
             rank=who.rank,
-            pid=self._party.worker,
+            pid=self._role.worker,
         )
 
 
