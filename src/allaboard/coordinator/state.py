@@ -21,6 +21,7 @@ from allaboard.coordinator.events import (
     Interrupted,
     Kept,
     Launched,
+    LinksTried,
     Locks,
     Look,
     Looked,
@@ -163,30 +164,17 @@ class Job:
         )
 
     def _take(self, now: float, event: Event) -> None:
-        match event:
-            case Launched():
-                after = self.succession.begins(event.worker)
-                many = self.settings.launched > 1
-                rank = event.worker if many else self.settings.rank
-                self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
-                self.records[event.pid].after = after
-                self.setbacks.began(event.pid)
-                if not split_key(event.pid)[0]:
-                    self.workers.add(event.pid)
+        match event:  # what thousands of hosts tell first
             case Seen():
-                record = self.records.get(event.pid)
-                if record is None:
-                    after = self._returned(event)
-                    rank = self._rank(event)
-                    record = self._record(event.pid, event.worker, event.at, rank, event.host)
-                    record.after = after
-                    self.records[event.pid] = record
-                box = self.shared.box(event.box, record.box)
-                if record.see(event, box):
-                    self._progress(event.at)
-                    if box is not None and box.phase == Phase.ARRIVED:
-                        self.arrived_at = max(self.arrived_at, box.phase_since)
-                self._numbered(event)
+                self._seen(event)
+            case Answered():
+                if event.pid in self.records:
+                    self.answers += not self.records[event.pid].facts
+                    self.records[event.pid].answer(*self.shared.facts(event.facts))
+            case AgentHere() | LinksTried():
+                self._met(event)
+            case Launched():
+                self._launched(event)
             case Exited():
                 self._exited(event)
             case Looked():
@@ -212,18 +200,43 @@ class Job:
                 self.gauges.clear()
                 for record in self.records.values():
                     record.restart_windows(now)
-            case Answered():
-                if event.pid in self.records:
-                    self.answers += not self.records[event.pid].facts
-                    self.records[event.pid].answer(*self.shared.facts(event.facts))
             case _:
-                self.crossing.take(event)
-                if isinstance(event, RoleTaken) and not event.leads:
-                    self._hand_over()
-                if isinstance(event, AgentGone):
-                    self.away[event.agent] = event.at
-                elif isinstance(event, AgentHere):
-                    self.away.pop(event.agent, None)
+                self._met(event)
+
+    def _launched(self, event: Launched) -> None:
+        after = self.succession.begins(event.worker)
+        many = self.settings.launched > 1
+        rank = event.worker if many else self.settings.rank
+        self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+        self.records[event.pid].after = after
+        self.setbacks.began(event.pid)
+        if not split_key(event.pid)[0]:
+            self.workers.add(event.pid)
+
+    def _seen(self, event: Seen) -> None:
+        record = self.records.get(event.pid)
+        if record is None:
+            after = self._returned(event)
+            rank = self._rank(event)
+            record = self._record(event.pid, event.worker, event.at, rank, event.host)
+            record.after = after
+            self.records[event.pid] = record
+        box = self.shared.box(event.box, record.box)
+        if record.see(event, box):
+            self._progress(event.at)
+            if box is not None and box.phase == Phase.ARRIVED:
+                self.arrived_at = max(self.arrived_at, box.phase_since)
+        self._numbered(event)
+
+    def _met(self, event: Event) -> None:
+        """It is of the meeting with other hosts."""
+        self.crossing.take(event)
+        if isinstance(event, RoleTaken) and not event.leads:
+            self._hand_over()
+        if isinstance(event, AgentGone):
+            self.away[event.agent] = event.at
+        elif isinstance(event, AgentHere):
+            self.away.pop(event.agent, None)
 
     def _interrupted(self, now: float, event: Interrupted) -> None:
         if not event.agent:

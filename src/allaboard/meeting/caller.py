@@ -124,7 +124,7 @@ class Caller:
     def _heard(self, data: bytes) -> None:
         self._data = self._data + data if self._data else data
         try:
-            while self.stream.open and self._next():
+            while self._data and self.stream.open and self._next():
                 pass
         except wire.Garbled as error:
             if self._member is None:

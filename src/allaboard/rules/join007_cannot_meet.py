@@ -20,18 +20,22 @@ from allaboard.facts import Claim, Declared, Evidence, JobView, Member, Stage, W
 from allaboard.facts.samples import coming, declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
+Clusters = list[tuple[dict[str, str], list[Member]]]
+
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         if roll.held and roll.settled(view.now):
-            found = list(_names(view, roll)) or list(_tasks(roll))
-            yield from found or _orders(roll)
+            clusters = _clusters(roll)
+            if clusters:
+                found = list(_names(view, roll, clusters)) or list(_tasks(clusters))
+                yield from found or _orders(clusters)
             yield from _places(roll)
 
 
-def _names(view: JobView, roll: Roll) -> Iterator[Claim]:
+def _names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
     """TensorFlow: the same addresses under other names of tasks: none is wrong, but who is called what."""
-    told = _told(roll)
+    told = _told(clusters)
     # Where there is no majority: what we start without roles is told a cluster of workers alone.
     plain = view.launched == roll.size
     usual = max(told, key=lambda c: (len(told[c]), plain and _workers(c)), default=())
@@ -63,10 +67,10 @@ def _workers(cluster: tuple[tuple[str, str], ...]) -> bool:
     return all(task.startswith("worker:") for task, _ in cluster)
 
 
-def _tasks(roll: Roll) -> Iterator[Claim]:
+def _tasks(clusters: Clusters) -> Iterator[Claim]:
     """TensorFlow: one address a task; ports must agree, names may be aliases of one host."""
     said: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
-    for cluster, members in _clusters(roll):
+    for cluster, members in clusters:
         for task, address in cluster.items():
             said[task][address] += members
     for task, addresses in said.items():
@@ -80,27 +84,28 @@ def _tasks(roll: Roll) -> Iterator[Claim]:
                 yield _task_claim(task, address, members, right, own[right])
 
 
-def _clusters(roll: Roll) -> Iterator[tuple[dict[str, str], list[Member]]]:
+def _clusters(roll: Roll) -> Clusters:
     """Each cluster that was told, and by whom: nearly all tell the same, and it is long."""
-    by_text: list[tuple[dict[str, str], list[Member]]] = []
+    by_text: Clusters = []
     known: dict[int, list[Member]] = {}
     for member in roll.here:
-        cluster = member.declared.cluster if member.declared else {}
+        cluster = member.declared.cluster if member.declared else None
+        if not cluster:
+            continue
         if id(cluster) not in known:
             same = next((ms for c, ms in by_text if c == cluster), None)
             if same is None:
                 by_text.append((cluster, same := []))
             known[id(cluster)] = same
         known[id(cluster)].append(member)
-    return iter(by_text)
+    return by_text
 
 
-def _told(roll: Roll) -> dict[tuple[tuple[str, str], ...], list[Member]]:
+def _told(clusters: Clusters) -> dict[tuple[tuple[str, str], ...], list[Member]]:
     """Who was told which cluster, as task and address of each of its tasks."""
     told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
-    for addresses, those in _clusters(roll):
-        if addresses:
-            told[tuple(sorted(addresses.items()))] += those
+    for addresses, those in clusters:
+        told[tuple(sorted(addresses.items()))] += those
     return told
 
 
@@ -125,9 +130,9 @@ def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: b
     )
 
 
-def _orders(roll: Roll) -> Iterator[Claim]:
+def _orders(clusters: Clusters) -> Iterator[Claim]:
     """TensorFlow: the same addresses at other tasks. A name that nobody else uses may be an alias."""
-    told = _told(roll)
+    told = _told(clusters)
     if len(told) < 2:
         return
     usual = max(told, key=lambda c: (len(told[c]), -min(m.who.rank for m in told[c])))
