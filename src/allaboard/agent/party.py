@@ -250,9 +250,14 @@ class Party:
 
     async def _prepare(self) -> None:
         loop = asyncio.get_running_loop()
-        address, origin = await loop.run_in_executor(None, data_address, self.environment)
-        names = ", ".join(name for _, name in socket.if_nameindex())
-        self.facts = {"data address": address, "data interface": origin, "interfaces": names}
+        found = await loop.run_in_executor(None, data_address, self.environment)
+        address = found.address
+        self.facts = {
+            "data address": address,
+            "data interface": found.origin,
+            "gloo address": found.first,
+            "interfaces": ", ".join(name for _, name in socket.if_nameindex()),
+        }
         self._data = written(address or "0.0.0.0", await self._ports.open_echo())
         if self._election is not None:
             self._prepared.set()
