@@ -33,3 +33,10 @@ def has_ipv6() -> bool:
     except OSError:
         return False
     return True
+
+
+def test_a_refusal_is_told_in_the_systems_words() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    met = asyncio.run(dial.dial(f"127.0.0.1:{port}"))
+    assert (met.answer, met.said) == (Answer.REFUSED, "Connection refused")

@@ -97,7 +97,7 @@ async def _connect(made: socket.socket, where: object, numeric: str, patience: f
         if met_itself(made):
             return Met(Answer.REFUSED, os.strerror(errno.ECONNREFUSED), numeric)
     except ConnectionRefusedError as error:
-        return Met(Answer.REFUSED, str(error.strerror), numeric)
+        return Met(Answer.REFUSED, _said(error), numeric)
     except TimeoutError:
         return Met(Answer.SILENT, f"no answer in {patience:g} s", numeric)
     except OSError as error:
@@ -106,8 +106,13 @@ async def _connect(made: socket.socket, where: object, numeric: str, patience: f
         away = Answer.UNREACHABLE if error.errno in _WAYS else Answer.FAILED
         away = Answer.CLOSED if error.errno == errno.ECONNRESET else away
         away = Answer.SILENT if error.errno == errno.ETIMEDOUT else away
-        return Met(away, error.strerror or str(error), numeric)
+        return Met(away, _said(error), numeric)
     return Met(Answer.ABOARD, "", numeric)
+
+
+def _said(error: OSError) -> str:
+    """The system's words; asyncio puts its own in their place, which say nothing."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 async def _greet(made: socket.socket, numeric: str, patience: float) -> Met:
