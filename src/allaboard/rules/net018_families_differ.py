@@ -33,15 +33,23 @@ MET = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held = tuple(m for _, m in heard_by_all(view) if _goes_by_name(m))
     met = [m for m in failures(view).began if has_met(view, m)]
     if met and too_early(view, met[0]):
         return
-    found = apart(view.members if met else held)
+    found = apart(view.members if met else _called(view))
     if found is not None:
         told = (*found.odd, *found.usual)
         times = (m.raised.at if m.raised is not None else m.phase_since for m in told)
         yield _claim(found, max(times))
+
+
+def _called(view: JobView) -> tuple[Member, ...]:
+    """All members of a roll call that is complete, those who are let through already too: among fewer, others
+    would be the rarer ones."""
+    for roll, _ in heard_by_all(view):
+        if not roll.missing and all(_goes_by_name(m) and address(m) for m in roll.here):
+            return roll.here
+    return ()
 
 
 def _goes_by_name(member: Member) -> bool:
@@ -92,8 +100,12 @@ def _on(rank: int, first: str, backend: str = "gloo", **changes: object) -> Memb
     return msgspec.structs.replace(member, declared=told)
 
 
-def _view(*firsts: str, backend: str = "gloo") -> JobView:
-    members = [_on(i, first, backend) for i, first in enumerate(firsts)]
+def _view(*firsts: str, backend: str = "gloo", through: int = -1) -> JobView:
+    """``through`` was let through a moment before the others."""
+    gone = {"phase": Phase.JOINING}
+    members = [
+        _on(i, first, backend, **gone if i == through else {}) for i, first in enumerate(firsts)
+    ]
     return msgspec.structs.replace(four(), members=tuple(members))
 
 
@@ -128,6 +140,11 @@ RULE = Rule(
             "gloo cannot connect h1, h3 with the other hosts: h1, h3 would offer an address of IPv4 "
             "(10.0.0.2), h0, h2 an address of IPv6 (fd77::1)",
         ),
+        "some are let through already": (
+            _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4", through=0),
+            "gloo cannot connect h2 with the other hosts: h2 would offer an address of IPv4 (10.0.0.3), h0, "
+            "h1, h3 an address of IPv6 (fd77::1)",
+        ),
         "JAX, which has met it": (
             _jax("fd77::1", "10.0.0.2", "fd77::3", "fd77::4"),
             "gloo cannot connect h1 with the other hosts: h1 would offer an address of IPv4 (10.0.0.2), h0, "
@@ -140,7 +157,7 @@ RULE = Rule(
         "NCCL chooses by itself": _view(
             "fd77::1", "10.0.0.2", "fd77::3", "fd77::4", backend="nccl"
         ),
-        "of one host it is not known": _view("fd77::1", "", "fd77::3", "fd77::4"),
+        "of one host it is not known": _view("fd77::1", "", "fd77::3", "10.0.0.4"),
         "JAX that raised something else": _jax("fd77::1", "10.0.0.2", *_SIX[2:], said="XLA failed"),
     },
     since="0.1",
