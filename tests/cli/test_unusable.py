@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +92,15 @@ def test_a_certificate_whose_time_is_over(tmp_path: Path) -> None:
 def test_a_certificate_for_one_side_only(tmp_path: Path) -> None:
     tls = signed(tmp_path, "host", authority(tmp_path, "ca"), "extendedKeyUsage=serverAuth")
     said = _refused(tmp_path, *_certificates(tls.cert, tls.key, tls.ca))
-    assert "certificate purpose" in said
+    assert "certificate purpose (it must allow both serverAuth and clientAuth)" in said
+
+
+def test_a_key_of_another_certificate(tmp_path: Path) -> None:
+    ca = authority(tmp_path, "ca")
+    one, other = signed(tmp_path, "host", ca), signed(tmp_path, "other", ca)
+    said = _refused(tmp_path, *_certificates(one.cert, other.key, one.ca))
+    assert f"{other.key} is not the key of {one.cert}" in said
+    assert f"on {os.uname().nodename}: " in said
 
 
 def test_a_secret_that_is_empty_is_no_secret(

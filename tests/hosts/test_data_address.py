@@ -36,3 +36,8 @@ def test_an_address_of_ipv6_stands_in_brackets_before_a_port() -> None:
     assert written("fd77::1", 29500) == "[fd77::1]:29500"
     assert written("h0", 29500) == "h0:29500"
     assert split(written("fd77::1", 29500)) == ("fd77::1", 29500)
+
+
+def test_the_brackets_of_a_name_stay_where_pytorch_keeps_them() -> None:
+    assert split("[[fd77::1]]:29500") == ("[fd77::1]", 29500), "a name, which nobody has"
+    assert split("[fe80::1%eth0]:29500") == ("fe80::1%eth0", 29500)

@@ -34,12 +34,14 @@ class Door:
         self.here: list[Connection] = []
         self.knocks: list[str] = []
         self.said: list[Word | None] = []
+        self.words: list[str] = []
         self.listener = Listener(
             "", b"", self.here.append, lambda _, word: self.said.append(word), self._knocked, tls
         )
 
     def _knocked(self, peer: str, kind: str, words: str) -> None:
         self.knocks.append(kind)
+        self.words.append(words)
 
 
 async def _enter(
@@ -78,6 +80,7 @@ def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
     with pytest.raises(Turned, match="this host was given no certificate"):
         asyncio.run(_enter(door, None))
     assert door.here == [] and door.knocks == ["no-tls"]
+    assert door.words == ["h1 (rank 1): has no certificate, and here one is wanted"]
 
 
 def test_a_listener_without_one_is_not_trusted(ours: Tls) -> None:
@@ -91,7 +94,8 @@ def test_another_authority_is_not_trusted(ours: Tls, strangers: Tls) -> None:
     door = Door(strangers)
     with pytest.raises(Turned, match="not of our authority"):
         asyncio.run(_enter(door, ours))
-    assert door.here == [] and door.knocks == ["no-tls"]
+    assert door.here == [] and set(door.knocks) == {"no-tls"}
+    assert "h1 (rank 1): does not trust the certificate that is shown here: " in door.words[-1]
 
 
 def test_a_listener_without_the_secret_is_told_who_leaves_it() -> None:
@@ -106,4 +110,5 @@ def test_a_callers_certificate_is_checked_too(ours: Tls, strangers: Tls) -> None
     forged = Tls(strangers.cert, strangers.key, ours.ca)  # it trusts us, we do not trust it
     with pytest.raises(Turned, match="our certificate is not taken there: "):
         asyncio.run(_enter(door, forged))
-    assert door.here == [] and door.knocks == ["no-tls"]
+    assert door.here == [] and set(door.knocks) == {"no-tls"}
+    assert "h1 (rank 1): shows a certificate that is not taken here: " in door.words[-1]

@@ -56,10 +56,14 @@ class Choosing:
         from one that was never started."""
         role = self._role
         loop = asyncio.get_running_loop()
-        address, origin = await loop.run_in_executor(None, data_address, self._environment)
-        names = ", ".join(name for _, name in socket.if_nameindex())
-        self.facts = {"data address": address, "data interface": origin, "interfaces": names}
-        role.data = written(address or "0.0.0.0", await self._ports.open_echo())
+        found = await loop.run_in_executor(None, data_address, self._environment)
+        self.facts = {
+            "data address": found.address,
+            "data interface": found.origin,
+            "gloo address": found.first,
+            "interfaces": ", ".join(name for _, name in socket.if_nameindex()),
+        }
+        role.data = written(found.address or "0.0.0.0", await self._ports.open_echo())
         if not self._elects:
             await self._early_role()
         self.ready.set()

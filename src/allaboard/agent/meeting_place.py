@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 
 from allaboard.facts import Declared
@@ -53,15 +54,21 @@ def _same(one: str, other: str) -> bool:
 
 
 async def is_local(address: str) -> bool:
-    """Whether the address is one of this host's: whether it can be bound."""
+    """Whether the address is one of this host's: whether it, or one of those that the name stands for, can be
+    bound. A name may stand for an address of IPv6 too on a host where that is switched off."""
     try:
         host, _ = split(address)
-        server = await asyncio.start_server(_hang_up, host, 0)
-    except (OSError, ValueError):
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):  # UnicodeError is one
         return False
-    server.close()
+    return any(_bindable(family, where) for family, _, _, _, where in found)
+
+
+def _bindable(family: int, where: object) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(where)  # type: ignore[arg-type]  # any family's address
+    except OSError:
+        return False
     return True
-
-
-async def _hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.close()

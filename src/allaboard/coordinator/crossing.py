@@ -92,7 +92,9 @@ class Crossing:
             return
         known = self._knocks.get((knock.peer, knock.kind))
         if known is not None:
-            knock = msgspec.structs.replace(known, times=known.times + 1)
+            # Who hangs up where TLS begins may say over another stream who it is.
+            said = knock.said if knock.named and not known.named else known.said
+            knock = msgspec.structs.replace(known, times=known.times + 1, said=said)
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
 

@@ -41,7 +41,7 @@ class Attempt(NamedTuple):
     @property
     def numeric(self) -> str:
         """The address that the name led to; the name where none is known."""
-        return self.call.met.rpartition(":")[0] or self.name
+        return _bare(self.call.met.rpartition(":")[0]) or self.name
 
     @property
     def port(self) -> str:
@@ -49,7 +49,12 @@ class Attempt(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.call.address.rpartition(":")[0]
+        return _bare(self.call.address.rpartition(":")[0])
+
+
+def _bare(host: str) -> str:
+    """As commands take an address of IPv6: without the brackets that its port wants."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def attempt(view: JobView, *answers: Answer) -> Attempt | None:

@@ -65,6 +65,12 @@ _TABLE = tuple(
             "each host to its own",
         ),
         (
+            r"ss1\.ss_family == ss2\.ss_family",
+            "the hosts' own names resolve to IPv4 first on some and to IPv6 first on others: compare getent "
+            "ahosts $(hostname) and sysctl net.ipv6.conf.all.disable_ipv6; or, with PyTorch, "
+            "GLOO_SOCKET_IFNAME on every host",
+        ),
+        (
             # Bare words of strerror(3): torch's FileStore.
             r"^(?:Illegal seek|Read-only file system|Stale file handle|Input/output error)$",
             "this host cannot use the file of the file:// rendezvous: look at it and its disk (ls -l, "

@@ -117,6 +117,11 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
     times: int = 1
     at: float = 0.0
 
+    @property
+    def named(self) -> bool:
+        """Whether it is a worker that lacks what all others have, and says of which host it is."""
+        return self.kind in ("no-secret", "no-tls") and ": " in self.said
+
 
 KNOCKS = (
     "store",

@@ -45,7 +45,7 @@ class Phase(IntEnum):
 
 EACH_OWN = frozenset(
     (
-        "data address", "data interface", "interfaces",
+        "data address", "data interface", "gloo address", "interfaces",
         "rendezvous joined", "rendezvous age", "rendezvous trouble",
     )
 )  # fmt: skip

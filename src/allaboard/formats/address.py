@@ -75,6 +75,14 @@ def nobody(host: str) -> str:
     return ""
 
 
+def lacks_interface(host: str) -> bool:
+    """Whether it is a link-local address of IPv6 without the interface that it is one of, RFC 4007."""
+    return re.fullmatch(r"fe[89ab][0-9a-f]:[0-9a-f:]+", host.strip("[]").lower()) is not None
+
+
+LINK_LOCAL = "is a link-local address of IPv6 without its interface, which leads nowhere"
+
+
 def canonical(text: str) -> str:
     """The same text for addresses that surely are the same place."""
     address = parse(text)
@@ -122,6 +130,8 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
     said = nobody(seen.host)
     if said:
         return said, join("HOST", kept)
+    if lacks_interface(seen.host):
+        return LINK_LOCAL, join(f"{host}%INTERFACE", kept)
     if not seen.port:
         return ("has no port", right) if needs_port else None
     if number is None:

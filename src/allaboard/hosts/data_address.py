@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from allaboard.hosts import proc
 from allaboard.hosts.behind import behind
@@ -19,7 +20,16 @@ GLOBAL, FAILED = 0x00, 0x08
 linux/if_addr.h."""
 
 
-def data_address(environment: Mapping[str, str]) -> tuple[str, str]:
+class DataAddress(NamedTuple):
+    """The ``address`` that others are told, where it comes from (``origin``), and the ``first`` of those that
+    gloo may take, which is the one it takes: of another family, maybe."""
+
+    address: str
+    origin: str
+    first: str
+
+
+def data_address(environment: Mapping[str, str]) -> DataAddress:
     """The address, and where it comes from.
 
     As gloo does it (ProcessGroupGloo::createDefaultDevice): the interface that GLOO_SOCKET_IFNAME
@@ -30,15 +40,15 @@ def data_address(environment: Mapping[str, str]) -> tuple[str, str]:
     name = environment.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
     if name:
         found = interface_address(name)
-        return found, f"GLOO_SOCKET_IFNAME={name}"
+        return DataAddress(found, f"GLOO_SOCKET_IFNAME={name}", found)
     host = os.uname().nodename
     try:
         usual = list(_usable(host))
     except OSError:
         usual = []
     if not usual:
-        return LOOPBACK, f"{host} does not resolve to an address of its own"
-    return preferred(usual), f"what {host} resolves to on itself"
+        return DataAddress(LOOPBACK, f"{host} does not resolve to an address of its own", LOOPBACK)
+    return DataAddress(preferred(usual), f"what {host} resolves to on itself", usual[0])
 
 
 def preferred(usable: list[str]) -> str:

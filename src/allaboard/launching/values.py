@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from allaboard.meeting.tls import Tls
 
 TLS = ("cert", "key", "ca")
+PURPOSES = {"unsuitable certificate purpose": " (it must allow both serverAuth and clientAuth)"}
+"""What OpenSSL's words leave open: of every two hosts one calls the other."""
 MOST = 4096
 """Workers on one host; far beyond what one host can train, and within its file limits."""
 
@@ -54,9 +56,11 @@ def secret(file: Path | None) -> bytes:
     try:
         text = file.read_bytes().strip()
     except OSError as error:
-        usage(f"--secret-file {file}: {error.strerror}")
+        usage(f"--secret-file {file} on {os.uname().nodename}: {error.strerror}")
     if not text:
-        usage(f"--secret-file {file} is empty; make one: openssl rand -hex 32 > {file}")
+        usage(
+            f"--secret-file {file} is empty on {os.uname().nodename}; make one: openssl rand -hex 32 > {file}"
+        )
     return text
 
 
@@ -82,25 +86,31 @@ def tls(given: argparse.Namespace) -> Tls | None:
     absent = ", ".join(f"--tls-{n}" for n in TLS if n not in found)
     if absent:
         usage(f"TLS between hosts wants three files; {absent} is not given")
-    from allaboard.meeting.tls import Tls, fault
+    from allaboard.meeting.tls import Tls, fault, unlike
 
     made = Tls(**found)
+    here = os.uname().nodename  # under a launcher the words of all hosts come out in one place
     for file in made:
         try:
             content = file.read_bytes()
         except OSError as error:
-            usage(f"TLS between hosts: {file}: {error.strerror}")
+            usage(f"TLS between hosts: on {here}: {file}: {error.strerror}")
         if b"ENCRYPTED" in content:  # PKCS #8 and the older form, RFC 1421, both say so
             plain = f"openssl pkey -in {file} -out PLAIN"
-            usage(f"TLS between hosts: {file} wants a passphrase; give a key without one: {plain}")
+            usage(
+                f"TLS between hosts: on {here}: {file} wants a passphrase; give a key without one: {plain}"
+            )
     try:
         why = fault(made)
     except OSError as error:
-        usage(f"TLS between hosts: {made.cert}, {made.key}: {error.strerror or error}")
+        told = f"{made.key} is not the key of {made.cert}" if unlike(error) else ""
+        told = told or f"{made.cert}, {made.key}: {error.strerror or error}"
+        usage(f"TLS between hosts: on {here}: {told}")
     if why:
         usage(
-            f"TLS between hosts: {made.cert} would be refused by every host, going by {made.ca} and this "
-            f"host's clock: {why}; look: openssl verify -show_chain -CAfile {made.ca} {made.cert}; date"
+            f"TLS between hosts: on {here}: {made.cert} would be refused by every host, going by {made.ca} "
+            f"and this host's clock: {why}{PURPOSES.get(why, '')}; look: openssl verify -show_chain -CAfile "
+            f"{made.ca} {made.cert}; date"
         )
     return made
 

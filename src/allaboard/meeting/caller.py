@@ -137,8 +137,17 @@ class Caller:
             kind = kinds.caller(self._data)
             self._door.knocked(self.peer, kind, kinds.WORDS[kind])
         elif self.stream.trouble or self.stream.unsealed:
-            self._door.knocked(self.peer, "no-tls", kinds.without_tls(self.stream.trouble))
+            said = self._leaves() or kinds.without_tls(self.stream.trouble)
+            self._door.knocked(self.peer, "no-tls", said)
         self._gone()
+
+    def _leaves(self) -> str:
+        """Who it is and why it does not begin with TLS, if it says so in plain words, else ""."""
+        try:
+            word, _ = wire.take(self.stream.plain, wire.SHORT)
+        except wire.Garbled:
+            return ""
+        return word.why[:MOST] if isinstance(word, Refused) and word.kind == "no-tls" else ""
 
     def _gone(self) -> None:
         self._door.left(self)

@@ -18,6 +18,11 @@ CONNECT = 3.0
 SPEAK = 2.0
 """Seconds that whoever accepted has to say something."""
 _WAYS = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EACCES)
+_SIXTH = {
+    errno.EADDRNOTAVAIL: "this host has no address of IPv6 from which to go there",
+    errno.EINVAL: "an address of IPv6 that begins with fe80 wants its interface, as in fe80::1%eth0",
+}
+"""The same of IPv6, ipv6(7)."""
 
 
 class Met(NamedTuple):
@@ -37,7 +42,11 @@ def split(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError(f"{address}: not host:port")
-    return host.strip("[]"), int(port)
+    if host.startswith("[") and host.endswith("]"):
+        host = host[
+            1:-1
+        ]  # one pair: PyTorch looks MASTER_ADDR=[fd00::1] up as a name, which nobody has
+    return host, int(port)
 
 
 def written(host: str, port: int) -> str:
@@ -64,11 +73,15 @@ async def dial(
         return Met(Answer.FAILED, str(error))
     met = Met(Answer.FAILED, "no address")
     for family, kind, protocol, _, where in found[:4]:
-        made = socket.socket(family, kind, protocol)
+        numeric = written(str(where[0]), int(where[1]))
+        try:
+            made = socket.socket(family, kind, protocol)
+        except OSError as error:  # a kernel without this family
+            met = Met(Answer.UNREACHABLE, error.strerror or str(error), numeric)
+            continue
         made.setblocking(False)
         if small:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SMALL)
-        numeric = ":".join(map(str, where[:2]))
         met = await _connect(made, where, numeric, connect)
         if met.answer is Answer.ABOARD:
             return await _greet(made, numeric, speak)
@@ -84,15 +97,22 @@ async def _connect(made: socket.socket, where: object, numeric: str, patience: f
         if met_itself(made):
             return Met(Answer.REFUSED, os.strerror(errno.ECONNREFUSED), numeric)
     except ConnectionRefusedError as error:
-        return Met(Answer.REFUSED, str(error.strerror), numeric)
+        return Met(Answer.REFUSED, _said(error), numeric)
     except TimeoutError:
         return Met(Answer.SILENT, f"no answer in {patience:g} s", numeric)
     except OSError as error:
+        if made.family == socket.AF_INET6 and error.errno in _SIXTH:
+            return Met(Answer.UNREACHABLE, _SIXTH[error.errno], numeric)
         away = Answer.UNREACHABLE if error.errno in _WAYS else Answer.FAILED
         away = Answer.CLOSED if error.errno == errno.ECONNRESET else away
         away = Answer.SILENT if error.errno == errno.ETIMEDOUT else away
-        return Met(away, error.strerror or str(error), numeric)
+        return Met(away, _said(error), numeric)
     return Met(Answer.ABOARD, "", numeric)
+
+
+def _said(error: OSError) -> str:
+    """The system's words; asyncio puts its own in their place, which say nothing."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 async def _greet(made: socket.socket, numeric: str, patience: float) -> Met:

@@ -29,6 +29,8 @@ OPENING, AGAIN = 20, 0.05
 """How often a refused attempt is made again, and after how many seconds."""
 FIGURES = struct.Struct("<2f")
 """Of a link that works: seconds of the round trip, bytes a second."""
+PARTING = 1.0
+"""Seconds for each part of saying why one does not stay."""
 TRY = 3.0
 """Seconds for each part of a link's trial."""
 
@@ -61,7 +63,7 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
     assert met.reader is not None and met.writer is not None
     try:
         async with asyncio.timeout(10.0):
-            await _secure(met.writer, met.tls, who)
+            await _secure(met, who)
             challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
             if challenge.version != wire.VERSION:
                 why = f"speaks {challenge.version}, this host {wire.VERSION}"
@@ -77,6 +79,7 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
         if not alert(error.reason):
             raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
         # In TLS 1.3 our side is done before theirs has looked at our certificate.
+        await _part(met, who, f"shows a certificate that is not taken here: {alert(error.reason)}")
         raise Turned("tls", f"our certificate is not taken there: {alert(error.reason)}") from None
     except (TimeoutError, asyncio.IncompleteReadError, Garbled) as error:
         raise ConnectionError(f"the handshake broke off: {error}") from None
@@ -104,8 +107,9 @@ async def taken_in(address: str, who: Identity) -> bool:
     return True
 
 
-async def _secure(writer: asyncio.StreamWriter, wanted: bool, who: Identity) -> None:
-    ours = who.tls
+async def _secure(met: Met, who: Identity) -> None:
+    ours, writer, wanted = who.tls, met.writer, met.tls
+    assert writer is not None
     if wanted and ours is None:
         _leave(writer, who, "no-tls", "has no certificate, and here one is wanted")
         raise Turned("tls", "it speaks TLS, and this host was given no certificate")
@@ -117,9 +121,21 @@ async def _secure(writer: asyncio.StreamWriter, wanted: bool, who: Identity) -> 
     try:
         await writer.start_tls(ours.context(server=False), ssl_handshake_timeout=HANDSHAKE)
     except ssl.SSLCertVerificationError as error:
+        await _part(
+            met, who, f"does not trust the certificate that is shown here: {error.verify_message}"
+        )
         raise Turned(
             "tls", f"its certificate is not of our authority: {error.verify_message}"
         ) from None
+
+
+async def _part(met: Met, who: Identity, why: str) -> None:
+    """`_leave` where TLS has not come about: the stream can say nothing any more, so over another one."""
+    again = await dial(met.address, PARTING, PARTING)
+    if again.writer is not None:
+        if again.tls:
+            _leave(again.writer, who, "no-tls", why)
+        again.writer.close()
 
 
 def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:

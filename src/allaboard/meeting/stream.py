@@ -10,6 +10,8 @@ from allaboard.meeting.ears import Ears
 from allaboard.meeting.lively import lively, silent
 
 READ = 1 << 16
+FIRST = 1 << 10
+"""Bytes that are kept of who does not speak TLS: more than a `Refused` has."""
 
 
 class Stream:
@@ -70,6 +72,11 @@ class Stream:
     def unsealed(self) -> bool:
         """Whether TLS was to begin, and has not."""
         return self._seal is not None and not self._seal.shaken
+
+    @property
+    def plain(self) -> bytes:
+        """What was said in place of TLS, its beginning at least; b"" where TLS has come about."""
+        return self._seal.first if self._seal is not None else b""
 
     def write(self, data: bytes) -> None:
         """Never waits."""
@@ -165,7 +172,7 @@ class Stream:
 class Seal:
     """TLS between memory and memory."""
 
-    __slots__ = ("_in", "_object", "_out", "_waiting", "shaken", "trouble")
+    __slots__ = ("_in", "_object", "_out", "_waiting", "first", "shaken", "trouble")
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -173,15 +180,19 @@ class Seal:
         self.shaken = False
         self._waiting = b""
         self.trouble = ""
+        self.first = b""
+        """What came first, until the handshake is over."""
 
     def read(self, data: bytes) -> bytes:
         """What was said, of what came."""
         self._in.write(data)
+        if not self.shaken and len(self.first) < FIRST:
+            self.first += data[:FIRST]
         plain = b""
         try:
             if not self.shaken:
                 self._object.do_handshake()
-                self.shaken = True
+                self.shaken, self.first = True, b""
                 if self._waiting:
                     self._object.write(self._waiting)
                     self._waiting = b""

@@ -55,6 +55,11 @@ def fault(own: Tls) -> str:
     return ""
 
 
+def unlike(error: OSError) -> bool:
+    """Whether `Tls.context` failed since certificate and key are not of each other."""
+    return getattr(error, "reason", "") == "KEY_VALUES_MISMATCH"
+
+
 def _unasked() -> str:
     """No passphrase is asked for: an agent has nobody to ask. The key is then told to be unusable."""
     return ""

@@ -46,7 +46,7 @@ def awaited(view: JobView, roll: Roll) -> str:
 
 def turned_away(view: JobView) -> list[str]:
     """Who came and was not let in, and why: as likely as not it is of those that are missing."""
-    said = (k.said.partition(": ") for k in view.knocks if k.kind == "no-secret")
+    said = (k.said.partition(": ") for k in view.knocks if k.named)
     return [f"{who} came and was turned away, since it {why}" for who, _, why in said if why][
         :NAMED
     ]

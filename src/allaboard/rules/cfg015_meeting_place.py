@@ -6,7 +6,8 @@ inside MASTER_ADDR, a placeholder, or a port that is no number, all fail or wait
 are silent.
 
 ## What to do
-MASTER_ADDR is a host name or an address alone, MASTER_PORT a number from 1 to 65535, the same on
+MASTER_ADDR is a host name or an address alone (of IPv6 without brackets, a link-local one with its interface:
+`fe80::1%eth0`), MASTER_PORT a number from 1 to 65535, the same on
 every rank. `getent hosts NAME` tells whether the name is known on a host.
 """
 
@@ -46,7 +47,14 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
         if address.nobody(text):
             yield _claim(facts, host, f"is of no host: {address.nobody(text)}", "HOST-OF-RANK-0")
+        elif address.lacks_interface(text):
+            yield _claim(facts, host, address.LINK_LOCAL, f"{text}%INTERFACE")
         return  # an IPv6 address, which MASTER_ADDR takes without brackets
+    if re.fullmatch(r"\[[^]]*:[^]]*\]", text):
+        yield _claim(
+            facts, host, "has brackets, with which PyTorch takes it for a name", text[1:-1]
+        )
+        return
     if bare.port and not bare.scheme and port is not None:
         number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
         yield _claim(facts, host, f"has a port in it{number}", bare.host)
@@ -106,6 +114,20 @@ RULE = Rule(
             facts_of(master_addr="239.1.2.3", master_port="29500"),
             "MASTER_ADDR 239.1.2.3 is a multicast address, which no host has: '239.1.2.3'",
         ),
+        "IPv6 in brackets": (
+            facts_of(master_addr="[fd00::1]", master_port="29500"),
+            "MASTER_ADDR has brackets, with which PyTorch takes it for a name: '[fd00::1]'",
+        ),
+        "a link-local address without its interface": (
+            facts_of(master_addr="fe80::1", master_port="29500"),
+            "MASTER_ADDR is a link-local address of IPv6 without its interface, which leads nowhere: "
+            "'fe80::1'",
+        ),
+        "JAX, a link-local address without its interface": (
+            facts_of(coordinator="[fe80::1]:1234", source="jax"),
+            "COORDINATOR is a link-local address of IPv6 without its interface, which leads nowhere: "
+            "'[fe80::1]:1234'",
+        ),
         "JAX without a port": (
             facts_of(coordinator="node0", source="jax"),
             "COORDINATOR has no port: 'node0'",
@@ -117,6 +139,8 @@ RULE = Rule(
         "a name that begins with ff": facts_of(master_addr="ff02.example", master_port="29500"),
         "any address, on one host": facts_of(master_addr="0.0.0.0", master_port="29500"),
         "IPv6": facts_of(master_addr="fd00::1", master_port="29500"),
+        "IPv6, link-local": facts_of(master_addr="fe80::1%eth0", master_port="29500"),
+        "JAX, IPv6": facts_of(coordinator="[fe80::1%eth0]:1234", source="jax"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.exhausted import exhausted
 from allaboard.evidence.failures import Failures, failures, interrupted, too_early
+from allaboard.evidence.families import has_met
 from allaboard.evidence.known_errors import advice
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
@@ -43,7 +44,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in found.began:
         if one.raised is None or one.raised.type in OUT_OF_MEMORY:
             continue
-        if interrupted(one) or loader_worker(one) or lacks_port(one):
+        if interrupted(one) or loader_worker(one) or lacks_port(one) or has_met(view, one):
             continue  # these have rules of their own
         if not too_early(view, one):
             same[(one.raised.type, str(one.raised.where))].append(one)

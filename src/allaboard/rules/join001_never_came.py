@@ -21,6 +21,9 @@ from allaboard.rollcall.awaited import turned_away
 from allaboard.rollcall.roll import Roll, roll_calls
 
 ONE_SECRET = "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET"
+ONE_AUTHORITY = (
+    "give all hosts certificates of one authority: --tls-cert, --tls-key, --tls-ca, or none any"
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -58,12 +61,17 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
             *(Evidence(one, "roll call") for one in away[1:]),
         ),
         fix=_over_ssh(told.origin, absent)
-        or (ONE_SECRET if away else "")
+        or (_alike(view) if away else "")
         or f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
         f"where it is set{_one_place(view.place)}",
         since=roll.first_arrival,
         awaits=True,
     )
+
+
+def _alike(view: JobView) -> str:
+    """What all hosts of a job must have, of that which some that came do not."""
+    return ONE_SECRET if any(k.kind == "no-secret" for k in view.knocks) else ONE_AUTHORITY
 
 
 def _one_place(place: str) -> str:
@@ -89,6 +97,11 @@ _AWAY = Knock(
     kind="no-secret",
     said="h1 (rank 1): knows a secret of the job, and the host where all meet was given none",
 )
+_BARE = Knock(
+    peer="10.0.0.2",
+    kind="no-tls",
+    said="h1 (rank 1): has no certificate, and here one is wanted",
+)
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -102,6 +115,11 @@ RULE = Rule(
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_AWAY,), now=121.0),
             "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it knows a secret of "
             "the job, and the host where all meet was given none",
+        ),
+        "it has no certificate": (
+            gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_BARE,), now=121.0),
+            "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it has no certificate, "
+            "and here one is wanted",
         ),
         "they meet where the user said": (
             gathering(

@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
+from allaboard.evidence.calling import Attempt, attempt, calling
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 PATIENCE = 2.0
@@ -31,9 +31,17 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{tried.member.who.host} cannot resolve the name {tried.name}, where all are to meet",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.name)}   "
-        "# then mend its name server or /etc/hosts, or give an address",
+        fix=_fix(tried),
         since=tried.call.since,
+    )
+
+
+def _fix(tried: Attempt) -> str:
+    if tried.name.startswith("["):
+        return f"export MASTER_ADDR={tried.name.strip('[]')}   # PyTorch takes it without brackets"
+    return (
+        f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.name)}   "
+        "# then mend its name server or /etc/hosts, or give an address"
     )
 
 

@@ -168,7 +168,8 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
     if method.startswith("env://") and given.get("store") is None:
         rank = rank if rank is not None and rank >= 0 else int(os.environ["RANK"])
         size = size if size is not None and size >= 0 else int(os.environ["WORLD_SIZE"])
-        method = "tcp://%s:%s" % (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])
+        host = os.environ["MASTER_ADDR"]  # of IPv6 without brackets
+        method = "tcp://%s:%s" % ("[%s]" % host if ":" in host else host, os.environ["MASTER_PORT"])
         origin += ", MASTER_ADDR, MASTER_PORT"
     elif "?" in method:
         method, rank, size = _query(method, rank, size)

@@ -1,0 +1,28 @@
+"""Where PyTorch's members mean to meet, by their environment, as a place is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.probe.adapters import torch
+
+
+@pytest.mark.parametrize(
+    ("told", "place", "local"),
+    [
+        ("node0", "tcp://node0:29500", False),
+        ("fd77::1", "tcp://[fd77::1]:29500", False),
+        ("fe80::1%eth0", "tcp://[fe80::1%eth0]:29500", False),
+        ("::1", "tcp://[::1]:29500", True),
+        # PyTorch takes them for a part of the name.
+        ("[fd77::1]", "tcp://[[fd77::1]]:29500", False),
+    ],
+)
+def test_an_address_of_ipv6_stands_in_brackets(
+    told: str, place: str, local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    for name, value in (("MASTER_ADDR", told), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(name, value)
+    found = torch.declared(("gloo",), {"rank": 0, "world_size": 2})
+    assert found is not None and found["place"] == place and found["local"] is local
