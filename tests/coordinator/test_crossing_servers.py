@@ -45,3 +45,28 @@ def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault(
     for agent in (0, 1, 2):
         crossing.take(LinksTried(agent=agent, links=links if agent == 0 else ()))
     assert [k.address for k in crossing.facts()["links"]] == ["h1:9", "h0:9"]
+
+
+def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() -> None:
+    crossing = Crossing("h0", True)
+    crossing.take(RoleTaken(leads=True))
+    assert list(crossing.trials(1.0, roll()))
+    crossing.opened(roll())
+    link = Link(source="h2", target="h0", address="h0:9", answer=Answer.GRPC)
+    for agent in (0, 1, 2):
+        crossing.take(LinksTried(agent=agent, links=(link,) if agent == 2 else ()))
+    assert not crossing.facts()["links"]
+
+
+def test_who_is_up_refuses_nobody_and_who_comes_up_does() -> None:
+    link = Link(source="h0", target="h2", address="h2:9", answer=Answer.REFUSED)
+    for asked_at, bad in ((51.0, []), (60.0, ["h2:9"])):  # it has been up since 50
+        crossing = Crossing("h0", True)
+        crossing.take(RoleTaken(leads=True))
+        assert list(crossing.trials(asked_at, roll()))
+        for agent in (0, 1, 2):
+            crossing.take(LinksTried(agent=agent, links=(link,) if agent == 0 else ()))
+        again = list(crossing.trials(asked_at, roll()))  # the other way round, where it failed
+        for command in again:
+            crossing.take(LinksTried(agent=command.agent))
+        assert [k.address for k in crossing.facts()["links"]] == bad

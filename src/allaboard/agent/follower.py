@@ -33,7 +33,7 @@ from allaboard.meeting.lively import AWAY, silent
 from allaboard.meeting.lively import lively as set_lively
 from allaboard.meeting.member import Identity, Turned, enter, try_links
 from allaboard.meeting.seats import Unusable
-from allaboard.meeting.wire import Orders, Release, Released, Told, TryThese, Word
+from allaboard.meeting.wire import Opened, Orders, Release, Released, Told, TryThese, Word
 
 SOON, AGAIN = 0.05, 4
 """Seconds between two attempts to a door that is not open yet, while somebody stands at ours; so many times
@@ -233,14 +233,20 @@ class Follower:
             case Orders():
                 self.commands += word.commands
                 if any(isinstance(c, LetThrough) for c in word.commands):
-                    self._through = True
-                    self._be(lively=not self.patient)
+                    self._pass()
+            case Opened():
+                self._pass()
             case TryThese():
                 self._links = asyncio.ensure_future(self._try(word.targets))
             case Release():
                 self._release()
                 if self._writer is not None:
                     self._writer.write(wire.frame(Released()))
+
+    def _pass(self) -> None:
+        """The roll call is over."""
+        self._through = True
+        self._be(lively=not self.patient)
 
     def _be(self, lively: bool) -> None:
         """``lively``: a leader whose host has gone is found out."""

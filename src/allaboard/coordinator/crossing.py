@@ -19,7 +19,7 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.coordinator.trials import Target, Trials
-from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link
+from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link, Member, Phase
 from allaboard.rollcall.roll import Roll
 from allaboard.rollcall.schedule import other_way, targets
 
@@ -51,6 +51,9 @@ class Crossing:
         self._again: dict[int, tuple[Target, ...]] | None = None
         """The second round of trials: agent to whom it tries; None before the first is over."""
         self._serving: set[str] = set()
+        """Addresses of servers that were not held, ..."""
+        self._up: set[str] = set()
+        """... and of those that were up for a while when they were to be tried."""
         self._knocks: dict[tuple[str, str], Knock] = {}
         self._clocks: dict[str, float] | None = None
 
@@ -96,9 +99,18 @@ class Crossing:
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
 
+    def opened(self, roll: Roll) -> None:
+        """These are let through before every link was tried: their ports are the framework's from now on."""
+        told = (m.declared for m in roll.held)
+        own = (t.cluster.get(f"{t.job}:{t.index}") for t in told if t is not None)
+        self._serving.update(a for a in own if a is not None)
+
     def _serves(self, link: Link) -> bool:
-        """Whether it met a task's own server, which was not held and is up, or comes up now."""
-        return link.address in self._serving and link.answer in (Answer.GRPC, Answer.REFUSED)
+        """Whether it met a task's own server, which was not held and is up, or comes up now. One that is up
+        refuses nobody: a firewall does."""
+        if link.answer is Answer.REFUSED:
+            return link.address in self._serving - self._up
+        return link.address in self._serving and link.answer is Answer.GRPC
 
     def facts(self) -> dict[str, Any]:
         """The fields of a JobView that are about other hosts."""
@@ -180,7 +192,7 @@ class Crossing:
     def _asked(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
         first = roll.here[0].declared
         if first is not None and first.cluster:
-            yield from self._by_task(roll)
+            yield from self._by_task(roll, self.asked_at or 0.0)
             return
         hosts: dict[str, AgentHere] = {}
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
@@ -192,7 +204,7 @@ class Crossing:
             if chosen:
                 yield agent.agent, chosen
 
-    def _by_task(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
+    def _by_task(self, roll: Roll, now: float) -> Iterator[tuple[int, tuple[Target, ...]]]:
         """TensorFlow: the tasks' own addresses, as this very task was told them. Who is not held serves
         there already, without us."""
         order = sorted(roll.here, key=lambda m: m.who.rank)
@@ -210,8 +222,18 @@ class Crossing:
                 theirs = order[i].declared
                 if theirs is not None and not theirs.hold:
                     self._serving.add(address)
+                    if _listens(order[i], now):
+                        self._up.add(address)
             if wanted:
                 yield member.key >> 32, tuple(wanted)
+
+
+UP = 2.0
+"""Seconds after which a server that was made listens, where it is started by itself too."""
+
+
+def _listens(one: Member, now: float) -> bool:
+    return one.alive and one.phase >= Phase.JOINED and now - one.phase_since >= UP
 
 
 def _meet(one: Declared, other: str) -> bool:

@@ -128,9 +128,15 @@ def wait(members: tuple[Member, ...] | list[Member]) -> str:
 
 def how_ended(end: Exit) -> str:
     """``was killed by SIGKILL``, ``ended with exit code 1``."""
+    if end.lost:
+        return "has gone with its host"
     if end.signal is not None:
         return f"was killed by {signal.Signals(end.signal).name}"
-    return f"ended with exit code {end.code}"
+    return (
+        f"ended with exit code {end.code}"
+        if end.code is not None
+        else "ended, and how was not seen"
+    )
 
 
 def chief(view: JobView) -> tuple[str, int]:
