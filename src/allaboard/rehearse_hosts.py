@@ -68,9 +68,10 @@ def described(
     if framework == "tensorflow":
         cluster: dict[str, list[str]] = {}
         for i, job in enumerate(roles or ("worker",) * hosts):
-            cluster.setdefault(job, []).append(f"h{i}:{MEETING_PORT}")
+            if job != "evaluator":  # it stands beside the cluster
+                cluster.setdefault(job, []).append(f"h{i}:{MEETING_PORT}")
         mine = roles[index] if roles else "worker"
-        place = cluster[mine].index(f"h{index}:{MEETING_PORT}")
+        place = cluster[mine].index(f"h{index}:{MEETING_PORT}") if mine in cluster else 0
         task = {"cluster": cluster, "task": {"type": mine, "index": place}}
         return {"TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "2"}
     if framework == "jax":

@@ -46,3 +46,10 @@ def test_nothing_measured() -> None:
     pairs.take(0.0, look(1, 1))
     pairs.clear()
     assert pairs.pairs == ()
+
+
+def test_what_a_way_takes_is_told_of_most_looks_and_not_of_one() -> None:
+    pairs = Pairs()
+    for second, seen in enumerate((1e6, 0.6e6, 72e6, 1e6, 0.6e6)):
+        pairs.take(float(second), look(1000 * second, 0, delivers=seen))
+    assert pairs.pairs[0].delivers == 1e6

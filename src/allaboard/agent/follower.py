@@ -200,7 +200,8 @@ class Follower:
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         gone, back = self._hush.look(now, {0: lambda: silent(sock)} if sock is not None else {})
         if gone:
-            said = f"nothing has come from the host where all met for {AWAY:.0f} s"
+            place = f" ({self._call.address})" if self._call is not None else ""
+            said = f"nothing has come from the host where all met for {AWAY:.0f} s{place}"
             self.commands.append(Note(text=said))
         elif back:
             self.commands.append(Note(text="the host where all met is heard again"))

@@ -110,11 +110,14 @@ def _servers(view: JobView) -> list[Member | None]:
     return [find(view, job, index) for job in SERVER_JOBS for index in sorted(indices)]
 
 
-def awaited_by_servers(view: JobView) -> bool:
-    """Whether servers live, nobody who trained has failed, and some train yet."""
+def awaited_by_servers(view: JobView) -> tuple[Member, ...]:
+    """Whose end servers live for, where nobody who trained has failed: of those who train yet; then of an
+    evaluator."""
     work = trainers(view)
     fine = all(m.exit is None or m.exit.code == 0 for m in work)
-    return any(serves(m) for m in view.alive) and fine and any(m.alive for m in work)
+    if not (work and fine and any(serves(m) for m in view.alive)):
+        return ()
+    return tuple(m for m in work if m.alive) or tuple(m for m in view.alive if m.who.job in AROUND)
 
 
 def name(member: Member) -> str:
