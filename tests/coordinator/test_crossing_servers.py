@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import LinksTried, RoleTaken, key
+from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken, key
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -58,15 +58,43 @@ def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() 
     assert not crossing.facts()["links"]
 
 
-def test_who_is_up_refuses_nobody_and_who_comes_up_does() -> None:
+def refused(crossing: Crossing, at: float) -> list[str]:
+    """What counts as a fault when the worker here is refused by the server, which is up since 50."""
     link = Link(source="h0", target="h2", address="h2:9", answer=Answer.REFUSED)
-    for asked_at, bad in ((51.0, []), (60.0, ["h2:9"])):  # it has been up since 50
-        crossing = Crossing("h0", True)
-        crossing.take(RoleTaken(leads=True))
-        assert list(crossing.trials(asked_at, roll()))
-        for agent in (0, 1, 2):
-            crossing.take(LinksTried(agent=agent, links=(link,) if agent == 0 else ()))
-        again = list(crossing.trials(asked_at, roll()))  # the other way round, where it failed
-        for command in again:
-            crossing.take(LinksTried(agent=command.agent))
-        assert [k.address for k in crossing.facts()["links"]] == bad
+    for command in list(crossing.trials(at, roll())):
+        links = (link,) if any(address == "h2:9" for _, address in command.targets) else ()
+        crossing.take(LinksTried(agent=command.agent, links=links if command.agent == 0 else ()))
+    return [k.address for k in crossing.facts()["links"] if not k.works]
+
+
+def test_who_is_up_refuses_nobody() -> None:
+    crossing = Crossing("h0", True)
+    crossing.take(RoleTaken(leads=True))
+    assert refused(crossing, 60.0) == ["h2:9"]
+
+
+def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
+    crossing = Crossing("h0", True)
+    for event in (
+        RoleTaken(leads=True),
+        *(AgentHere(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+    ):
+        crossing.take(event)
+    assert refused(crossing, 50.5) == []
+    assert not crossing.tried(51.0) and refused(crossing, 51.0) == []
+    assert refused(crossing, 53.0) == ["h2:9"]
+    assert crossing.tried(53.0)
+
+
+def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
+    crossing = Crossing("h0", True)
+    for event in (
+        RoleTaken(leads=True),
+        *(AgentHere(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+    ):
+        crossing.take(event)
+    assert refused(crossing, 50.5) == []
+    (again,) = crossing.trials(53.0, roll())
+    assert (again.agent, again.targets) == (0, (("h2", "h2:9"),))
+    crossing.take(LinksTried(agent=0))
+    assert crossing.tried(53.0) and not crossing.facts()["links"]

@@ -54,6 +54,8 @@ class Crossing:
         """Addresses of servers that were not held, ..."""
         self._up: set[str] = set()
         """... and of those that were up for a while when they were to be tried."""
+        self._early: dict[int, tuple[Target, ...]] | None = {}
+        """Agent to the servers that refused it while they came up; None once these were asked again."""
         self._knocks: dict[tuple[str, str], Knock] = {}
         self._clocks: dict[str, float] | None = None
 
@@ -66,6 +68,7 @@ class Crossing:
                     self.agents.clear()
                     self.found.clear()
                     self.awaited.clear()
+                    self._early = {}
                     self.asked_at = None
             case AgentHere():
                 self.agents[event.agent] = event
@@ -81,6 +84,9 @@ class Crossing:
                 self.awaited.discard(event.agent)
                 source = self.agents.get(event.agent)
                 failed = [k for k in event.links if not self._serves(k)]
+                early = [k for k in event.links if k.answer is Answer.REFUSED and k not in failed]
+                if early and self._early is not None:
+                    self._early[event.agent] = tuple((k.target, k.address) for k in early)
                 self.found.take(event, source.host if source is not None else None, failed)
                 self._look_back()
             case PortHeld():
@@ -122,8 +128,8 @@ class Crossing:
             "place": self.place,
             "call": self.call,
             # Judged as a whole.
-            "links": () if self.awaited or self._again else self.found.links,
-            "usual": None if self.awaited or self._again else self.found.usual,
+            "links": () if self.awaited or self._again or self._early else self.found.links,
+            "usual": None if self.awaited or self._again or self._early else self.found.usual,
             "knocks": tuple(self._knocks.values()),
             "holder": self.holder,
             "clocks": self._clocks,
@@ -158,6 +164,8 @@ class Crossing:
             self.found.ask_once_more(self._again)
             self._again = {}
             yield from self.found.asked
+        if self._early and not self.awaited:
+            yield from self._once_up(now, roll)
         if self.asked_at is not None:
             return
         self.asked_at = now
@@ -174,7 +182,22 @@ class Crossing:
             return False
         if now - self.asked_at >= PATIENCE:
             self.awaited.clear()
-        return not self.awaited
+        return not self.awaited and not self._early
+
+    def _once_up(self, now: float, roll: Roll) -> Iterator[TryLinks]:
+        """Servers that refused while they came up are tried again when they are."""
+        assert self._early is not None and self.asked_at is not None
+        refused = {address for many in self._early.values() for _, address in many}
+        told = ((m, m.declared) for m in roll.here)
+        own = {t.cluster.get(f"{t.job}:{t.index}", ""): m for m, t in told if t is not None}
+        up = {a for a in refused if a in own and _listens(own[a], now)}
+        if up != refused and now - self.asked_at < PATIENCE:
+            return
+        wanted, self._early = {a: m for a, m in self._early.items() if a in self.agents}, None
+        self._up |= up
+        self.asked_at, self.awaited = now, set(wanted)
+        self.found.ask_once_more(wanted)
+        yield from self.found.asked
 
     def _look_back(self) -> None:
         """Once the first round is over, what failed is to be tried the other way round."""

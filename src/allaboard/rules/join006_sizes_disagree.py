@@ -47,7 +47,9 @@ def _claim(roll: Roll) -> Claim:
             for m in (*odd[:2], roll.sizes[roll.size][0])
             if m.declared is not None
         ),
-        fix=f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
+        fix=f"give {names(odd)} the cluster of the others, in TF_CONFIG"
+        if _lists(roll, odd)
+        else f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
         "cluster in TF_CONFIG)",
         since=max(m.phase_since for m in odd),
     )
