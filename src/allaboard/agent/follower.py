@@ -84,6 +84,11 @@ class Follower:
         """Whether the user named the place to call."""
 
     @property
+    def _met(self) -> str:
+        """Where all met."""
+        return self._call.address if self._call is not None else ""
+
+    @property
     def untold(self) -> bool:
         """Whether the door was not open yet, and may still open."""
         if self._writer is not None:
@@ -200,11 +205,13 @@ class Follower:
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         gone, back = self._hush.look(now, {0: lambda: silent(sock)} if sock is not None else {})
         if gone:
-            place = f" ({self._call.address})" if self._call is not None else ""
+            place = f" ({self._met})" if self._met else ""
             said = f"nothing has come from the host where all met for {AWAY:.0f} s{place}"
             self.commands.append(Note(text=said))
+            self._tell(self._met, Answer.SILENT, f"nothing has come from it for {AWAY:.0f} s")
         elif back:
             self.commands.append(Note(text="the host where all met is heard again"))
+            self._tell(self._met, Answer.ABOARD, "", shook=True)
 
     def _fresh(self, now: float, event: Event) -> bool:
         match event:

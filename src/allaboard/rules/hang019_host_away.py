@@ -17,19 +17,76 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import agrees, names
-from allaboard.evidence.servers import SERVER_JOBS, serves
-from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage, Who
-from allaboard.facts.samples import NOW, job, member, waiting
+from allaboard.evidence.servers import JOINS, SERVER_JOBS, in_use, serves
+from allaboard.facts import (
+    Answer,
+    Call,
+    Certainty,
+    Claim,
+    Evidence,
+    Exit,
+    JobView,
+    Member,
+    Op,
+    Pair,
+    Phase,
+    Stage,
+    Who,
+)
+from allaboard.facts.samples import NOW, declared, job, member, task, waiting
 
 WAITS = 10.0
 """Seconds that another member must have waited in one call."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not view.leads or view.ending:
+    if view.ending:
         return
+    yield from _others(view) if view.leads else _first(view)
+
+
+def _first(view: JobView) -> Iterator[Claim]:
+    """The host where all met has gone, and nobody else tells. Who serves those who live on is in use."""
+    call = view.call
+    here = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
+    if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
+        return
+    waits = [m for m in here if m.op is not None and view.now - m.op.since >= WAITS]
+    if not waits or any(m.step and m.step_at > call.since for m in here):
+        return
+    host, op = call.address.rpartition(":")[0], waits[0].op
+    first = next((w for m in here if (w := _listed(m, call.address)) is not None), None)
+    ran = first if first is not None else Who(index=-1, rank=0)
+    assert op is not None
+    yield Claim(
+        summary=f"nothing is heard of {host} any more, where {ran.name if first else 'all met'}"
+        f"{' ran' if first else ''}; {names(waits)} {agrees('wait', waits)} in {op.name}",
+        who=(replace(ran, host=host),),
+        evidence=(
+            Evidence(call.said, f"agent at {call.address}"),
+            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+        ),
+        fix=_fix(host),
+        certainty=Certainty.LIKELY,
+        since=call.since,
+    )
+
+
+def _listed(one: Member, address: str) -> Who | None:
+    """The task at this address, as this member was told."""
+    cluster = one.declared.cluster if one.declared is not None else {}
+    task = next((t for t, a in cluster.items() if a == address), None)
+    if task is None:
+        return None
+    name, _, index = task.partition(":")
+    return Who(job=name, index=int(index) if index.isdecimal() else -1)
+
+
+def _others(view: JobView) -> Iterator[Claim]:
     lost: dict[str, list[Member]] = {}
     for one in view.members:
         if _lost(one):
@@ -71,10 +128,26 @@ def _claim(
             Evidence(f"nothing has come from it for {view.now - last:.0f} s", f"agent of {host}"),
             Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
         ),
-        fix=f"ping -c 3 {shlex.quote(host)}   # gone for good: end the job, start it again without that host",
+        fix=_fix(host),
         certainty=Certainty.LIKELY,
         since=last,
     )
+
+
+def _fix(host: str) -> str:
+    return f"ping -c 3 {shlex.quote(host)}   # gone for good: end the job, start it again without that host"
+
+
+def _server(answer: Answer, **pair: float) -> JobView:
+    """A server, and no word from the chief's host."""
+    call = Call(
+        address="a:1", answer=answer, since=65.0, said="nothing has come from it", shook=True
+    )
+    told = declared(1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"})
+    pairs = (Pair(task="chief:0", connections=1, **pair),)  # type: ignore[arg-type]
+    op = Op(JOINS, 1, 20.0)
+    one = task("ps", 0, declared=told, op=op, pairs=pairs, step=0)
+    return job(one, joined=True, launched=1, call=call)
 
 
 def _two(waited: float = 40.0, lost: bool = True, **there: object) -> JobView:
@@ -100,8 +173,14 @@ RULE = Rule(
             _two(),
             "nothing is heard of b any more, where worker 1 ran; worker 0 waits in all_reduce",
         ),
+        "the chief's host, by a server's": (
+            _server(Answer.SILENT),
+            "nothing is heard of a any more, where chief 0 ran; ps 0 waits in Server.join",
+        ),
     },
     silent_on={
+        "the chief's host is heard": _server(Answer.ABOARD),
+        "others use the server": _server(Answer.SILENT, received=5e4),
         "a step that has just begun": _two(waited=5.0),
         "the others went on": _two(step_at=90.0),
         "its agent told of its end": _two(lost=False),
