@@ -188,7 +188,11 @@ class _Stage:
         return rehearsal
 
     def _train(self) -> bool:
-        return len(self.hosts) == self.drill.hosts and all(h.trained() for h in self.hosts)
+        """Whether all who do steps have: who serves does none."""
+        roles = self.drill.roles
+        first = "chief" if "chief" in roles else "worker"
+        at_it = [h for h in self.hosts if not roles or roles[h.index] == first]
+        return len(self.hosts) == self.drill.hosts and all(h.trained() for h in at_it)
 
     def _goes_on(self) -> bool:
         self.given_up = time.monotonic() - self.began > LIMIT
