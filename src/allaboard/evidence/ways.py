@@ -96,5 +96,6 @@ def _way(view: JobView, worker: Member, server: Member) -> Way:
         rate=max(there.received + there.sent, back.received + back.sent),
         rtt=max((p.rtt for p in seen), default=0.0),
         least=min((p.least for p in seen if p.least), default=0.0),
-        delivers=max((p.delivers for p in seen), default=0.0),
+        # What the end that only asks sends says nothing of the way.
+        delivers=max(seen, key=lambda p: p.sent).delivers if seen else 0.0,
     )

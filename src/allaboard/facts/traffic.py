@@ -35,7 +35,7 @@ class Flows(msgspec.Struct, frozen=True):
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """What a task exchanged with another one over the last seconds. ``received`` and ``sent`` are bytes
     per second; ``busy`` is the share of the time in which something that it sent was not acknowledged
-    yet; ``delivers`` the median of the connection that carries the most; the rest is as it is now.
+    yet; ``delivers`` the median of the connection on which it sent the most; the rest is as it is now.
     ``received_all`` and ``sent_all`` are bytes since it was first seen."""
 
     task: str
