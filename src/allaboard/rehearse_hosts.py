@@ -68,9 +68,10 @@ def described(
     if framework == "tensorflow":
         cluster: dict[str, list[str]] = {}
         for i, job in enumerate(roles or ("worker",) * hosts):
-            cluster.setdefault(job, []).append(f"h{i}:{MEETING_PORT}")
+            if job != "evaluator":  # it stands beside the cluster
+                cluster.setdefault(job, []).append(f"h{i}:{MEETING_PORT}")
         mine = roles[index] if roles else "worker"
-        place = cluster[mine].index(f"h{index}:{MEETING_PORT}")
+        place = cluster[mine].index(f"h{index}:{MEETING_PORT}") if mine in cluster else 0
         task = {"cluster": cluster, "task": {"type": mine, "index": place}}
         return {"TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "2"}
     if framework == "jax":
@@ -187,7 +188,11 @@ class _Stage:
         return rehearsal
 
     def _train(self) -> bool:
-        return len(self.hosts) == self.drill.hosts and all(h.trained() for h in self.hosts)
+        """Whether all who do steps have: who serves does none."""
+        roles = self.drill.roles
+        first = "chief" if "chief" in roles else "worker"
+        at_it = [h for h in self.hosts if not roles or roles[h.index] == first]
+        return len(self.hosts) == self.drill.hosts and all(h.trained() for h in at_it)
 
     def _goes_on(self) -> bool:
         self.given_up = time.monotonic() - self.began > LIMIT

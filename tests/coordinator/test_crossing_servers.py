@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import LinksTried, RoleTaken, key
+from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken, key
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -45,3 +45,56 @@ def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault(
     for agent in (0, 1, 2):
         crossing.take(LinksTried(agent=agent, links=links if agent == 0 else ()))
     assert [k.address for k in crossing.facts()["links"]] == ["h1:9", "h0:9"]
+
+
+def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() -> None:
+    crossing = Crossing("h0", True)
+    crossing.take(RoleTaken(leads=True))
+    assert list(crossing.trials(1.0, roll()))
+    crossing.opened(roll())
+    link = Link(source="h2", target="h0", address="h0:9", answer=Answer.GRPC)
+    for agent in (0, 1, 2):
+        crossing.take(LinksTried(agent=agent, links=(link,) if agent == 2 else ()))
+    assert not crossing.facts()["links"]
+
+
+def refused(crossing: Crossing, at: float) -> list[str]:
+    """What counts as a fault when the worker here is refused by the server, which is up since 50."""
+    link = Link(source="h0", target="h2", address="h2:9", answer=Answer.REFUSED)
+    for command in list(crossing.trials(at, roll())):
+        links = (link,) if any(address == "h2:9" for _, address in command.targets) else ()
+        crossing.take(LinksTried(agent=command.agent, links=links if command.agent == 0 else ()))
+    return [k.address for k in crossing.facts()["links"] if not k.works]
+
+
+def test_who_is_up_refuses_nobody() -> None:
+    crossing = Crossing("h0", True)
+    crossing.take(RoleTaken(leads=True))
+    assert refused(crossing, 60.0) == ["h2:9"]
+
+
+def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
+    crossing = Crossing("h0", True)
+    for event in (
+        RoleTaken(leads=True),
+        *(AgentHere(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+    ):
+        crossing.take(event)
+    assert refused(crossing, 50.5) == []
+    assert not crossing.tried(51.0) and refused(crossing, 51.0) == []
+    assert refused(crossing, 53.0) == ["h2:9"]
+    assert crossing.tried(53.0)
+
+
+def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
+    crossing = Crossing("h0", True)
+    for event in (
+        RoleTaken(leads=True),
+        *(AgentHere(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+    ):
+        crossing.take(event)
+    assert refused(crossing, 50.5) == []
+    (again,) = crossing.trials(53.0, roll())
+    assert (again.agent, again.targets) == (0, (("h2", "h2:9"),))
+    crossing.take(LinksTried(agent=0))
+    assert crossing.tried(53.0) and not crossing.facts()["links"]

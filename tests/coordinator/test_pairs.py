@@ -46,3 +46,21 @@ def test_nothing_measured() -> None:
     pairs.take(0.0, look(1, 1))
     pairs.clear()
     assert pairs.pairs == ()
+
+
+def test_what_a_way_takes_is_told_of_most_looks_and_not_of_one() -> None:
+    pairs = Pairs()
+    for second, seen in enumerate((1e6, 0.6e6, 72e6, 1e6, 0.6e6)):
+        pairs.take(float(second), look(1000 * second, 0, delivers=seen))
+    assert pairs.pairs[0].delivers == 1e6
+
+
+def test_what_a_way_takes_is_not_told_by_a_connection_that_only_asks() -> None:
+    pairs = Pairs()
+    for second in range(3):
+        asks = Flow(
+            local="a:1", remote="b:9", received=9000 * second, sent=10 * second, delivers=72e6
+        )
+        gives = Flow(local="a:2", remote="b:9", sent=1000 * second, delivers=1e6)
+        pairs.take(float(second), (Flows("ps:0", (asks, gives)),))
+    assert pairs.pairs[0].delivers == 1e6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from allaboard.evidence.naming import names
 from allaboard.evidence.servers import awaited_by_servers, in_use, left_over, lost, wait_for_peers
 from allaboard.facts import Exit, JobView, Pair
 from allaboard.facts.samples import SERVING, job, member, task
@@ -16,29 +17,42 @@ SYNC = {"notes": {"synchronous": "2 of 2"}}
 @pytest.mark.parametrize(
     ("view", "awaited", "over"),
     [
-        (job(task("worker", 0, exit=DONE), task("worker", 1), task("ps", 0)), True, False),
+        (job(task("worker", 0, exit=DONE), task("worker", 1), task("ps", 0)), "worker 1", False),
         (
             job(task("worker", 0, exit=DONE), task("worker", 1, exit=DONE), task("ps", 0)),
-            False,
+            "",
             True,
         ),
-        (job(task("worker", 0, exit=DEAD), task("worker", 1), task("ps", 0)), False, False),
-        (job(task("worker", 0), task("ps", 0, exit=DONE)), False, False),
-        (job(member(0), member(1)), False, False),
+        (job(task("worker", 0, exit=DEAD), task("worker", 1), task("ps", 0)), "", False),
+        (job(task("worker", 0), task("ps", 0, exit=DONE)), "", False),
+        (job(member(0), member(1)), "", False),
         (
             job(
                 task("chief", 0, number=3, exit=DONE), task("worker", 0, op=SERVING), task("ps", 0)
             ),
-            False,
+            "",
+            True,
+        ),
+        (
+            job(task("worker", 0, exit=DONE), task("evaluator", 0, number=9), task("ps", 0)),
+            "evaluator 0",
             True,
         ),
     ],
-    ids=["one is at it", "all done", "one failed", "nobody serves", "no servers", "TF2's chief"],
+    ids=[
+        "one is at it",
+        "all done",
+        "one failed",
+        "nobody serves",
+        "no servers",
+        "TF2's chief",
+        "evaluated",
+    ],
 )
 def test_servers_are_ended_when_all_who_train_are_done(
-    view: JobView, awaited: bool, over: bool
+    view: JobView, awaited: str, over: bool
 ) -> None:
-    assert awaited_by_servers(view) is awaited
+    assert names(awaited_by_servers(view)) == awaited
     assert bool(left_over(view)) is over
 
 

@@ -20,6 +20,7 @@ def test_tasks_are_numbered_chief_first_and_servers_last(job: str, index: int, r
     told = described({"TF_CONFIG": text})
     assert told is not None
     assert (told.address, told.rank) == ("a:1", rank)
+    assert told.beside == ("evaluator:0" if job == "evaluator" else "")
 
 
 def test_the_launchers_own_store_is_no_place_of_others() -> None:

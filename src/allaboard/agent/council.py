@@ -22,8 +22,9 @@ from allaboard.coordinator.events import (
     Seen,
 )
 from allaboard.coordinator.state import Job
+from allaboard.decide import LAST_EVALUATION
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import awaited_by_servers, trainers
+from allaboard.evidence.servers import AROUND, awaited_by_servers
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local import Launch
@@ -109,12 +110,13 @@ class Council:
         return commands
 
     def awaited(self, now: float) -> str:
-        """Who still trains on other hosts, by name, where servers wait for the word that all is done, which
-        only this host can give; else nobody."""
+        """Who still trains on other hosts, or evaluates, by name, where servers wait for the word that all is
+        done, which only this host can give; else nobody."""
         if self._party is None or self._party.leader is None:
             return ""
-        view = self._job.view(now)
-        return names([m for m in trainers(view) if m.alive]) if awaited_by_servers(view) else ""
+        rest = awaited_by_servers(self._job.view(now))
+        brief = any(m.who.job in AROUND for m in rest)
+        return names(rest) + (f" ({LAST_EVALUATION:.0f} s at the most)" if brief else "")
 
     def _answers(self, events: list[Event]) -> list[Event]:
         """What a member runs with, once it stands at the door."""

@@ -33,7 +33,7 @@ from allaboard.meeting.lively import AWAY, silent
 from allaboard.meeting.lively import lively as set_lively
 from allaboard.meeting.member import Identity, Turned, enter, try_links
 from allaboard.meeting.seats import Unusable
-from allaboard.meeting.wire import Orders, Release, Released, Told, TryThese, Word
+from allaboard.meeting.wire import Opened, Orders, Release, Released, Told, TryThese, Word
 
 SOON, AGAIN = 0.05, 4
 """Seconds between two attempts to a door that is not open yet, while somebody stands at ours; so many times
@@ -82,6 +82,11 @@ class Follower:
         self._through = False
         self.given = False
         """Whether the user named the place to call."""
+
+    @property
+    def _met(self) -> str:
+        """Where all met."""
+        return self._call.address if self._call is not None else ""
 
     @property
     def untold(self) -> bool:
@@ -200,10 +205,13 @@ class Follower:
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         gone, back = self._hush.look(now, {0: lambda: silent(sock)} if sock is not None else {})
         if gone:
-            said = f"nothing has come from the host where all met for {AWAY:.0f} s"
+            place = f" ({self._met})" if self._met else ""
+            said = f"nothing has come from the host where all met for {AWAY:.0f} s{place}"
             self.commands.append(Note(text=said))
+            self._tell(self._met, Answer.SILENT, f"nothing has come from it for {AWAY:.0f} s")
         elif back:
             self.commands.append(Note(text="the host where all met is heard again"))
+            self._tell(self._met, Answer.ABOARD, "", shook=True)
 
     def _fresh(self, now: float, event: Event) -> bool:
         match event:
@@ -233,14 +241,20 @@ class Follower:
             case Orders():
                 self.commands += word.commands
                 if any(isinstance(c, LetThrough) for c in word.commands):
-                    self._through = True
-                    self._be(lively=not self.patient)
+                    self._pass()
+            case Opened():
+                self._pass()
             case TryThese():
                 self._links = asyncio.ensure_future(self._try(word.targets))
             case Release():
                 self._release()
                 if self._writer is not None:
                     self._writer.write(wire.frame(Released()))
+
+    def _pass(self) -> None:
+        """The roll call is over."""
+        self._through = True
+        self._be(lively=not self.patient)
 
     def _be(self, lively: bool) -> None:
         """``lively``: a leader whose host has gone is found out."""

@@ -45,7 +45,7 @@ from allaboard.meeting import wire
 from allaboard.meeting.listener import Connection, Listener
 from allaboard.meeting.lively import AWAY, GONE
 from allaboard.meeting.tls import Tls
-from allaboard.meeting.wire import Orders, Release, Released, Told, Tried, TryThese, Word
+from allaboard.meeting.wire import Opened, Orders, Release, Released, Told, Tried, TryThese, Word
 
 CLOSING = 1.0
 """Seconds that members get to close their ports before the first is let through."""
@@ -87,6 +87,7 @@ class Leader:
         self._released_by = 0.0
         self._names: dict[int, tuple[int, str]] = {}
         self._hush = Hush()
+        self._opened = False
         self.patient = True
         """Whether a host that was let through may be out of reach for a while."""
         self.met = 0
@@ -176,6 +177,9 @@ class Leader:
             self._releasing = {}
             here, opens = _opened(self._held)
             self._held = []
+            if not self._opened:
+                self._opened = True
+                self._outlast(opens)
         for number, member in list(self._members.items()) if word or opens else ():
             frames = word + opens.get(number, b"") if opens else word
             if frames:
@@ -184,6 +188,13 @@ class Leader:
             if number in self._members and self.patient:
                 self._members[number].stream.patient()
         return here
+
+    def _outlast(self, opens: dict[int, bytes]) -> None:
+        """Those of whose members nobody is held (parameter servers, workers beside a chief) train now too."""
+        for number in self._members.keys() - opens.keys():
+            self._send(number, Opened())
+            if self.patient:
+                self._members[number].stream.patient()
 
     def close(self) -> None:
         self.listener.close()

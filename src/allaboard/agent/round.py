@@ -88,6 +88,7 @@ class Round:
             (plan.run_dir, Path.cwd()),
             wrapped=options.wrapped,
             struck=lambda worker: self.workers.struck(worker),
+            beside=options.joined.beside if options.joined is not None else "",
         )
         self.bell = Bell(launch.boxes, self.wake.set)
         self.traffic = Traffic(self.clock.monotonic)

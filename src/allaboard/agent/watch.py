@@ -38,7 +38,7 @@ class Watch:
     ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
     from one of a worker's child. ``written`` are folders that the job writes to; ``wrapped``: the worker is
     somebody else's launcher; ``struck`` says whether the kernel has killed below this worker for want of
-    memory.
+    memory; ``beside`` is the worker's task where that is outside of the cluster.
     """
 
     def __init__(
@@ -48,11 +48,13 @@ class Watch:
         *,
         wrapped: bool = False,
         struck: Callable[[int], bool] = lambda _: False,
+        beside: str = "",
     ) -> None:
         self.folder = folder
         self.ends = Ends()
         self._wrapped = wrapped
         self._struck = struck
+        self._beside = beside
         self.ready = False
         self.boxes: dict[int, OpenBox] = {}
         self.workers: dict[int, int] = {}
@@ -179,6 +181,7 @@ class Watch:
             allowed=self._allowed(pid, now),
             unanswered=self._unanswered(pid, reading, now),
             unreadable=self._broken.get(str(pid), "") if self._broken else "",
+            beside=self._beside if pid in self.workers else "",
         )
 
     def _read(self, pid: int, box: OpenBox) -> BoxReading | None:

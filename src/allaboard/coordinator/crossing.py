@@ -19,7 +19,7 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.coordinator.trials import Target, Trials
-from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link
+from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link, Member, Phase
 from allaboard.rollcall.roll import Roll
 from allaboard.rollcall.schedule import other_way, targets
 
@@ -51,6 +51,11 @@ class Crossing:
         self._again: dict[int, tuple[Target, ...]] | None = None
         """The second round of trials: agent to whom it tries; None before the first is over."""
         self._serving: set[str] = set()
+        """Addresses of servers that were not held, ..."""
+        self._up: set[str] = set()
+        """... and of those that were up for a while when they were to be tried."""
+        self._early: dict[int, tuple[Target, ...]] | None = {}
+        """Agent to the servers that refused it while they came up; None once these were asked again."""
         self._knocks: dict[tuple[str, str], Knock] = {}
         self._clocks: dict[str, float] | None = None
 
@@ -63,6 +68,7 @@ class Crossing:
                     self.agents.clear()
                     self.found.clear()
                     self.awaited.clear()
+                    self._early = {}
                     self.asked_at = None
             case AgentHere():
                 self.agents[event.agent] = event
@@ -78,6 +84,9 @@ class Crossing:
                 self.awaited.discard(event.agent)
                 source = self.agents.get(event.agent)
                 failed = [k for k in event.links if not self._serves(k)]
+                early = [k for k in event.links if k.answer is Answer.REFUSED and k not in failed]
+                if early and self._early is not None:
+                    self._early[event.agent] = tuple((k.target, k.address) for k in early)
                 self.found.take(event, source.host if source is not None else None, failed)
                 self._look_back()
             case PortHeld():
@@ -98,9 +107,18 @@ class Crossing:
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
 
+    def opened(self, roll: Roll) -> None:
+        """These are let through before every link was tried: their ports are the framework's from now on."""
+        told = (m.declared for m in roll.held)
+        own = (t.cluster.get(f"{t.job}:{t.index}") for t in told if t is not None)
+        self._serving.update(a for a in own if a is not None)
+
     def _serves(self, link: Link) -> bool:
-        """Whether it met a task's own server, which was not held and is up, or comes up now."""
-        return link.address in self._serving and link.answer in (Answer.GRPC, Answer.REFUSED)
+        """Whether it met a task's own server, which was not held and is up, or comes up now. One that is up
+        refuses nobody: a firewall does."""
+        if link.answer is Answer.REFUSED:
+            return link.address in self._serving - self._up
+        return link.address in self._serving and link.answer is Answer.GRPC
 
     def facts(self) -> dict[str, Any]:
         """The fields of a JobView that are about other hosts."""
@@ -112,8 +130,8 @@ class Crossing:
             "place": self.place,
             "call": self.call,
             # Judged as a whole.
-            "links": () if self.awaited or self._again else self.found.links,
-            "usual": None if self.awaited or self._again else self.found.usual,
+            "links": () if self.awaited or self._again or self._early else self.found.links,
+            "usual": None if self.awaited or self._again or self._early else self.found.usual,
             "knocks": tuple(self._knocks.values()),
             "holder": self.holder,
             "clocks": self._clocks,
@@ -148,6 +166,8 @@ class Crossing:
             self.found.ask_once_more(self._again)
             self._again = {}
             yield from self.found.asked
+        if self._early and not self.awaited:
+            yield from self._once_up(now, roll)
         if self.asked_at is not None:
             return
         self.asked_at = now
@@ -164,7 +184,22 @@ class Crossing:
             return False
         if now - self.asked_at >= PATIENCE:
             self.awaited.clear()
-        return not self.awaited
+        return not self.awaited and not self._early
+
+    def _once_up(self, now: float, roll: Roll) -> Iterator[TryLinks]:
+        """Servers that refused while they came up are tried again when they are."""
+        assert self._early is not None and self.asked_at is not None
+        refused = {address for many in self._early.values() for _, address in many}
+        told = ((m, m.declared) for m in roll.here)
+        own = {t.cluster.get(f"{t.job}:{t.index}", ""): m for m, t in told if t is not None}
+        up = {a for a in refused if a in own and _listens(own[a], now)}
+        if up != refused and now - self.asked_at < PATIENCE:
+            return
+        wanted, self._early = {a: m for a, m in self._early.items() if a in self.agents}, None
+        self._up |= up
+        self.asked_at, self.awaited = now, set(wanted)
+        self.found.ask_once_more(wanted)
+        yield from self.found.asked
 
     def _look_back(self) -> None:
         """Once the first round is over, what failed is to be tried the other way round."""
@@ -182,7 +217,7 @@ class Crossing:
     def _asked(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
         first = roll.here[0].declared
         if first is not None and first.cluster:
-            yield from self._by_task(roll)
+            yield from self._by_task(roll, self.asked_at or 0.0)
             return
         hosts: dict[str, AgentHere] = {}
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
@@ -194,7 +229,7 @@ class Crossing:
             if chosen:
                 yield agent.agent, chosen
 
-    def _by_task(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
+    def _by_task(self, roll: Roll, now: float) -> Iterator[tuple[int, tuple[Target, ...]]]:
         """TensorFlow: the tasks' own addresses, as this very task was told them. Who is not held serves
         there already, without us."""
         order = sorted(roll.here, key=lambda m: m.who.rank)
@@ -212,8 +247,18 @@ class Crossing:
                 theirs = order[i].declared
                 if theirs is not None and not theirs.hold:
                     self._serving.add(address)
+                    if _listens(order[i], now):
+                        self._up.add(address)
             if wanted:
                 yield member.key >> 32, tuple(wanted)
+
+
+UP = 2.0
+"""Seconds after which a server that was made listens, where it is started by itself too."""
+
+
+def _listens(one: Member, now: float) -> bool:
+    return one.alive and one.phase >= Phase.JOINED and now - one.phase_since >= UP
 
 
 def _meet(one: Declared, other: str) -> bool:

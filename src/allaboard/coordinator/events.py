@@ -88,8 +88,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
     one; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
     ``unreadable`` why its black box cannot be read.
-    ``rank`` is what its environment says, -1 where it says nothing. ``candidate`` marks a child
-    without a box that may be an awaited member. ``started``: by the agent itself, as one of its workers;
+    ``rank`` is what its environment says, -1 where it says nothing; ``beside`` its task where that is none of
+    the cluster ("evaluator:0"). ``candidate`` marks a child without a box that may be an awaited
+    member. ``started``: by the agent itself, as one of its workers;
     ``wraps``: as somebody else's launcher."""
 
     pid: int
@@ -106,6 +107,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     allowed: float = 0.0
     unanswered: tuple[Silence, ...] = ()
     unreadable: str = ""
+    beside: str = ""
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -63,6 +63,8 @@ class Gate:
                     continue
             if not roll.complete and not waved_on:
                 continue
+            if waved_on:
+                self._crossing.opened(roll)
             for member in roll.held:
                 yield LetThrough(pid=member.called, round=roll.round)
             if self.rolled_at is None:

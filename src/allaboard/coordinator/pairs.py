@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from statistics import median
 
 from allaboard.facts import Flow, Flows, Pair
 
@@ -53,6 +54,15 @@ class Pairs:
         first, last = self._looks[0][1], self._looks[-1][1]
         return tuple(self._pair(task, first, last) for task in sorted(self._all))
 
+    def _delivers(self, mine: list[Flow], old: list[Flow]) -> float:
+        """Of the connection on which most was sent: small packets meet far more than a narrow way takes,
+        and a single look may show what a few of them met."""
+        most = max(zip(mine, old, strict=True), key=lambda p: p[0].sent - p[1].sent, default=None)
+        if most is None:
+            return 0.0
+        ends = (most[0].local, most[0].remote)
+        return median([look[ends].delivers for _, look in self._looks if ends in look] or [0.0])
+
     def _pair(self, task: str, first: dict[Ends, Flow], last: dict[Ends, Flow]) -> Pair:
         mine = [flow for ends, flow in last.items() if self._tasks[ends] == task]
         old = [first.get((f.local, f.remote), Flow(local="", remote="")) for f in mine]
@@ -76,4 +86,5 @@ class Pairs:
                 1.0,
                 max((f.busy - o.busy for f, o in zip(mine, old, strict=True)), default=0) / span,
             ),
+            delivers=self._delivers(mine, old),
         )

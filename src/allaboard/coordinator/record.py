@@ -43,8 +43,8 @@ class Record:
     """One process; `member` is its frozen picture. What changes it goes through its methods."""
 
     __slots__ = (
-        "_made", "_named", "_seen", "_timed", "after", "alike", "box", "candidate", "cpu_marks", "exit",
-        "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
+        "_made", "_named", "_seen", "_timed", "after", "alike", "beside", "box", "candidate", "cpu_marks",
+        "exit", "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
         "shares", "started", "started_at", "state", "state_since", "task", "traces", "unanswered",
         "unreadable", "worker", "wraps",
     )  # fmt: skip
@@ -66,6 +66,7 @@ class Record:
         self.host = host
         self.rank = rank
         self.task = task
+        self.beside: tuple[str, int] | None = None
         self.started = self.wraps = False
         self.started_at = at
         self.after: float | None = None
@@ -128,6 +129,9 @@ class Record:
         self.unreadable = seen.unreadable
         if seen.rank >= 0:
             self.rank = seen.rank
+        if seen.beside and self.beside is None:
+            job, _, index = seen.beside.partition(":")
+            self.beside, self._named = (job, int(index) if index.isdecimal() else 0), None
         return moved
 
     def end(self, how: Exit, lost: bool = False) -> None:
@@ -263,6 +267,8 @@ class Record:
         job, index = "worker", -1
         if self.task is not None:
             job, index = self.task
+        elif self.beside is not None:
+            job, index = self.beside
         elif declared is not None and declared.world_size > 1:
             index = declared.index
         if index < 0:

@@ -57,16 +57,24 @@ def _bare(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
-def attempt(view: JobView, *answers: Answer) -> Attempt | None:
-    """Where somebody of this host waits, another host leads, and it answers in one of these ways."""
+def attempt(view: JobView, *answers: Answer, served: bool = False) -> Attempt | None:
+    """Where somebody of this host waits, another host leads, and it answers in one of these ways. ``served``:
+    also where a server, or a worker beside a chief, which nobody holds, has never been taken in: for what no
+    time mends, since servers are up long before the others by right."""
     call = view.call
     if not view.joined or view.leads or call is None or call.answer not in answers:
         return None
     waiting = [m for roll in roll_calls(view) for m in roll.held]
+    if served and not waiting and not call.shook:
+        waiting = [m for roll in roll_calls(view) for m in roll.here if _unheld(m)]
     if not waiting:
         return None
     member = min(waiting, key=lambda m: m.phase_since)
     return Attempt(member, call, view.now - max(member.phase_since, view.launched_at))
+
+
+def _unheld(one: Member) -> bool:
+    return one.alive and one.declared is not None and not one.declared.hold
 
 
 def overdue(view: JobView, answer: Answer) -> Attempt | None:

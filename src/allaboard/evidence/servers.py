@@ -110,11 +110,14 @@ def _servers(view: JobView) -> list[Member | None]:
     return [find(view, job, index) for job in SERVER_JOBS for index in sorted(indices)]
 
 
-def awaited_by_servers(view: JobView) -> bool:
-    """Whether servers live, nobody who trained has failed, and some train yet."""
+def awaited_by_servers(view: JobView) -> tuple[Member, ...]:
+    """Whose end servers live for, where nobody who trained has failed: of those who train yet; then of an
+    evaluator."""
     work = trainers(view)
     fine = all(m.exit is None or m.exit.code == 0 for m in work)
-    return any(serves(m) for m in view.alive) and fine and any(m.alive for m in work)
+    if not (work and fine and any(serves(m) for m in view.alive)):
+        return ()
+    return tuple(m for m in work if m.alive) or tuple(m for m in view.alive if m.who.job in AROUND)
 
 
 def name(member: Member) -> str:
@@ -128,9 +131,15 @@ def wait(members: tuple[Member, ...] | list[Member]) -> str:
 
 def how_ended(end: Exit) -> str:
     """``was killed by SIGKILL``, ``ended with exit code 1``."""
+    if end.lost:
+        return "has gone with its host"
     if end.signal is not None:
         return f"was killed by {signal.Signals(end.signal).name}"
-    return f"ended with exit code {end.code}"
+    return (
+        f"ended with exit code {end.code}"
+        if end.code is not None
+        else "ended, and how was not seen"
+    )
 
 
 def chief(view: JobView) -> tuple[str, int]:

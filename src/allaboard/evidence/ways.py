@@ -25,11 +25,15 @@ IDLE = 0.5
 """Share of the CPU that it may use below which a server is not what is waited for."""
 WAITS = 0.4
 """Share of a worker's time."""
+FAR = 0.005
+"""Seconds: a round trip at its best beyond which hosts are far from each other; within a data centre it
+is a tenth of it."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
     """Between ``worker`` and ``server``: ``busy`` share of the time, ``rate`` in bytes per second, both
-    directions, ``rtt`` and the ``least`` one seen (s)."""
+    directions, ``rtt`` and the ``least`` one seen (s), ``delivers`` what it takes (bytes per second), as the
+    kernels at its ends saw it, 0.0 where they do not say."""
 
     worker: Member
     server: Member
@@ -37,6 +41,16 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     rate: float
     rtt: float
     least: float
+    delivers: float = 0.0
+
+    @property
+    def slow(self) -> bool:
+        """Whether the way itself is slow: far, or no quicker than what goes over it. Where it takes far more,
+        what is under way waits for a process that is slow to answer, as all are on a host whose cores are
+        wanted."""
+        if self.rate <= 0:
+            return False  # it is broken
+        return self.least >= FAR or self.delivers <= FASTER * self.speed
 
     @property
     def speed(self) -> float:
@@ -62,9 +76,11 @@ def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
         for server in servers(view):
             if not server.alive or server.who.host == worker.who.host:
                 continue
+            if worker.unanswered or server.unanswered:
+                continue  # a link that is broken is not slow
             way = _way(view, worker, server)
             stands = way.busy >= BUSY and shares.waiting >= WAITS and used(server.load) < IDLE
-            (held if stands else others).append(way)
+            (held if stands and way.slow else others).append(way)
     fast = FASTER * max((w.speed for w in held), default=0.0)
     return tuple(held), tuple(w for w in others if w.busy < FREE or w.speed >= fast)
 
@@ -80,4 +96,6 @@ def _way(view: JobView, worker: Member, server: Member) -> Way:
         rate=max(there.received + there.sent, back.received + back.sent),
         rtt=max((p.rtt for p in seen), default=0.0),
         least=min((p.least for p in seen if p.least), default=0.0),
+        # What the end that only asks sends says nothing of the way.
+        delivers=max(seen, key=lambda p: p.sent).delivers if seen else 0.0,
     )

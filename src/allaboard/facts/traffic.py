@@ -9,7 +9,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """One connection of a process. ``received`` and ``sent`` are bytes since it was opened, sent ones
     counted once they are acknowledged; ``unread`` and ``unsent`` bytes stand in its queues now; ``rtt``
     is the smoothed round trip (s), ``least`` the shortest one seen; ``busy`` the time (s) in which
-    something sent was not acknowledged yet."""
+    something sent was not acknowledged yet; ``delivers`` the bytes per second that the way last took, as the
+    kernel saw it by the acknowledgements (0.0: it does not say)."""
 
     local: str
     remote: str
@@ -20,6 +21,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     rtt: float = 0.0
     least: float = 0.0
     busy: float = 0.0
+    delivers: float = 0.0
 
 
 class Flows(msgspec.Struct, frozen=True):
@@ -33,7 +35,8 @@ class Flows(msgspec.Struct, frozen=True):
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """What a task exchanged with another one over the last seconds. ``received`` and ``sent`` are bytes
     per second; ``busy`` is the share of the time in which something that it sent was not acknowledged
-    yet; the rest is as it is now. ``received_all`` and ``sent_all`` are bytes since it was first seen."""
+    yet; ``delivers`` the median of the connection on which it sent the most; the rest is as it is now.
+    ``received_all`` and ``sent_all`` are bytes since it was first seen."""
 
     task: str
     connections: int = 0
@@ -46,3 +49,4 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     rtt: float = 0.0
     least: float = 0.0
     busy: float = 0.0
+    delivers: float = 0.0

@@ -17,14 +17,15 @@ _JOBS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESP
 class Described(NamedTuple):
     """The launcher's ``job`` id (empty: it gives none), this task's ``rank`` (-1: not said), the
     ``address`` where all will meet as far as it is known before the script says so, whether the
-    launcher's own store (``kept``) holds that port, and how many tasks there are (``size``; 0: not
-    said)."""
+    launcher's own store (``kept``) holds that port, how many tasks there are (``size``; 0: not
+    said), and what this task is where it stands ``beside`` the cluster ("evaluator:0")."""
 
     job: str
     rank: int
     address: str
     kept: bool
     size: int = 0
+    beside: str = ""
 
 
 def described(environment: Mapping[str, str]) -> Described | None:
@@ -32,7 +33,7 @@ def described(environment: Mapping[str, str]) -> Described | None:
     if not any(name in environment for name in VARIABLES):
         return None
     kept = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    cluster, rank = _tf_config(environment.get("TF_CONFIG", ""))
+    cluster, rank, beside = _tf_config(environment.get("TF_CONFIG", ""))
     if rank < 0:
         texts = (environment.get(name, "") for name in _RANKS)
         rank = next((int(t) for t in texts if t.isdigit()), -1)
@@ -42,7 +43,7 @@ def described(environment: Mapping[str, str]) -> Described | None:
     address = address or _coordinator(environment)
     sizes = (environment.get(name, "") for name in _SIZES)
     size = len(cluster) or next((int(t) for t in sizes if t.isdigit()), 0)
-    return Described(job_id(environment), rank, address, kept, size)
+    return Described(job_id(environment), rank, address, kept, size, beside)
 
 
 def master(environment: Mapping[str, str]) -> str:
@@ -78,8 +79,13 @@ def job_of(environment: Mapping[str, str], ours: str) -> str:
     return found if apart or found == ours or not found.startswith("SLURM_JOB_ID=") else ""
 
 
-def _tf_config(text: str) -> tuple[list[str], int]:
-    """The tasks' addresses in TensorFlow's order, chief first and servers last, and our place."""
+OUTSIDE = "evaluator"
+"""A task that takes no part in the cluster, and tells its framework of no cluster either."""
+
+
+def _tf_config(text: str) -> tuple[list[str], int, str]:
+    """The tasks' addresses in TensorFlow's order, chief first and servers last, our place, and our task where
+    it is beside them."""
     try:
         told = json.loads(text) if text else {}
         cluster, task = told["cluster"], told["task"]
@@ -90,6 +96,7 @@ def _tf_config(text: str) -> tuple[list[str], int]:
         ]
         addresses = [str(cluster[j][i]) for j, i in order]
         mine = (task["type"], int(task["index"]))
-        return addresses, order.index(mine) if mine in order else -1
+        beside = f"{mine[0]}:{mine[1]}" if mine[0] == OUTSIDE and mine[1] >= 0 else ""
+        return addresses, order.index(mine) if mine in order else -1, beside
     except (ValueError, KeyError, TypeError, RecursionError):
-        return [], -1
+        return [], -1, ""

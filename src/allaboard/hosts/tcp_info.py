@@ -1,6 +1,7 @@
 """The TCP connections of processes with what the kernel counts of them: sock_diag(7), TCP_INFO.
 
-Of ``struct tcp_info``: tcpi_rtt stands at 68, tcpi_min_rtt at 148 (Linux 4.6), tcpi_busy_time at 168 (4.10).
+Of ``struct tcp_info``: tcpi_rtt stands at 68, tcpi_min_rtt at 148 (Linux 4.6), tcpi_delivery_rate at 160
+(4.9), tcpi_busy_time at 168 (4.10).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from allaboard.hosts.sock_diag import Connection, established
 from allaboard.hosts.socket_bytes import BYTES, BYTES_AT
 
 MICROSECONDS, LONG_MICROSECONDS = struct.Struct("=I"), struct.Struct("=Q")
-RTT_AT, LEAST_AT, BUSY_AT = 68, 148, 168
+RTT_AT, LEAST_AT, DELIVERS_AT, BUSY_AT = 68, 148, 160, 168
 NEVER = 0xFFFFFFFF
 MICRO = 1e-6
 
@@ -45,6 +46,7 @@ def _flow(one: Connection) -> Flow:
         rtt=rtt * MICRO,
         least=least * MICRO if least != NEVER else 0.0,
         busy=one.read(LONG_MICROSECONDS, BUSY_AT)[0] * MICRO,
+        delivers=float(one.read(LONG_MICROSECONDS, DELIVERS_AT)[0]),
     )
 
 

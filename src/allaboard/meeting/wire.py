@@ -20,7 +20,7 @@ import msgspec
 from allaboard.coordinator.events import Command, Event
 from allaboard.facts import Link
 
-VERSION = 3
+VERSION = 4
 BANNER = b"ALLABRD1"
 BANNER_TLS = b"ALLABRDT"
 # TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
@@ -112,7 +112,24 @@ class Released(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     pass
 
 
-Word = Challenge | Hello | Welcome | Refused | Told | Orders | TryThese | Tried | Release | Released
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The roll call is over, and none of the caller's members was held for it: from now on either host may be
+    silent for long."""
+
+
+Word = (
+    Challenge
+    | Hello
+    | Welcome
+    | Refused
+    | Told
+    | Orders
+    | TryThese
+    | Tried
+    | Release
+    | Released
+    | Opened
+)
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Word)
 

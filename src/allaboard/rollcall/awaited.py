@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allaboard.facts import Answer, Call, JobView, Member, Phase
+from allaboard.rollcall.called import called
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
@@ -37,10 +38,10 @@ def awaited(view: JobView, roll: Roll) -> str:
     text = f"{here} of {roll.size} aboard, waiting {seconds:.0f} s for "
     told = [how_far(m) for m in roll.late[:NAMED]]
     unheard = roll.never_heard_of
-    if unheard or not told:
-        ranks = ", ".join(map(str, (unheard or roll.missing)[:8]))
-        more = max(0, len(unheard or roll.missing) - 8)
-        told.append(f"rank {ranks}{f' and {more} more' if more else ''}: never heard of")
+    if unheard:
+        told.append(f"{called(roll.here[0].declared, unheard)}: never heard of")
+    elif not told:
+        told.append("those who came to agree on who is who")
     return text + "; ".join([*told, *turned_away(view)])
 
 

@@ -17,11 +17,13 @@ from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
+from allaboard.evidence.servers import JOINS, serves
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
-from allaboard.facts.samples import NOW, job, member, waiting
+from allaboard.facts.samples import NOW, job, member, task, waiting
 
-SILENT = 20.0
-"""Seconds without a word; an agent tells of each member once a second."""
+SILENT = 36.0
+"""Seconds without a word; an agent tells of each member once a second. By then a host whose kernel does not
+answer either is known to be away (HANG019)."""
 WAITS = 10.0
 """Seconds that another member must have waited in one call."""
 
@@ -37,7 +39,10 @@ def check(view: JobView) -> Iterator[Claim]:
         waits = [
             m
             for m in view.alive
-            if m.who.host not in silent and m.op is not None and view.now - m.op.since >= WAITS
+            if m.who.host not in silent
+            and m.op is not None
+            and not serves(m)
+            and view.now - m.op.since >= WAITS
         ]
         if waits:
             yield _claim(view, host, members, waits)
@@ -61,7 +66,7 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
     )
 
 
-def _two(silent: float, waited: float = 30.0, **changes: Any) -> JobView:
+def _two(silent: float, waited: float = 50.0, **changes: Any) -> JobView:
     """Rank 0 waits here; of rank 1's host nothing was heard for so long (s)."""
     there = Who(index=1, rank=1, host="b", pid=101)
     return job(
@@ -78,15 +83,19 @@ RULE = Rule(
     needs=("op",),
     fires_on={
         "it stands, and rank 0 waits": (
-            _two(25.0),
+            _two(40.0),
             "nothing is heard from b, which answers: its processes may be frozen, or it swaps; worker 0 "
             "waiting in all_reduce",
         ),
     },
     silent_on={
         "a moment": _two(5.0),
-        "nobody waits": _two(25.0, waited=1.0),
-        "another host decides": _two(25.0, leads=False),
+        "its kernel may not answer either": _two(25.0),
+        "nobody waits": _two(40.0, waited=1.0),
+        "another host decides": _two(40.0, leads=False),
+        "servers wait for nobody": job(
+            task("ps", 0, op=Op(JOINS, 1, 20.0)), *_two(40.0).members[1:], joined=True, leads=True
+        ),
     },
     since="0.1",
     drill=("host-frozen",),

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Knock, Stage, Who
+from allaboard.facts import Claim, Declared, Evidence, JobView, Knock, Stage
 from allaboard.facts.samples import coming, declared, gathering, held
 from allaboard.rollcall.awaited import turned_away
+from allaboard.rollcall.called import called, who
 from allaboard.rollcall.roll import Roll, roll_calls
 
 ONE_SECRET = "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET"
@@ -44,16 +45,16 @@ def _visible(view: JobView, roll: Roll) -> bool:
 
 
 def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) -> Claim:
-    names = ", ".join(map(str, absent[:16]))
     told = roll.here[0].declared
     assert told is not None
-    few = f"{len(roll.here)} of {roll.size} came; nobody has heard of rank {names}"
+    names = called(told, absent, 16)
+    few = f"{len(roll.here)} of {roll.size} came; nobody has heard of {names}"
     away = turned_away(view)
     if away:
-        few = f"{len(roll.here)} of {roll.size} came, without rank {names}; {away[0]}"
+        few = f"{len(roll.here)} of {roll.size} came, without {names}; {away[0]}"
     return Claim(
         summary=few,
-        who=tuple(Who(index=r, rank=r) for r in absent),
+        who=tuple(who(told, r) for r in absent),
         evidence=(
             Evidence(f"world size {roll.size}", told.origin or told.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
@@ -62,8 +63,7 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         ),
         fix=_over_ssh(told.origin, absent)
         or (_alike(view) if away else "")
-        or f"start rank {names}, or give the world size that you mean ({len(roll.here)}?) "
-        f"where it is set{_one_place(view.place)}",
+        or f"start {names}, or {_fewer(told, len(roll.here))}{_one_place(view.place)}",
         since=roll.first_arrival,
         awaits=True,
     )
@@ -72,6 +72,14 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
 def _alike(view: JobView) -> str:
     """What all hosts of a job must have, of that which some that came do not."""
     return ONE_SECRET if any(k.kind == "no-secret" for k in view.knocks) else ONE_AUTHORITY
+
+
+def _fewer(told: Declared, here: int) -> str:
+    """What else may be meant."""
+    if told.cluster:
+        return "take it out of the cluster that all the others are given (TF_CONFIG)"
+    return f"give the world size that you mean ({here}?) where it is set"
+>>>>>>> psetcd
 
 
 def _one_place(place: str) -> str:
@@ -97,11 +105,13 @@ _AWAY = Knock(
     kind="no-secret",
     said="h1 (rank 1): knows a secret of the job, and the host where all meet was given none",
 )
+<<<<<<< HEAD
 _BARE = Knock(
     peer="10.0.0.2",
     kind="no-tls",
     said="h1 (rank 1): has no certificate, and here one is wanted",
 )
+_TASKS = {"worker:0": "a:1", "ps:0": "b:1", "chief:0": "c:1"}
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -110,6 +120,10 @@ RULE = Rule(
         "world size too large": (
             gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
             "3 of 4 came; nobody has heard of rank 3",
+        ),
+        "a task of a cluster": (
+            gathering(*(held(r, declared=declared(r, cluster=_TASKS)) for r in (0, 1)), now=121.0),
+            "2 of 3 came; nobody has heard of ps 0 (b:1)",
         ),
         "it was turned away": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_AWAY,), now=121.0),

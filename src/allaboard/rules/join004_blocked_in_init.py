@@ -18,12 +18,15 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.earlier_launch import BUSY, before
-from allaboard.evidence.naming import agrees
-from allaboard.evidence.servers import collective_with_servers
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
+from allaboard.evidence.naming import agrees, names
+from allaboard.evidence.servers import TF2_CHIEF, collective_with_servers
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
+from allaboard.rollcall.called import called
 from allaboard.rollcall.roll import roll_calls
 
+TRIES = 8
+"""Commands that are given."""
 PATIENCE = 20.0
 """Seconds in init before it is said; a healthy gloo or gRPC start takes less than three."""
 
@@ -43,37 +46,53 @@ def check(view: JobView) -> Iterator[Claim]:
         if view.now - since < PATIENCE:
             continue
         call = inside[0].declared.call if inside[0].declared is not None else "init"
-        absent = ", ".join(map(str, roll.missing))
+        absent = called(inside[0].declared, roll.missing, 64)
         elsewhere = _listens_elsewhere(inside)
         if elsewhere is not None:
             yield _bound(elsewhere, inside, since)
             continue
         through = [m for m in roll.here if m.phase > Phase.JOINING]
-        out = ", ".join(str(m.who.rank) for m in through)
         told = "all are in it"
         if roll.missing:
-            told = f"rank {absent} {'are' if len(roll.missing) > 1 else 'is'} not"
-        elif out:
-            told = f"rank {out} {'have' if len(through) > 1 else 'has'} come out of it"
+            told = f"{absent} {'are' if len(roll.missing) > 1 else 'is'} not"
+        elif _to_servers(inside[0]):
+            told = "all whom it connects to are up"
+        elif through:
+            out = called(None, (m.who.rank for m in through), 64)
+            told = f"{out} {'have' if len(through) > 1 else 'has'} come out of it"
+        blocked = f"{len(inside)} of {roll.size} are"
+        if _to_servers(inside[0]):
+            blocked = f"{names(inside)} {'are' if len(inside) > 1 else 'is'}"
         yield Claim(
-            summary=f"{len(inside)} of {roll.size} are blocked inside {call}; {told}",
+            summary=f"{blocked} blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
             evidence=(
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
                 Evidence(f"meeting at {_place(inside[0])}", "declared"),
             ),
-            fix=f"see what rank {absent} {agrees('do', roll.missing)} instead: the others can only wait "
+            fix=f"see what {absent} {agrees('do', roll.missing)} instead: the others can only wait "
             f"for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
-            else _reach(inside),
+            else _reach(view, inside),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             since=since,
         )
 
 
-def _reach(inside: list[Member]) -> str:
+def _to_servers(one: Member) -> bool:
+    """Whether it connects to servers that listen at the addresses of the cluster."""
+    return one.declared is not None and one.declared.call == TF2_CHIEF
+
+
+def _reach(view: JobView, inside: list[Member]) -> str:
     """What lets them reach each other. Between members of one host is no network, only its own loopback."""
+    first, told = inside[0].who, inside[0].declared
+    if view.joined and told is not None and _to_servers(inside[0]):
+        own = f"{told.job}:{told.index}"
+        ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
+        tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
+        return f"on {first.host}: {tries}   # who refuses, or does not answer, is waited for without a bound"
     if len({m.who.host for m in inside}) > 1:
         return (
             "let every host reach every other on all ports above 1024; try "
@@ -133,6 +152,14 @@ def _told(rank: int, bind: str) -> Member:
     return member(rank, phase=Phase.JOINING, phase_since=60.0, declared=told)
 
 
+def _task(rank: int, job_name: str, phase: Phase) -> Member:
+    cluster = {"chief:0": "a:1", "worker:0": "b:1", "ps:0": "c:1"}
+    call = TF2_CHIEF if job_name == "chief" else "tf.distribute.Server"
+    who = Who(job=job_name, index=0, rank=rank, host="abc"[rank], pid=101)
+    told = declared(rank, call=call, job=job_name, index=0, cluster=cluster, place="")
+    return member(rank, who=who, phase=phase, phase_since=60.0, declared=told)
+
+
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -156,6 +183,15 @@ RULE = Rule(
         "it binds that port": (
             job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
             "2 of 2 are blocked inside init_process_group; all are in it",
+        ),
+        "TensorFlow 2's chief does not reach a server": (
+            job(
+                _task(0, "chief", Phase.JOINING),
+                _task(1, "worker", Phase.JOINED),
+                _task(2, "ps", Phase.JOINED),
+                joined=True,
+            ),
+            "chief 0 is blocked inside ParameterServerStrategy; all whom it connects to are up",
         ),
         "one never entered": (
             gathering(

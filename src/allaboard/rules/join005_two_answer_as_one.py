@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import declared, ended, gathering, held
+from allaboard.rollcall.called import called
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
@@ -30,19 +31,23 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> Claim:
-    rank = twins[0].who.rank
+    told, rank = twins[0].declared, twins[0].who.rank
+    tasks = told is not None and bool(told.cluster)
+    which = twins[0].who.name if tasks else f"rank {rank}"
     # Who else is missing may yet come.
     settled = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
-    absent = f"; nobody is rank {', '.join(map(str, roll.missing))}" if settled else ""
+    absent = f"; nobody is {called(told, roll.missing)}" if settled else ""
     hosts = list(dict.fromkeys(m.who.host for m in twins))
     on = f", on {' and '.join(hosts)}" if joined else ""
     each = [f"pid {m.who.pid}" + (f" on {m.who.host}" if joined else "") for m in twins]
     spare = f"the rank {roll.missing[0] if settled else 'it should have'}"
+    if tasks:
+        spare = f"the task that {'nobody is' if settled else 'it should be'}, in its TF_CONFIG"
     twice = f"if the job was started twice on {hosts[0]}, end one; else " if len(hosts) == 1 else ""
     if place and _apart(twins):
         twice = "if these are two jobs, give each an ALLABOARD_JOB_ID or a --coordinator of its own; else "
     return Claim(
-        summary=f"{len(twins)} processes say that they are rank {rank}{on}{absent}",
+        summary=f"{len(twins)} processes say that they are {which}{on}{absent}",
         who=tuple(m.who for m in twins),
         evidence=(
             *(
@@ -52,9 +57,21 @@ def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> C
             ),
             *((Evidence(f"all meet at {place}", "--coordinator"),) if place else ()),
         ),
-        fix=(twice if joined else "") + f"give {' or '.join(each)} {spare}",
+        fix=(twice if joined else "") + (_listed(twins) or f"give {' or '.join(each)} {spare}"),
         since=max(m.phase_since for m in twins),
     )
+
+
+def _listed(twins: tuple[Member, ...]) -> str:
+    """Who of them is on a host where the cluster lists another task, and none of this name."""
+    for one in twins:
+        told = one.declared
+        cluster = told.cluster if told is not None else {}
+        here = [t for t, a in cluster.items() if a.rpartition(":")[0] == one.who.host]
+        if told is not None and len(here) == 1 and here[0] != f"{told.job}:{told.index}":
+            task, address = here[0].replace(":", " "), cluster[here[0]]
+            return f"on {one.who.host}: make the task {task}, which the cluster lists there ({address})"
+    return ""
 
 
 def _apart(twins: tuple[Member, ...]) -> bool:
@@ -64,6 +81,15 @@ def _apart(twins: tuple[Member, ...]) -> bool:
 
 
 _OTHERS = held(1, declared=declared(1, place="tcp://c:29500"))
+_CLUSTER = {"chief:0": "a:1", "worker:0": "b:1", "worker:1": "c:1"}
+_TASKS = tuple(
+    held(
+        rank,
+        who=Who(job=job, index=0, rank=rank, host=host, pid=101),
+        declared=declared(rank, job=job, index=0, cluster=_CLUSTER),
+    )
+    for rank, job, host in ((0, "chief", "a"), (1, "worker", "b"), (1, "worker", "c"))
+)
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -80,6 +106,10 @@ RULE = Rule(
         "started twice on one host": (
             gathering(held(0), held(1), held(1), held(2), joined=True, leads=True, launched=1),
             "2 processes say that they are rank 1, on a",
+        ),
+        "one task twice": (
+            gathering(*_TASKS, joined=True, leads=True, launched=1),
+            "2 processes say that they are worker 0, on b and c; nobody is worker 1 (c:1)",
         ),
         "two jobs at one prefix": (
             gathering(

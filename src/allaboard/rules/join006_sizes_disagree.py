@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import agrees, names
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
 from allaboard.facts.samples import declared, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -28,7 +28,10 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _now(member: Member) -> bool:
-    return member.alive and member.phase <= Phase.JOINING
+    """Whether it is at its start; parameter servers are never held there, and what they were told counts as
+    long as they are."""
+    told = member.declared
+    return member.alive and (member.phase <= Phase.JOINING or (told is not None and not told.hold))
 
 
 def _claim(roll: Roll) -> Claim:
@@ -36,17 +39,33 @@ def _claim(roll: Roll) -> Claim:
     told = {m.declared.world_size for m in odd if m.declared is not None}
     others = ", ".join(str(s) for s in sorted(told))
     return Claim(
-        summary=f"{names(odd)} {agrees('expect', odd)} a world of {others}, the others of {roll.size}",
+        summary=f"{names(odd)} {agrees('expect', odd)} a world of {others}, the others of {roll.size}"
+        + _lists(roll, odd),
         who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
             for m in (*odd[:2], roll.sizes[roll.size][0])
             if m.declared is not None
         ),
-        fix=f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
+        fix=f"give {names(odd)} the cluster of the others, in TF_CONFIG"
+        if _lists(roll, odd)
+        else f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
         "cluster in TF_CONFIG)",
         since=max(m.phase_since for m in odd),
     )
+
+
+def _lists(roll: Roll, odd: tuple[Member, ...]) -> str:
+    """Which tasks its cluster lacks, or has alone."""
+    told, usual = odd[0].declared, roll.sizes[roll.size][0].declared
+    if told is None or usual is None or not (told.cluster and usual.cluster):
+        return ""
+    lacks = [t.replace(":", " ") for t in usual.cluster if t not in told.cluster]
+    alone = [t.replace(":", " ") for t in told.cluster if t not in usual.cluster]
+    said = [
+        f"{words} {', '.join(ts[:4])}" for words, ts in (("without", lacks), ("with", alone)) if ts
+    ]
+    return f" ({' and '.join(said)})" if said else ""
 
 
 def _tied(roll: Roll) -> Claim:
@@ -71,6 +90,9 @@ def _tied(roll: Roll) -> Claim:
     )
 
 
+_CHIEF = Who(job="chief", index=0, rank=0, host="a", pid=100)
+_FEWER = {"chief:0": "a:1", "worker:0": "b:1"}
+_ALL = _FEWER | {"ps:0": "c:1"}
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -87,6 +109,16 @@ RULE = Rule(
         "one says more than were started": (
             gathering(held(0, declared=declared(0, 2)), held(1), launched=2),
             "worker 1 expects a world of 3, the others of 2",
+        ),
+        "a chief at the door lacks a server, which is never held": (
+            gathering(
+                held(0, who=_CHIEF, declared=declared(0, 2, job="chief", cluster=_FEWER)),
+                *(
+                    held(r, declared=declared(r, cluster=_ALL, hold=False), phase=Phase.JOINED)
+                    for r in (1, 2)
+                ),
+            ),
+            "chief 0 expects a world of 2, the others of 3 (without ps 0)",
         ),
         "as many say two as three, on hosts of one worker each": (
             gathering(held(0, declared=declared(0, 2)), held(1), launched=1, joined=True),

@@ -32,7 +32,7 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.OTHER)
+    tried = attempt(view, Answer.OTHER, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE:
         return
     kind, _, why = tried.call.said.partition(": ")

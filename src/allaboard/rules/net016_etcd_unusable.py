@@ -20,7 +20,8 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
-from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Stage
+from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts.samples import NOW, declared, held
 
 PATIENCE = 2.0
 """Seconds in which what etcd refuses may still be an earlier state of it."""
@@ -37,7 +38,7 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.FAILED)
+    tried = attempt(view, Answer.FAILED, served=True)
     if tried is None or not tried.call.address.startswith(("etcd://", "etcds://")):
         return
     kind, _, why = tried.call.said.partition(": ")
@@ -59,6 +60,16 @@ def check(view: JobView) -> Iterator[Claim]:
         since=tried.call.since,
         awaits=kind == PASSES,
     )
+
+
+def _server(shook: bool = False) -> JobView:
+    """A parameter server is not held at any door."""
+    view = _etcd("auth: node9:2379: it does not know this user or password", 30.0)
+    assert view.call is not None
+    told = declared(1, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}, hold=False)
+    one = held(1, declared=told, phase=Phase.JOINED, phase_since=NOW - 30.0)
+    call = msgspec.structs.replace(view.call, shook=shook)
+    return msgspec.structs.replace(view, members=(one,), call=call)
 
 
 def _etcd(said: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job") -> JobView:
@@ -83,6 +94,11 @@ RULE = Rule(
             "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
             "node9:2379: it wants a user: set ETCDCTL_USER=name:password",
         ),
+        "a parameter server's host": (
+            _server(),
+            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
+            "node9:2379: it does not know this user or password",
+        ),
         "it is full": (
             _etcd("full: node9:2379: its database is full", 3.0),
             "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
@@ -90,6 +106,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a server that was taken in, and etcd has changed since": _server(shook=True),
         "it may come up": _etcd("unreachable: node9:2379: connection refused", 30.0),
         "just once": _etcd("auth: node9:2379: it wants a user", 0.5),
         "a shared folder that fails": _etcd("Permission denied", 61.0, ""),

@@ -19,13 +19,14 @@ server that ended with exit code 0 came to the end of its script: its branch for
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import TOGETHER, ended_at
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import SERVER_JOBS, TF2_CHIEF, find, how_ended, name, trainers
-from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import ended, job, task, waiting
 
 
@@ -48,6 +49,9 @@ def _raised(one: Member) -> bool:
 
 
 def _fix(view: JobView, one: Member, end: Exit) -> str:
+    if end.lost:
+        host = shlex.quote(one.who.host)
+        return f"ping -c 3 {host}   # mend or replace it; start the job again, from its newest checkpoint"
     if end.signal is None and end.code == 0:
         return "let its branch for ps end in server.join()"
     if not view.comes_back:
@@ -59,7 +63,11 @@ def _fix(view: JobView, one: Member, end: Exit) -> str:
 
 def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     inside = [m for m in hurt if m.alive and m.op is not None]
-    evidence = [Evidence(how_ended(end), "wait status")]
+    evidence = [
+        Evidence("its agent is not heard of any more", "the connection to it")
+        if end.lost
+        else Evidence(how_ended(end), "wait status")
+    ]
     if inside:
         where = ", ".join(sorted({m.op.name for m in inside if m.op is not None}))
         evidence.append(Evidence(f"{names(inside)} in {where}", "black box"))
@@ -69,13 +77,20 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     if steps:
         evidence.append(Evidence(f"the furthest worker had done {steps} runs", "black box"))
     return Claim(
-        summary=f"{name(one)} {how_ended(end)}, and its variables are gone; "
-        f"{names(hurt)} cannot go on without it",
+        summary=f"{name(one)} {_gone(one, end)}; {names(hurt)} cannot go on without it",
         who=(one.who,),
         evidence=tuple(evidence),
         fix=_fix(view, one, end),
+        certainty=Certainty.LIKELY if end.lost else Certainty.CERTAIN,
         since=end.at,
     )
+
+
+def _gone(one: Member, end: Exit) -> str:
+    """A host that is not heard of may still hold the variables."""
+    if end.lost:
+        return f"has gone with its host: nothing is heard of {one.who.host} any more"
+    return f"{how_ended(end)}, and its variables are gone"
 
 
 _RUN = Op("Session.run", 41, 95.0)
@@ -97,6 +112,15 @@ RULE = Rule(
         "its branch returned": (
             job(task("worker", 0, op=_RUN), task("ps", 0, exit=Exit(at=95.0, code=0))),
             "ps 0 ended with exit code 0, and its variables are gone; "
+            "worker 0 cannot go on without it",
+        ),
+        "its host has gone": (
+            job(
+                task("worker", 0, op=_RUN),
+                task("ps", 0, exit=Exit(at=95.0, lost=True)),
+                comes_back="checkpoint",
+            ),
+            "ps 0 has gone with its host: nothing is heard of a any more; "
             "worker 0 cannot go on without it",
         ),
         "it comes again": (

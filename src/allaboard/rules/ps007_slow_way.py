@@ -19,11 +19,12 @@ that was meant, is to be seen on the host with `ss -ti` and `ip -s link`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import name, wait
-from allaboard.evidence.ways import Way, full
+from allaboard.evidence.ways import FAR, Way, full
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -33,14 +34,11 @@ from allaboard.facts import (
     Member,
     Pair,
     Severity,
+    Silence,
     Stage,
     Who,
 )
 from allaboard.facts.samples import job, task
-
-FAR = 0.005
-"""Seconds: a round trip at its best beyond which hosts are far from each other; within a data centre it
-is a tenth of it."""
 
 MODERN = 125e6
 """Bytes per second, a gigabit: who exchanges more than that has no slow way, unless others are faster."""
@@ -112,7 +110,13 @@ def _who(name_: str, index: int, number: int) -> Who:
 
 
 def _worker(
-    index: int, *busy: float, inside: float = 0.9, least: float = 0.0002, rate: float = 8e5
+    index: int,
+    *busy: float,
+    inside: float = 0.9,
+    least: float = 0.0002,
+    rate: float = 8e5,
+    delivers: float = 0.0,
+    **more: Any,
 ) -> Member:
     pairs = tuple(
         Pair(
@@ -123,11 +127,13 @@ def _worker(
             busy=b,
             rtt=0.3,
             least=least,
+            delivers=delivers,
         )
         for i, b in enumerate(busy)
     )
     load = Load(span=10.0, cpu=0.1, allowed=8, inside=inside)
-    return task("worker", index, who=_who("worker", index, index), load=load, pairs=pairs)
+    who = _who("worker", index, index)
+    return task("worker", index, who=who, load=load, pairs=pairs, **more)
 
 
 def _server(index: int, cpu: float = 0.1) -> Member:
@@ -154,12 +160,25 @@ RULE = Rule(
             job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
             "worker 1 waits for the way to ps 1: it is full 90% of the time at 0.8 MB/s",
         ),
+        "a narrow way, as the kernel sees it too": (
+            job(_worker(0, 0.66, rate=8.3e5, delivers=1e6), _server(0)),
+            "worker 0 waits for the way to ps 0: it is full 66% of the time at 0.83 MB/s",
+        ),
         "far from each other": (
             job(_worker(0, 0.9, least=0.05), _server(0)),
             "worker 0 waits for the way to ps 0: each round trip takes 50 ms at its best",
         ),
     },
     silent_on={
+        "a way that takes far more, on hosts whose processes are slow to answer": job(
+            _worker(0, 0.65, rate=5e6, delivers=4e9),
+            _worker(1, 0.62, rate=5e6, delivers=1e8),
+            *_BOTH,
+        ),
+        "a link on which nothing gets through": job(_worker(0, 1.0, rate=0.0), _server(0)),
+        "a link that has just been broken": job(
+            _worker(0, 0.9, unanswered=(Silence("send", "10.0.0.2:29500"),)), _server(0)
+        ),
         "asynchronous, and room on every way": job(_worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH),
         "the server computes all the time": job(_worker(0, 0.9), _server(0, cpu=0.95)),
         "the worker is busy with its own code": job(_worker(0, 0.9, inside=0.2), _server(0)),

@@ -20,8 +20,8 @@ from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
 from allaboard.evidence.placement import placement
 from allaboard.evidence.servers import SERVER_JOBS, trainers
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
-from allaboard.facts.samples import job, task
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts.samples import declared, job, task
 
 STEPS = 5
 """Steps after which every variable that training uses has been made."""
@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
     placed = placement(view)
     if not placed or max((m.step for m in trainers(view)), default=0) < STEPS:
         return
-    servers = [m for m in view.alive if m.who.job in SERVER_JOBS]
+    servers = [m for m in view.alive if m.who.job in SERVER_JOBS and _known_of(view, m)]
     idle = [m for m in servers if f"{m.who.job}:{m.who.index}" not in placed]
     if not idle or len(idle) == len(servers):
         return  # all of them: the variables are made where this does not see it
@@ -48,17 +48,29 @@ def check(view: JobView) -> Iterator[Claim]:
                 "devices of the variables",
             ),
         ),
-        fix=f"allaboard run --ps {len(servers) - len(idle)} ...; or cut large variables into parts "
-        "(partitioner=)",
+        fix=(
+            f"take {names(idle)} out of the cluster"
+            if view.joined
+            else f"allaboard run --ps {len(servers) - len(idle)} ..."
+        )
+        + "; or cut large variables into parts (partitioner=)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
     )
+
+
+def _known_of(view: JobView, server: Member) -> bool:
+    """Whether those who train were told of it; where they were not, that is another matter (JOIN006)."""
+    told = server.declared
+    others = (m.declared for m in trainers(view))
+    return told is None or all(t is None or t.world_size >= told.world_size for t in others)
 
 
 def _placed(*tasks: str) -> dict[str, dict[str, str]]:
     return {"notes": {f"placed on {t}": "1 variables, 512 bytes" for t in tasks}}
 
 
+_ONE = declared(0, 2, job="worker", index=0, cluster={"worker:0": "a:1", "ps:0": "a:2"})
 _TWO = (task("ps", 0), task("ps", 1, number=3))
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -72,6 +84,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "one that those who train were not told of": job(
+            task("worker", 0, declared=_ONE, **_placed("ps:0")), *_TWO
+        ),
         "one for each": job(task("worker", 0, **_placed("ps:0", "ps:1")), *_TWO),
         "they are being made": job(task("worker", 0, step=0, **_placed("ps:0")), *_TWO),
         "made where nobody looks": job(task("worker", 0), *_TWO),

@@ -16,7 +16,7 @@ DRILL = HostDrill(
     on=(0, 2),
     then=freeze,
     ends=False,
-    within=30.0,
+    within=50.0,
     exit_codes=(143, 137, -9, -15),
     allowed=("HANG005", "HANG006", "EXIT005"),
 )

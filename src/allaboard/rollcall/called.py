@@ -1,0 +1,47 @@
+"""What a rank is called by those who started it: in a cluster of tasks (TensorFlow's) by its task. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allaboard.facts import Declared, Who
+
+ORDER = ("chief", "master", "worker", "ps")
+"""In which ranks are counted through the jobs of a cluster, as `probe/adapters/_tensorflow_servers.py` and
+TensorFlow's own collectives do."""
+NAMED = 8
+
+
+def who(told: Declared | None, rank: int) -> Who:
+    """The member of this rank, of whom perhaps no process was ever seen."""
+    task = _tasks(told)[rank : rank + 1]
+    if not task:
+        return Who(index=rank, rank=rank)
+    job, _, index = task[0][0].partition(":")
+    return Who(job=job, index=int(index), rank=rank)
+
+
+def called(told: Declared | None, ranks: Iterable[int], most: int = NAMED) -> str:
+    """``rank 2, 3``; ``ps 0 (h3:29500), ps 1 (h4:29500)`` where the cluster lists tasks."""
+    each = tuple(ranks)
+    tasks = _tasks(told)
+    more = f" and {len(each) - most} more" if len(each) > most else ""
+    if not tasks or max(each, default=0) >= len(tasks):
+        return f"rank {', '.join(map(str, each[:most]))}{more}"
+    listed = (tasks[r] for r in each[:most])
+    return ", ".join(f"{task.replace(':', ' ')} ({address})" for task, address in listed) + more
+
+
+def _tasks(told: Declared | None) -> tuple[tuple[str, str], ...]:
+    """Task and address of each rank; nothing where the framework's ranks are no tasks."""
+    if told is None or not told.cluster:
+        return ()
+    placed = []
+    for task, address in told.cluster.items():
+        job, _, index = task.partition(":")
+        if not index.isdecimal():
+            return ()
+        placed.append(
+            (ORDER.index(job) if job in ORDER else len(ORDER), job, int(index), task, address)
+        )
+    return tuple((task, address) for *_, task, address in sorted(placed)[: told.world_size])

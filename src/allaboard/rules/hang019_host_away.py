@@ -1,0 +1,193 @@
+"""A host is not heard of any more, and others wait for what ran there.
+
+## Why it matters
+A host that loses its power or its cable says nothing. The connections of the frameworks stay open: who waits
+for an answer from there waits until the kernel gives the connection up, a quarter of an hour as a rule.
+TensorFlow 2's chief stands in `ClusterCoordinator.join` meanwhile, although it could give the work to
+another worker; a collective stands on every rank.
+
+## What to do
+See whether the host is up and in the network. If it comes back within that time, the job may go on; if it is
+gone for good, end the job and start it again without it, from its newest checkpoint. A parameter
+server that has gone with its host is told by PS001.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from allaboard.contracts import Rule
+from allaboard.evidence.naming import agrees, names
+from allaboard.evidence.servers import JOINS, SERVER_JOBS, in_use, serves
+from allaboard.facts import (
+    Answer,
+    Call,
+    Certainty,
+    Claim,
+    Evidence,
+    Exit,
+    JobView,
+    Member,
+    Op,
+    Pair,
+    Phase,
+    Stage,
+    Who,
+)
+from allaboard.facts.samples import NOW, declared, job, member, task, waiting
+
+WAITS = 10.0
+"""Seconds that another member must have waited in one call."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if view.ending:
+        return
+    yield from _others(view) if view.leads else _first(view)
+
+
+def _first(view: JobView) -> Iterator[Claim]:
+    """The host where all met has gone, and nobody else tells. Who serves those who live on is in use."""
+    call = view.call
+    here = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
+    if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
+        return
+    waits = [m for m in here if m.op is not None and view.now - m.op.since >= WAITS]
+    if not waits or any(m.step and m.step_at > call.since for m in here):
+        return
+    host, op = call.address.rpartition(":")[0], waits[0].op
+    first = next((w for m in here if (w := _listed(m, call.address)) is not None), None)
+    ran = first if first is not None else Who(index=-1, rank=0)
+    assert op is not None
+    yield Claim(
+        summary=f"nothing is heard of {host} any more, where {ran.name if first else 'all met'}"
+        f"{' ran' if first else ''}; {names(waits)} {agrees('wait', waits)} in {op.name}",
+        who=(replace(ran, host=host),),
+        evidence=(
+            Evidence(call.said, f"agent at {call.address}"),
+            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+        ),
+        fix=_fix(host),
+        certainty=Certainty.LIKELY,
+        since=call.since,
+    )
+
+
+def _listed(one: Member, address: str) -> Who | None:
+    """The task at this address, as this member was told."""
+    cluster = one.declared.cluster if one.declared is not None else {}
+    task = next((t for t, a in cluster.items() if a == address), None)
+    if task is None:
+        return None
+    name, _, index = task.partition(":")
+    return Who(job=name, index=int(index) if index.isdecimal() else -1)
+
+
+def _others(view: JobView) -> Iterator[Claim]:
+    lost: dict[str, list[Member]] = {}
+    for one in view.members:
+        if _lost(one):
+            lost.setdefault(one.who.host, []).append(one)
+    waits = [m for m in view.alive if _waits(view, m)] if lost else []
+    for host, members in lost.items():
+        last = max(m.exit.at for m in members if m.exit is not None)
+        went_on = any(m.step and m.step_at > last + WAITS for m in view.members)
+        if waits and not went_on and not any(m.who.host == host for m in view.alive):
+            yield _claim(view, host, members, waits, last)
+
+
+def _lost(one: Member) -> bool:
+    return (
+        one.exit is not None
+        and one.exit.lost
+        and one.interrupted is None
+        and one.phase >= Phase.JOINING
+        and one.who.job not in SERVER_JOBS
+        and not one.launcher
+    )
+
+
+def _waits(view: JobView, one: Member) -> bool:
+    """Who only serves waits for nobody."""
+    return one.op is not None and not serves(one) and view.now - one.op.since >= WAITS
+
+
+def _claim(
+    view: JobView, host: str, members: list[Member], waits: list[Member], last: float
+) -> Claim:
+    op = waits[0].op
+    assert op is not None
+    return Claim(
+        summary=f"nothing is heard of {host} any more, where {names(members)} ran; "
+        f"{names(waits)} {agrees('wait', waits)} in {op.name}",
+        who=tuple(m.who for m in members),
+        evidence=(
+            Evidence(f"nothing has come from it for {view.now - last:.0f} s", f"agent of {host}"),
+            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+        ),
+        fix=_fix(host),
+        certainty=Certainty.LIKELY,
+        since=last,
+    )
+
+
+def _fix(host: str) -> str:
+    return f"ping -c 3 {shlex.quote(host)}   # gone for good: end the job, start it again without that host"
+
+
+def _server(answer: Answer, **pair: float) -> JobView:
+    """A server, and no word from the chief's host."""
+    call = Call(
+        address="a:1", answer=answer, since=65.0, said="nothing has come from it", shook=True
+    )
+    told = declared(1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"})
+    pairs = (Pair(task="chief:0", connections=1, **pair),)  # type: ignore[arg-type]
+    op = Op(JOINS, 1, 20.0)
+    one = task("ps", 0, declared=told, op=op, pairs=pairs, step=0)
+    return job(one, joined=True, launched=1, call=call)
+
+
+def _two(waited: float = 40.0, lost: bool = True, **there: object) -> JobView:
+    """Rank 0 waits here; of rank 1's host nothing was heard for 35 s."""
+    fields = {"who": Who(index=1, rank=1, host="b", pid=101), "key": 1 << 32 | 101, "step_at": 64.0}
+    return job(
+        waiting(0, op=Op("all_reduce", 41, NOW - waited), step_at=64.0),
+        member(1, exit=Exit(at=NOW - 35, lost=lost, code=None), **(fields | there)),
+        joined=True,
+        leads=True,
+        launched=1,
+    )
+
+
+_PS = Who(job="ps", index=0, rank=1, host="b", pid=101)
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("op",),
+    fires_on={
+        "rank 0 waits": (
+            _two(),
+            "nothing is heard of b any more, where worker 1 ran; worker 0 waits in all_reduce",
+        ),
+        "the chief's host, by a server's": (
+            _server(Answer.SILENT),
+            "nothing is heard of a any more, where chief 0 ran; ps 0 waits in Server.join",
+        ),
+    },
+    silent_on={
+        "the chief's host is heard": _server(Answer.ABOARD),
+        "others use the server": _server(Answer.SILENT, received=5e4),
+        "a step that has just begun": _two(waited=5.0),
+        "the others went on": _two(step_at=90.0),
+        "its agent told of its end": _two(lost=False),
+        "it was interrupted, and said so": _two(interrupted=64.0),
+        "a parameter server, which PS001 tells": _two(who=_PS),
+    },
+    since="0.1",
+    drill=("host-away-tf2-ps",),
+    passes=True,
+)

@@ -1,0 +1,83 @@
+"""An evaluator on a host of its own: no framework's init ever says who it is, and its agent does."""
+
+from __future__ import annotations
+
+from allaboard.catalogue import catalogue
+from allaboard.clock import FakeClock
+from allaboard.coordinator.events import (
+    AgentHere,
+    BoxReading,
+    Command,
+    End,
+    Exited,
+    Launched,
+    RoleTaken,
+    Seen,
+    key,
+)
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.state import Job
+from allaboard.decide import LAST_EVALUATION
+from allaboard.facts import Declared, Op, Outcome, Phase
+
+CLUSTER = {"chief:0": "h0:9", "ps:0": "h1:9"}
+
+
+class Evaluated:
+    """A chief here, a server and an evaluator on hosts of their own."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        settings = Settings(launched=1, host="h0", joined=True, rank=0)
+        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.said: list[Command] = []
+        self.tell(RoleTaken(leads=True), Launched(worker=0, pid=7, at=self.clock.now))
+        self.tell(*(AgentHere(agent=n, host=f"h{n}", data=f"h{n}:1", rank=-1) for n in (1, 2)))
+        self.look()
+
+    def tell(self, *events: object) -> None:
+        self.clock.advance(0.5)
+        self.said += self.job.handle(self.clock.now, *events)  # type: ignore[arg-type]  # an Event each
+
+    def look(self) -> None:
+        own = Phase.IMPORTED
+        self.tell(self.seen(0, "chief"), self.seen(1, "ps"), self.seen(2, "", own))
+
+    def seen(self, host: int, job: str, phase: Phase = Phase.TRAINING) -> Seen:
+        now, told = self.clock.now, None
+        if job:
+            told = Declared(
+                framework="tensorflow", call="ParameterServerStrategy", rank=host, world_size=2, job=job,
+                index=0, cluster=CLUSTER, hold=job == "chief", local=False,
+            )  # fmt: skip
+        op = Op("Server.join", 1, now) if job == "ps" else None
+        box = BoxReading(
+            phase=phase, phase_since=now, round=1 if job else 0, declared=told, step=9, op=op
+        )
+        return Seen(
+            pid=key(host, 7), worker=host << 12, at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
+            started=True, beside="" if job else "evaluator:0",
+        )  # fmt: skip
+
+    def outcomes(self) -> list[Outcome]:
+        return [c.outcome for c in self.said if isinstance(c, End)]
+
+
+def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
+    world = Evaluated()
+    names = [m.who.name for m in world.job.view(world.clock.now).members]
+    assert names == ["chief 0", "ps 0", "evaluator 0"]
+    world.tell(Exited(pid=7, at=world.clock.now, code=0))
+    world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
+    assert world.outcomes() == []
+    world.clock.advance(LAST_EVALUATION)
+    world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
+    assert world.outcomes() == [Outcome.COMPLETED]
+
+
+def test_the_servers_are_ended_when_it_has_ended_too() -> None:
+    world = Evaluated()
+    world.tell(Exited(pid=7, at=world.clock.now, code=0))
+    world.tell(Exited(pid=key(2, 7), at=world.clock.now, code=0))
+    world.tell(world.seen(1, "ps"))
+    assert world.outcomes() == [Outcome.COMPLETED]

@@ -1,0 +1,12 @@
+"""A host that is silent, and one that is away, are told apart by time: who is away is known first."""
+
+from __future__ import annotations
+
+from allaboard.agent.hush import LOOK
+from allaboard.coordinator.state import RETURN
+from allaboard.meeting.lively import AWAY
+from allaboard.rules.hang017_host_silent import SILENT
+
+
+def test_a_host_is_known_to_be_away_before_it_could_be_said_to_answer() -> None:
+    assert AWAY + LOOK + RETURN < SILENT
