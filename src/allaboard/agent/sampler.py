@@ -14,7 +14,7 @@ import msgspec
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.grips import Grips
-from allaboard.agent.threads import feeds, threads
+from allaboard.agent.threads import asks, feeds, threads
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import (
     SpiedThread,
@@ -47,7 +47,8 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
     own = proc.stat(pid)
     frames = with_source(stacks[0])
     at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
-    fed_by = next((s for s in stacks[1:] if feeds(s)), ())
+    beside = [with_source(s) for s in stacks[1:]]
+    fed_by = next((s for s in beside if feeds(s)), ())
     return Looked(
         pid=pid,
         at=now,
@@ -57,10 +58,11 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
         io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
-        threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
+        threads=threads([frames, *beside]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
-        fed_by=with_source(fed_by),
+        fed_by=fed_by,
+        asks=at_lock and any(map(asks, beside)),
     )
 
 
@@ -86,8 +88,8 @@ def _with_source(held: Grip) -> Grip:
 def _awaited(
     pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
 ) -> tuple[tuple[int, str], ...]:
-    """Its own living children with their commands, where it stands in a wait for one."""
-    if spot(Stack(frames=frames, taken_at=0.0)) is not Spot.CHILD:
+    """Its own living children with their commands, where it stands in a wait that may be for one."""
+    if spot(Stack(frames=frames, taken_at=0.0)) not in (Spot.CHILD, Spot.ANSWER):
         return ()
     own = [child for child, seen in below.items() if seen.ppid == pid and seen.state != "Z"]
     return tuple((child, " ".join(proc.command_line(child))[:COMMAND]) for child in own[:8])

@@ -10,7 +10,8 @@ since many are long by right, that is told after a minute only. So is a checkpoi
 ## What to do
 Look at the line. A long computation that only one rank does (a metric, an evaluation in plain
 Python) looks the same from outside: if it is one, let the others know by a longer timeout,
-or do it after the barrier.
+or do it after the barrier. Where its function is called after what it does (`evaluate`, `compute_metrics`,
+`rollout`, `generate`), it is told as "waiting" for a minute, before it is told here.
 """
 
 from __future__ import annotations
@@ -177,6 +178,7 @@ _CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/
 _RUN = Op("Session.run", 41, 90.0)
 _IN_RUN = task("worker", 0, op=_RUN, stack=stack(USER))
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
+_METRIC = Frame("/home/u/train.py", 33, "compute_metrics", "total += score(a, b)")
 _CLOSE = Frame("/v/site-packages/tensorflow/python/client/session.py", 2001, "close")
 _FUNCTION = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
 _READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
@@ -201,6 +203,19 @@ RULE = Rule(
             stalled(waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0), waiting(2)),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
+        ),
+        "an evaluation in plain Python that does not end": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_METRIC, USER), cpu=1.0),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 stays at train.py:33 in compute_metrics with its CPU busy while the others wait for it",
+        ),
+        "idle in an evaluation": (
+            stalled(waiting(0), member(1, stack=stack(_METRIC, USER)), waiting(2)),
+            "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
         ),
         "endless loop that gets little CPU": (
             stalled(
@@ -256,6 +271,12 @@ RULE = Rule(
             waiting(0),
             member(1, stack=stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")),
             waiting(2),
+        ),
+        "in a function that is called after an evaluation, for less than a minute": stalled(
+            waiting(0),
+            member(1, stack=stack(_METRIC, USER), cpu=1.0),
+            waiting(2),
+            progress_at=50.0,
         ),
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
         "the generator makes a batch now and then": stalled(

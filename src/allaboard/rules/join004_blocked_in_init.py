@@ -10,6 +10,10 @@ See who is in and who is not. If all are in, it is the network between them: che
 every host can reach every other on all high ports, and which interface is used
 (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). On one host it is its loopback: down, or
 filtered. NCCL on many hosts may take a minute by right.
+
+Where a process joins again after `destroy_process_group` (a sweep, one trial after the other), and meets at
+the same port: a DistributedDataParallel of before keeps the store of then open, in which the ranks find the
+addresses of then. Each init needs a port of its own.
 """
 
 from __future__ import annotations
@@ -55,12 +59,17 @@ def check(view: JobView) -> Iterator[Claim]:
             told = f"rank {absent} {'are' if len(roll.missing) > 1 else 'is'} not"
         elif out:
             told = f"rank {out} {'have' if len(through) > 1 else 'has'} come out of it"
+        again = _again(inside) and not roll.missing
         yield Claim(
             summary=f"{len(inside)} of {roll.size} are blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
             evidence=(
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
                 Evidence(f"meeting at {_place(inside[0])}", "declared"),
+                *(
+                    [Evidence(f"init number {inside[0].round} of this process", "black box")]
+                    * again
+                ),
             ),
             fix=f"see what rank {absent} {agrees('do', roll.missing)} instead: the others can only wait "
             f"for {'them' if len(roll.missing) > 1 else 'it'}"
@@ -72,8 +81,19 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
+def _again(inside: list[Member]) -> bool:
+    """Whether all of them have been through an init of PyTorch before, in this same process."""
+    return all(m.round > 1 and m.framework == "torch" for m in inside)
+
+
 def _reach(inside: list[Member]) -> str:
     """What lets them reach each other. Between members of one host is no network, only its own loopback."""
+    if _again(inside):
+        return (
+            "give each init a port of its own (MASTER_PORT plus the number of the trial): after "
+            "destroy_process_group, a DistributedDataParallel of before keeps the earlier store open, and at "
+            "the same port the ranks find the earlier addresses in it"
+        )
     if len({m.who.host for m in inside}) > 1:
         return (
             "let every host reach every other on all ports above 1024; try "
@@ -156,6 +176,10 @@ RULE = Rule(
         "it binds that port": (
             job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
             "2 of 2 are blocked inside init_process_group; all are in it",
+        ),
+        "once more in one process": (
+            job(*(member(r, phase=Phase.JOINING, phase_since=60.0, round=2) for r in range(3))),
+            "3 of 3 are blocked inside init_process_group; all are in it",
         ),
         "one never entered": (
             gathering(
