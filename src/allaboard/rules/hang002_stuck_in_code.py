@@ -51,6 +51,8 @@ CHILD_MAY = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 tells of it."""
 LONG_CALL = 60.0
 """Seconds in one call of a library, with its CPU busy, before that is told: most that end do so before."""
+FEW = 10
+"""Collectives that a member may have been in before its training begins: models are compared and spread."""
 _PLACES = (Spot.USER, Spot.CHILD)
 
 
@@ -62,7 +64,7 @@ def check(view: JobView) -> Iterator[Claim]:
         tries = unsaved(view, one)
         if tries is not None and not one.stopped:
             yield _tries(view, one, tries, waiting_where(found))
-        elif patient(view, one) or _child_may(view, one):
+        elif patient(view, one) or _child_may(view, one) or _prepares(view, one):
             continue
         elif _in_library(one):
             yield _long_call(view, one, waiting_where(found))
@@ -74,6 +76,12 @@ def _child_may(view: JobView, one: Member) -> bool:
     """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
     service, a command on another host) nothing is seen here."""
     return awaits_child(one) and view.now - stood_since(view) < CHILD_MAY
+
+
+def _prepares(view: JobView, one: Member) -> bool:
+    """Whether it computes before its first step, and not for long: it builds a vocabulary, a kernel."""
+    begun = one.step > 0 or one.ops > FEW
+    return not begun and not _idle(one) and view.now - stood_since(view) < LONG_CALL
 
 
 def _own(one: Member) -> bool:
@@ -217,6 +225,12 @@ RULE = Rule(
             stalled(waiting(0), member(1, stack=stack(_METRIC, USER)), waiting(2)),
             "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
         ),
+        "endless loop in a job whose steps are not seen": (
+            stalled(
+                waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=40), waiting(2)
+            ),
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
+        ),
         "endless loop that gets little CPU": (
             stalled(
                 waiting(0), member(1, stack=stack(_SPIN, USER), cpu=0.13, os_state="R"), waiting(2)
@@ -304,6 +318,12 @@ RULE = Rule(
                 os_state="R",
             ),
             waiting(2),
+        ),
+        "it prepares its first step, for less than a minute": stalled(
+            waiting(0),
+            member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=3),
+            waiting(2),
+            progress_at=50.0,
         ),
         "a few looks at a loop": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, samples=4), cpu=1.0), waiting(2)
