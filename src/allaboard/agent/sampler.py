@@ -33,6 +33,9 @@ ANSWER = 0.5
 """Seconds that a process gets to write its stacks."""
 COMMAND = 120
 """Characters of a child's command that are kept."""
+ENDED = "it has ended, and nobody has asked how"
+_HELPER = "multiprocessing.resource_tracker"
+"""A child that every program with processes of its own has, and that answers nothing."""
 SPY = 5.0
 """Seconds that py-spy gets."""
 
@@ -88,11 +91,19 @@ def _with_source(held: Grip) -> Grip:
 def _awaited(
     pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
 ) -> tuple[tuple[int, str], ...]:
-    """Its own living children with their commands, where it stands in a wait that may be for one."""
-    if spot(Stack(frames=frames, taken_at=0.0)) not in (Spot.CHILD, Spot.ANSWER):
+    """Its own living children with their commands, where it stands in a wait that may be for one. Of who
+    waits for an answer, also those that have ended: the one that was to give it may be among them."""
+    at = spot(Stack(frames=frames, taken_at=0.0))
+    if at not in (Spot.CHILD, Spot.ANSWER):
         return ()
-    own = [child for child, seen in below.items() if seen.ppid == pid and seen.state != "Z"]
-    return tuple((child, " ".join(proc.command_line(child))[:COMMAND]) for child in own[:8])
+    own = {child: seen for child, seen in below.items() if seen.ppid == pid}
+    ended = [(c, ENDED) for c, seen in own.items() if seen.state == "Z" and at is Spot.ANSWER]
+    live = [
+        (c, " ".join(proc.command_line(c))[:COMMAND])
+        for c, seen in own.items()
+        if seen.state != "Z"
+    ]
+    return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
 
 
 async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:

@@ -44,6 +44,7 @@ from allaboard.facts import (
     Frame,
     JobView,
     Member,
+    Phase,
     Raised,
     Severity,
     Spent,
@@ -56,6 +57,8 @@ _OTHER_RULES = (
 )  # fmt: skip
 
 
+SHUTS = 6.0
+"""Seconds that a shutdown may take while others wait, where nothing is seen of it."""
 RESTS = 0.03
 """Cores: on a host that is full, a thread that computes gets no more than a few hundredths."""
 
@@ -65,6 +68,9 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
+        if _shut(view, one):
+            yield _left(view, one, waiting_where(found))
+            continue
         if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
             continue
         if _threads_work(one) and view.now - stood_since(view) < LONG:
@@ -73,6 +79,14 @@ def check(view: JobView) -> Iterator[Claim]:
             continue  # it ends because of that, which is told by itself, and waits for the others in its end
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))
+
+
+def _shut(view: JobView, one: Member) -> bool:
+    """Whether its interpreter is so far in its shutdown that no stack is to be had, and it does nothing."""
+    if one.phase is not Phase.LEAVING or one.stopped or one.raised is not None:
+        return False
+    unseen = one.stack is None or not one.stack.frames
+    return unseen and one.cpu < RESTS and view.now - stood_since(view) >= SHUTS
 
 
 def _threads_work(one: Member) -> bool:
@@ -108,15 +122,16 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
 
 def _left(view: JobView, one: Member, others: Evidence) -> Claim:
     """Its code is through, and its framework or a thread of its own keeps it in its shutdown."""
-    assert one.stack is not None
-    inside = one.stack.frames[0]
+    inside = "its interpreter is past its last line of Python"
+    if one.stack is not None and one.stack.frames:
+        inside = f"it shuts down: {one.stack.frames[0]} for {one.stack.span:.1f} s and more"
     last = one.notes.get(JITTED, "")
     return Claim(
         summary=f"{one.who.name} has come to the end of its code after {one.step} steps, while the others "
         "go on and wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"it shuts down: {inside} for {one.stack.span:.1f} s and more", one.stack.by),
+            Evidence(inside, one.stack.by if one.stack is not None else "black box"),
             *((Evidence("it called its step there", last),) if last else ()),
             others,
         ),
@@ -185,6 +200,13 @@ RULE = Rule(
             "worker 1 is not in what the others wait in: waiting for a future's result at train.py:41 in "
             "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
         ),
+        "its code is through, and no stack is to be had of it": (
+            stalled(
+                waiting(0), member(1, phase=Phase.LEAVING, step=40), waiting(2), progress_at=93.0
+            ),
+            "worker 1 has come to the end of its code after 40 steps, while the others go on and wait "
+            "for it",
+        ),
         "a checkpoint that does not move": (
             stalled(
                 member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
@@ -212,6 +234,9 @@ RULE = Rule(
         ),
         "a thread of it computes, on a host that is full": stalled(
             waiting(0), member(1, stack=stack(_WAIT, USER), cpu=0.08), waiting(2)
+        ),
+        "it shuts down, and not for long": stalled(
+            waiting(0), member(1, phase=Phase.LEAVING), waiting(2), progress_at=95.0
         ),
         "a service takes its time": stalled(
             waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=50.0
