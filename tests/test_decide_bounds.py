@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.decide import KNOWN, LOOKED, Policy, verdict
-from allaboard.facts import Certainty, Claim, Op, Outcome, Phase, Silence, Spent, Stage
+from allaboard.facts import Certainty, Claim, Frame, Op, Outcome, Phase, Silence, Spent, Stage
 from allaboard.facts.samples import (
     NOW,
     USER,
@@ -175,3 +175,14 @@ def test_an_evaluation_that_gets_on_is_no_hang_however_long_it_takes() -> None:
     assert after(90.0, moving=False) is Outcome.HANG  # a loop that never ends
     assert after(90.0, cpu=0.0) is Outcome.HANG
     assert after(90.0, spent="checkpoint") is None
+    assert after(90.0, cpu=0.06) is None  # the host is full
+
+
+def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() -> None:
+    """As its stacks alone tell, where the host is full."""
+    at_once = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
+    own = Frame("/home/u/train.py", 17, "evaluate", "s += float(loss(host(x)))")
+    one = member(0, stack=stack(at_once, own, moving=True), cpu=0.1)
+    view = stalled(one, waiting(1), progress_at=NOW - 90.0)
+    policy = Policy(stop_on_hang=True, hang_after=20.0)
+    assert verdict(view, roll_calls(view), [], policy) is None

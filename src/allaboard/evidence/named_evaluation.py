@@ -19,9 +19,10 @@ _NAMES = re.compile(
 
 
 def evaluates_by_name(one: Member) -> bool:
-    """Whether it computes in a function of the user's own that is called after an evaluation."""
-    if one.stack is None or spot(one.stack) is not Spot.USER:
+    """Whether it computes in a function of the user's own that is called after an evaluation: in Python, or
+    in an operation that TensorFlow runs at once."""
+    if one.stack is None or one.op is not None or spot(one.stack) not in (Spot.USER, Spot.STEP):
         return False
-    if one.cpu < IDLE and one.os_state != "R":
+    if one.cpu < IDLE and one.os_state != "R" and not one.stack.moving:
         return False
     return any(f.is_user and _NAMES.search(f.function) for f in one.stack.frames)

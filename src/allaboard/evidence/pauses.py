@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from allaboard.evidence.named_evaluation import evaluates_by_name
 from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, IO_MOVING, LOOKS, waits
+from allaboard.evidence.stall import IO_MOVING, LOOKS, waits
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import ended_thread
 from allaboard.facts import JobView, Member
@@ -14,6 +14,8 @@ LONG = 60.0
 """Seconds in which a member that is idle in a checkpoint or an evaluation may do what shows no CPU and no
 I/O of its own: an upload by another process, a file system that takes its time. Or wait for the answer of
 another process: a model that is asked for rewards, actors that play their games."""
+RESTS = 0.03
+"""Cores: on a host that is full, who computes gets no more than a few hundredths."""
 _DOES = {"checkpoint": "writes a checkpoint", "evaluation": "evaluates"}
 _ASKS = "waits for the answer of another process"
 _READS = "torch/distributed/checkpoint/state_dict_loader.py"
@@ -48,7 +50,7 @@ def at_work(view: JobView) -> bool:
 
 
 def _works(one: Member) -> bool:
-    return one.cpu >= IDLE or one.os_state == "R" or max(one.io, one.traffic) >= IO_MOVING
+    return one.cpu >= RESTS or one.os_state == "R" or max(one.io, one.traffic) >= IO_MOVING
 
 
 def asks(one: Member) -> bool:
