@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from allaboard.decide import KNOWN, Policy, verdict
-from allaboard.facts import Certainty, Claim, Op, Outcome, Phase, Silence, Stage
-from allaboard.facts.samples import NOW, ended, gathering, held, job, member
+from allaboard.decide import KNOWN, LOOKED, Policy, verdict
+from allaboard.facts import Certainty, Claim, Frame, Op, Outcome, Phase, Silence, Spent, Stage
+from allaboard.facts.samples import (
+    NOW,
+    USER,
+    ended,
+    gathering,
+    held,
+    job,
+    member,
+    stack,
+    stalled,
+    waiting,
+)
 from allaboard.rollcall.roll import roll_calls
 
 ABSENT = Claim(summary="nobody has heard of rank 2", awaits=True)
@@ -126,3 +137,52 @@ def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:
     assert after(45.0, rehearsal) is None
     assert after(45.0, Policy(stop_on_hang=True, hang_after=30.0)) is None
     assert after(61.0, rehearsal) is Outcome.HANG
+
+
+def test_who_is_awaited_is_looked_for_before_a_likely_hang_ends_the_job() -> None:
+    """No steps are seen of it, so that it counts as standing still after ten seconds only."""
+
+    def after(seconds: float, hang_after: float) -> Outcome | None:
+        ranks = [member(r, moved_at=NOW - seconds, step=0) for r in range(2)]
+        view = job(*ranks, progress_at=NOW - seconds, stall_after=10.0)
+        policy = Policy(stop_on_hang=True, hang_after=hang_after)
+        found = verdict(view, roll_calls(view), [], policy)
+        return found.outcome if found is not None else None
+
+    assert after(10.5, 10.0) is None
+    assert after(10.0 + LOOKED, 10.0) is Outcome.HANG
+    assert after(19.0, 20.0) is None
+    assert after(20.0, 20.0) is Outcome.HANG
+
+
+def test_an_evaluation_that_gets_on_is_no_hang_however_long_it_takes() -> None:
+    policy = Policy(stop_on_hang=True, hang_after=20.0)
+
+    def after(
+        seconds: float, spent: str = "evaluation", moving: bool = True, cpu: float = 1.0
+    ) -> object:
+        seen = stack(USER, moving=moving)
+        view = stalled(
+            member(0, stack=seen, spent=Spent(now=spent), cpu=cpu),
+            waiting(1),
+            progress_at=NOW - seconds,
+        )
+        found = verdict(view, roll_calls(view), [], policy)
+        return found.outcome if found is not None else None
+
+    assert after(90.0) is None
+    assert after(90.0, spent="") is Outcome.HANG
+    assert after(90.0, moving=False) is Outcome.HANG  # a loop that never ends
+    assert after(90.0, cpu=0.0) is Outcome.HANG
+    assert after(90.0, spent="checkpoint") is None
+    assert after(90.0, cpu=0.06) is None  # the host is full
+
+
+def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() -> None:
+    """As its stacks alone tell, where the host is full."""
+    at_once = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
+    own = Frame("/home/u/train.py", 17, "evaluate", "s += float(loss(host(x)))")
+    one = member(0, stack=stack(at_once, own, moving=True), cpu=0.1)
+    view = stalled(one, waiting(1), progress_at=NOW - 90.0)
+    policy = Policy(stop_on_hang=True, hang_after=20.0)
+    assert verdict(view, roll_calls(view), [], policy) is None

@@ -8,6 +8,7 @@ import msgspec
 
 from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
+from allaboard.evidence.pauses import at_work
 from allaboard.evidence.servers import goes_on_without, left_over, trained
 from allaboard.evidence.stall import transferring
 from allaboard.evidence.standing import standing, stood_since
@@ -258,17 +259,22 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
         return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    if transferring(view) or _gathers(view):
+    if transferring(view) or _gathers(view) or at_work(view):
         return None
     silent = view.now - stood_since(view)
     if silent >= policy.hang_after and policy.stop_on_error:
         return Verdict(Outcome.HANG, f"the rehearsal made no progress for {silent:.0f} s (--bound)")
-    if silent >= policy.hang_after:
+    if silent >= max(policy.hang_after, view.stall_after + LOOKED):
         return Verdict(
             Outcome.HANG,
             f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})",
         )
     return None
+
+
+LOOKED = 5.0
+"""Seconds after a job counts as standing still in which its stacks are taken, and it is told who waits for
+whom: a job that is ended before has no finding."""
 
 
 def _gathers(view: JobView) -> bool:

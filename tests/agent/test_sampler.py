@@ -233,3 +233,24 @@ def test_the_threads_of_a_process_that_runs_are_told_too(program: Program) -> No
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 13)
     held = {(t.at.function, t.wants, t.holds) for t in seen.threads}
     assert held == {("wait", "lock", ()), ("other", "", ("lock",))}
+
+
+ASKS = """
+import multiprocessing, os, sys
+if __name__ == "__main__":
+    ends, _keeps = multiprocessing.Pipe()
+    if (child := os.fork()) == 0:
+        os._exit(3)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    def wait():
+        print("ready", flush=True)
+        ends.recv()  # waits here
+    wait()
+"""
+
+
+def test_of_who_waits_for_an_answer_the_children_that_have_ended_are_known(
+    program: Program,
+) -> None:
+    seen = look(ready(program, ASKS))
+    assert [what for _, what in seen.children] == [sampler.ENDED]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from pathlib import Path
 
-from allaboard.agent.threads import feeds, threads
+from allaboard.agent.threads import asks, feeds, threads
 from allaboard.facts import Frame, Holds
 
 CODE = """
@@ -58,3 +58,16 @@ def test_a_generator_in_a_thread_of_the_framework() -> None:
     assert not feeds((rows,)), "a thread of the user's own"
     assert not feeds((calls, rows)), "who made the call, and not what was called"
     assert not feeds(())
+
+
+def test_a_thread_of_the_program_asks_another_process() -> None:
+    std = "/usr/lib/python3.11/"
+    reads = Frame(std + "socket.py", 720, "readinto")
+    pool = Frame(std + "concurrent/futures/thread.py", 58, "run")
+    own = Frame("/home/u/train.py", 9, "reward", "urlopen(url)")
+    assert asks((reads, own))
+    assert asks((reads, pool))
+    assert not asks(
+        (reads, Frame(std + "threading.py", 982, "run"))
+    )  # a library keeps it for itself
+    assert not asks((pool,))

@@ -121,3 +121,21 @@ def test_two_hosts_may_have_one_pid() -> None:
         (found,) = kept.new(10.0, [(entry("HANG005"), claim)])
         assert found.summary == said
     assert [f.summary for f in kept.findings] == ["worker 0 sleeps", "ps 0 sleeps"]
+
+
+def test_a_pause_that_comes_again_is_told_again_only_where_it_lasts_twice_as_long() -> None:
+    kept, hang = ledger(), entry("HANG005")
+
+    def stands(now: float, since: float, summary: str = CLAIM.summary) -> int:
+        claim = Claim(summary=summary, who=CLAIM.who, since=since)
+        return len(list(kept.new(now, [(hang, claim)])))
+
+    assert stands(10.0, since=6.0) == 1
+    assert stands(14.0, since=6.0) == 0
+    assert told(kept, 14.0 + SETTLED) == [True]  # it was so for eight seconds
+    assert stands(30.0, since=24.0) == 0
+    assert told(kept, 30.0 + SETTLED) == []  # nor is it told to be over
+    assert stands(90.0 + AGAIN, since=84.0 + AGAIN) == 0
+    assert stands(91.0 + AGAIN, since=84.0 + AGAIN, summary="worker 1 sleeps elsewhere") == 1
+    assert told(kept, 92.0 + AGAIN + SETTLED) == [True]
+    assert stands(300.0, since=283.0) == 1

@@ -56,3 +56,15 @@ def test_a_pause_is_told_once_and_the_next_only_if_it_is_twice_as_long() -> None
     assert not waits.due(later(view, FIRST + 60))
     assert not waits.due(later(view, FIRST + 1, since=NOW + 500))
     assert waits.due(later(view, 2 * FIRST, since=NOW + 500))
+
+
+def test_a_wait_for_the_answer_of_another_process_is_told() -> None:
+    asks = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
+    view = stalled(member(0, stack=stack(asks, USER)), waiting(1), waiting(2))
+    told = "waiting: rank 0 waits for the answer of another process (train.py:41 in train) for 10 s"
+    assert progress(view) == told
+    everybody = stalled(*(member(r, stack=stack(asks, USER)) for r in range(3)))
+    assert progress(everybody).startswith("no progress")
+    # A look or two may have met it in the midst of something else.
+    once = stalled(member(0, stack=stack(asks, USER, samples=1)), waiting(1), waiting(2))
+    assert progress(once).startswith("no progress")

@@ -83,6 +83,43 @@ TABLE = [
     ((user("fcntl.flock(file, fcntl.LOCK_EX)"),), Spot.FILE_LOCK),
     ((user("sleep(3)"),), Spot.SLEEP),
     ((user("name = input('? ')"),), Spot.INPUT),
+    ((user("reward = float(actor.stdout.readline())"),), Spot.CHILD),
+    ((user("for line in game.stdout:"),), Spot.CHILD),
+    ((user("sys.stdout.write(line)"),), Spot.USER),
+    ((user("for line in sys.stdin:"),), Spot.INPUT),
+    ((user("line = fifo.readline()"),), Spot.ANSWER),
+    ((user("data = self.sock.recv(4096)"),), Spot.ANSWER),
+    ((lib("socket.py", "readinto", STD), lib("http/client.py", "begin", STD), USER), Spot.ANSWER),
+    (
+        (lib("selectors.py", "select", STD), lib("asyncio/runners.py", "run", STD), USER),
+        Spot.ANSWER,
+    ),
+    ((lib("multiprocessing/connection.py", "_recv", STD), USER), Spot.ANSWER),
+    (
+        (
+            lib("threading.py", "wait", STD),
+            lib("multiprocessing/pool.py", "wait", STD),
+            lib("multiprocessing/pool.py", "get", STD),
+            USER,
+        ),
+        Spot.ANSWER,
+    ),
+    ((lib("threading.py", "wait", STD), lib("queue.py", "get", STD), USER), Spot.LOCK),
+    ((lib("torch/futures/__init__.py", "wait"), USER), Spot.ANSWER),
+    (
+        (
+            lib("multiprocessing/connection.py", "wait", STD),
+            lib("torch/utils/data/dataloader.py", "_get_data"),
+            USER,
+        ),
+        Spot.DATA,
+    ),
+    (
+        (lib("selectors.py", "select", STD), lib("orbax/checkpoint/checkpointer.py", "save"), USER),
+        Spot.CHECKPOINT,
+    ),
+    # What the user's own code does below a library is its own.
+    ((user("x += 1"), lib("selectors.py", "select", STD), USER), Spot.USER),
     ((user("self.lock.acquire()"),), Spot.LOCK),
     ((user("with model_lock:"),), Spot.LOCK),
     ((user("x += 1"),), Spot.USER),
@@ -97,6 +134,12 @@ TABLE = [
 )
 def test_a_place_has_a_meaning(frames: tuple[Frame, ...], meaning: Spot) -> None:
     assert spot(stack(*frames)) is meaning
+
+
+def test_a_line_that_a_library_made_is_nobody_s() -> None:
+    made = Frame("<string>", 2, "get")
+    assert stack(lib("multiprocessing/managers.py", "_callmethod", STD), made, USER).user is USER
+    assert stack(made).user is made  # python -c
 
 
 def test_nobody_looked() -> None:

@@ -26,3 +26,11 @@ def test_the_advice_fits_where_they_are(hosts: tuple[str, ...], said: str, not_s
     rule = next(e.rule for e in catalogue().entries if e.code == "JOIN004")
     (claim,) = rule.check(view)
     assert said in claim.fix and not_said not in claim.fix
+
+
+def test_who_joins_again_in_one_process_is_told_of_the_store_of_before() -> None:
+    inside = [member(r, phase=Phase.JOINING, phase_since=60.0, round=2) for r in range(3)]
+    rule = next(e.rule for e in catalogue().entries if e.code == "JOIN004")
+    (claim,) = rule.check(job(*inside))
+    assert "a port of its own" in claim.fix and "loopback" not in claim.fix
+    assert "init number 2 of this process" in [e.observed for e in claim.evidence]

@@ -14,7 +14,7 @@ import msgspec
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.grips import Grips
-from allaboard.agent.threads import feeds, threads
+from allaboard.agent.threads import asks, feeds, threads
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import (
     SpiedThread,
@@ -33,6 +33,9 @@ ANSWER = 0.5
 """Seconds that a process gets to write its stacks."""
 COMMAND = 120
 """Characters of a child's command that are kept."""
+ENDED = "it has ended, and nobody has asked how"
+_HELPER = "multiprocessing.resource_tracker"
+"""A child that every program with processes of its own has, and that answers nothing."""
 SPY = 5.0
 """Seconds that py-spy gets."""
 
@@ -47,7 +50,8 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
     own = proc.stat(pid)
     frames = with_source(stacks[0])
     at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
-    fed_by = next((s for s in stacks[1:] if feeds(s)), ())
+    beside = [with_source(s) for s in stacks[1:]]
+    fed_by = next((s for s in beside if feeds(s)), ())
     return Looked(
         pid=pid,
         at=now,
@@ -57,10 +61,11 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
         io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
-        threads=threads([frames, *map(with_source, stacks[1:])]) if at_lock else (),
+        threads=threads([frames, *beside]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
-        fed_by=with_source(fed_by),
+        fed_by=fed_by,
+        asks=at_lock and any(map(asks, beside)),
     )
 
 
@@ -86,11 +91,19 @@ def _with_source(held: Grip) -> Grip:
 def _awaited(
     pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
 ) -> tuple[tuple[int, str], ...]:
-    """Its own living children with their commands, where it stands in a wait for one."""
-    if spot(Stack(frames=frames, taken_at=0.0)) is not Spot.CHILD:
+    """Its own living children with their commands, where it stands in a wait that may be for one. Of who
+    waits for an answer, also those that have ended: the one that was to give it may be among them."""
+    at = spot(Stack(frames=frames, taken_at=0.0))
+    if at not in (Spot.CHILD, Spot.ANSWER):
         return ()
-    own = [child for child, seen in below.items() if seen.ppid == pid and seen.state != "Z"]
-    return tuple((child, " ".join(proc.command_line(child))[:COMMAND]) for child in own[:8])
+    own = {child: seen for child, seen in below.items() if seen.ppid == pid}
+    ended = [(c, ENDED) for c, seen in own.items() if seen.state == "Z" and at is Spot.ANSWER]
+    live = [
+        (c, " ".join(proc.command_line(c))[:COMMAND])
+        for c, seen in own.items()
+        if seen.state != "Z"
+    ]
+    return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
 
 
 async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:

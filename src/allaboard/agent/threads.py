@@ -20,6 +20,7 @@ THREADS = 8
 LONG = 20_000
 """Lines of a file that is not read."""
 _PYTHON_IN_TENSORFLOW = "tensorflow/python/ops/script_ops.py"
+_POOL = "concurrent/futures/thread.py"
 _ACQUIRE = re.compile(r"([\w.\[\]'\"]+)\.acquire\s*\(")
 _WITH = re.compile(r"^with\s+(.*):")
 
@@ -37,6 +38,13 @@ def feeds(frames: tuple[Frame, ...]) -> bool:
     ``tf.data`` pipeline is fed by, or a function in the midst of it."""
     calls = next((i for i, f in enumerate(frames) if f.file.endswith(_PYTHON_IN_TENSORFLOW)), 0)
     return any(f.is_user for f in frames[:calls])
+
+
+def asks(frames: tuple[Frame, ...]) -> bool:
+    """Whether this thread is one of the program's, or of a pool that it gives work to, and waits for the
+    answer of another process. Those that a library keeps for itself (a logger's) wait so all the time."""
+    mine = any(f.is_user or f.file.endswith(_POOL) for f in frames)
+    return mine and spot(Stack(frames=frames, taken_at=0.0)) is Spot.ANSWER
 
 
 def _thread(frames: tuple[Frame, ...]) -> Holds | None:

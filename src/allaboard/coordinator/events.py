@@ -127,7 +127,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
     system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run;
-    ``fed_by`` the thread in which the framework runs the user's Python for its input."""
+    ``fed_by`` the thread in which the framework runs the user's Python for its input; ``asks`` where it
+    stands at a lock and another thread waits for the answer of another process."""
 
     pid: int
     at: float
@@ -141,6 +142,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     blocked: str = ""
     grip: Grip | None = None
     fed_by: tuple[Frame, ...] = ()
+    asks: bool = False
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -18,6 +18,9 @@ BLIND = 15.0
 AGAIN = 60.0
 """What comes again within so many seconds was not over, and is not said once more."""
 
+LONGER = 2.0
+"""How many times as long a pause at the same place must last to be told again."""
+
 UNKNOWN = Certainty.UNKNOWN
 
 CAUSES = ("EXIT", "HANG", "JOIN", "NET")
@@ -45,6 +48,10 @@ class Ledger:
         self._known: dict[Key, Finding] = {}
         self._claimed: dict[Key, float] = {}
         """When a claim that may pass was last made (s), by its key."""
+        self._since: dict[Key, float] = {}
+        """Since when that was so."""
+        self._lasted: dict[Key, tuple[str, float]] = {}
+        """What passed by itself, in its words, and for how many seconds it was so."""
         self._blind_until = 0.0
 
     def new(self, now: float, claims: Iterable[tuple[Entry, Claim]]) -> Iterator[Finding]:
@@ -52,9 +59,13 @@ class Ledger:
         for entry, claim in claims:
             who = _people(claim.who)
             key = entry.code, who
+            if self._as_before(now, key, claim):
+                continue
             before = self._claimed.get(key)
             if entry.rule.passes:
                 self._claimed[key] = now
+                if claim.since is not None:
+                    self._since[key] = claim.since
             known = self._known.get(key)
             if known is not None and known.over is not None:
                 if before is not None and now - before >= AGAIN:
@@ -74,6 +85,15 @@ class Ledger:
             self._known[(entry.code, who)] = finding
             if grown is None:
                 yield finding
+
+    def _as_before(self, now: float, key: Key, claim: Claim) -> bool:
+        """Whether it stands where it stood before, and went on: what comes with every epoch is told again
+        only when it lasts twice as long."""
+        known = self._known.get(key)
+        if known is None or known.over is None or claim.since is None:
+            return False
+        words, lasted = self._lasted.get(key, ("", 0.0))
+        return words == claim.summary and now - claim.since < LONGER * lasted
 
     def restart(self, now: float) -> None:
         """What is measured begins anew: a claim that is not made now is not over for that."""
@@ -102,6 +122,8 @@ class Ledger:
                 continue  # nothing is measured any more: who was slow to the end has not recovered
             if done or key[1] <= alive:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
+                if key[0].startswith("HANG") and key in self._since:
+                    self._lasted[key] = finding.summary, at - self._since[key]
                 yield finding
 
     def _cause_known(self) -> bool:

@@ -326,6 +326,7 @@ class Record:
             grip=last.grip,
             fed_by=fed_by,
             flows=any(not same_place(fed_by, k.fed_by) for k in self.looks),
+            asks=last.asks,
         )
 
 

@@ -13,7 +13,7 @@ from allaboard.facts import Member
 
 RESTS = 0.03
 """Cores: a generator that makes a batch now and then uses more, however long it sleeps between them."""
-_STUCK = (Spot.USER, Spot.CHILD)
+_STUCK = (Spot.USER, Spot.CHILD, Spot.ANSWER)
 
 
 def goes_on(member: Member) -> bool:

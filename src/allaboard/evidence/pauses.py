@@ -1,15 +1,23 @@
-"""Who writes a checkpoint or evaluates while others wait for it: a pause, and no hang."""
+"""Who writes a checkpoint, evaluates, or waits for the answer of another process while others wait for it:
+a pause, and no hang."""
 
 from __future__ import annotations
 
-from allaboard.evidence.stall import waits
+from allaboard.evidence.named_evaluation import evaluates_by_name
+from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stall import IO_MOVING, LOOKS, waits
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import ended_thread
 from allaboard.facts import JobView, Member
 
 LONG = 60.0
 """Seconds in which a member that is idle in a checkpoint or an evaluation may do what shows no CPU and no
-I/O of its own: an upload by another process, a file system that takes its time."""
+I/O of its own: an upload by another process, a file system that takes its time. Or wait for the answer of
+another process: a model that is asked for rewards, actors that play their games."""
+RESTS = 0.03
+"""Cores: on a host that is full, who computes gets no more than a few hundredths."""
 _DOES = {"checkpoint": "writes a checkpoint", "evaluation": "evaluates"}
+_ASKS = "waits for the answer of another process"
 _READS = "torch/distributed/checkpoint/state_dict_loader.py"
 
 
@@ -20,6 +28,10 @@ def pauses(view: JobView) -> tuple[Member, ...]:
         return ()
     alive = [m for m in view.alive if not m.launcher]
     inside = tuple(m for m in alive if m.spent.now and not m.stopped)
+    if not inside:
+        seen = (m for m in alive if not m.stopped and (asks(m) or evaluates_by_name(m)))
+        away = tuple(m for m in seen if m.stack is not None and m.stack.samples >= LOOKS)
+        return away if len(away) < len(alive) else ()
     if len(inside) < len(alive):
         return inside
     busy = tuple(m for m in inside if not waits(m))
@@ -28,7 +40,26 @@ def pauses(view: JobView) -> tuple[Member, ...]:
 
 def patient(view: JobView, one: Member) -> bool:
     """Whether it is in such a pause, and not for long: where it is says nothing yet."""
-    return bool(one.spent.now) and view.now - stood_since(view) < LONG
+    away = bool(one.spent.now) or asks(one) or evaluates_by_name(one)
+    return away and view.now - stood_since(view) < LONG
+
+
+def at_work(view: JobView) -> bool:
+    """Whether somebody in such a pause gets on: its stacks differ, and it computes, reads or writes."""
+    return any(m.stack is not None and m.stack.moving and _works(m) for m in pauses(view))
+
+
+def _works(one: Member) -> bool:
+    return one.cpu >= RESTS or one.os_state == "R" or max(one.io, one.traffic) >= IO_MOVING
+
+
+def asks(one: Member) -> bool:
+    """Whether it waits for the answer of another process, by itself or by a thread that it waits for. Where a
+    thread of it has ended by an exception, that explains its wait better."""
+    if one.stack is None or ended_thread(one) is not None:
+        return False
+    at = spot(one.stack)
+    return at is Spot.ANSWER or (at is Spot.LOCK and one.stack.asks)
 
 
 def pause_line(view: JobView) -> str:
@@ -44,5 +75,6 @@ def pause_line(view: JobView) -> str:
         who = who.replace("rank", "one of ranks", 1) + (" and more" if len(found) > 4 else "")
     frames = first.stack.frames if first.stack is not None else ()
     reads = any(f.file.endswith(_READS) for f in frames)
-    does = "reads a checkpoint" if reads else _DOES[first.spent.now]
+    does = "reads a checkpoint" if reads else _DOES.get(first.spent.now, "")
+    does = does or (_ASKS if asks(first) else _DOES["evaluation"])
     return f"waiting: {who} {does}{where}"

@@ -10,6 +10,7 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
+from allaboard.evidence.answer import asks_another
 from allaboard.facts import Frame, Stack
 
 
@@ -27,6 +28,7 @@ class Spot(StrEnum):
     FILE_LOCK = "waiting for a file lock"
     LOCK = "waiting for a lock"
     CHILD = "waiting for a child process"
+    ANSWER = "waiting for the answer of another process"
     SLEEP = "asleep"
     INPUT = "waiting for input"
     DEBUGGER = "in a debugger"
@@ -94,7 +96,8 @@ _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
     (re.compile(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
     (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
     (re.compile(r"\bsleep\s*\("), Spot.SLEEP),
-    (re.compile(r"\b(input|readline)\s*\("), Spot.INPUT),
+    (re.compile(r"(?<!\bsys)\.(stdout|stderr)\b"), Spot.CHILD),
+    (re.compile(r"\binput\s*\(|\bstdin\b"), Spot.INPUT),
     (re.compile(r"\.acquire\s*\(|^with [\w.\[\]'\"]+\s*:"), Spot.LOCK),  # a bare name blocks in C
 )
 
@@ -120,9 +123,20 @@ def spot(stack: Stack | None) -> Spot:
         known = _known(frame.file, frame.function)
         if known is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
             return Spot.DATA_SERVICE
+        if known is Spot.LOCK:
+            return _at_lock(stack)
         if known is not None:
-            return Spot.DATA if known is Spot.LOCK and _inside_data(stack) else known
+            return known
+    if asks_another(stack.frames):
+        return Spot.ANSWER
     return Spot.USER if stack.user is not None else Spot.UNKNOWN
+
+
+def _at_lock(stack: Stack) -> Spot:
+    """For what a thread waits by one of Python's locks."""
+    if _inside_data(stack):
+        return Spot.DATA
+    return Spot.ANSWER if asks_another(stack.frames) else Spot.LOCK
 
 
 @lru_cache(maxsize=4096)

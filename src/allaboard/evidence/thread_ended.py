@@ -11,7 +11,7 @@ from allaboard.facts import Evidence, Frame, Member
 
 NOTE = "thread raised"
 _HOOK = "its excepthook"
-_WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER)
+_WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
 """Where a program waits for a thread of its own, or looks now and then whether that has made something."""
 
 

@@ -92,7 +92,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the main
     one first; ``grip`` where one of its threads lets no other run. ``fed_by`` is the thread in which the
     framework runs the user's Python for its input (a generator), ``flows`` where that was not at one place at
-    all looks.
+    all looks. ``asks`` where it stands at a lock, and another thread of the program waits for the answer of
+    another process.
     """
 
     frames: tuple[Frame, ...]
@@ -108,8 +109,11 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     grip: Grip | None = None
     fed_by: tuple[Frame, ...] = ()
     flows: bool = False
+    asks: bool = False
 
     @property
     def user(self) -> Frame | None:
-        """The innermost frame of the user's own code."""
-        return next((f for f in self.frames if f.is_user), None)
+        """The innermost frame of the user's own code, in a file where there is one: what a library makes by
+        ``exec`` (the methods of a manager's proxy, of a dataclass) is nobody's line."""
+        own = [f for f in self.frames if f.is_user]
+        return next((f for f in own if f.file != "<string>"), own[0] if own else None)

@@ -10,7 +10,8 @@ since many are long by right, that is told after a minute only. So is a checkpoi
 ## What to do
 Look at the line. A long computation that only one rank does (a metric, an evaluation in plain
 Python) looks the same from outside: if it is one, let the others know by a longer timeout,
-or do it after the barrier.
+or do it after the barrier. Where its function is called after what it does (`evaluate`, `compute_metrics`,
+`rollout`, `generate`), it is told as "waiting" for a minute, before it is told here.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ CHILD_MAY = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 tells of it."""
 LONG_CALL = 60.0
 """Seconds in one call of a library, with its CPU busy, before that is told: most that end do so before."""
+FEW = 10
+"""Collectives that a member may have been in before its training begins: models are compared and spread."""
 _PLACES = (Spot.USER, Spot.CHILD)
 
 
@@ -61,7 +64,7 @@ def check(view: JobView) -> Iterator[Claim]:
         tries = unsaved(view, one)
         if tries is not None and not one.stopped:
             yield _tries(view, one, tries, waiting_where(found))
-        elif patient(view, one) or _child_may(view, one):
+        elif patient(view, one) or _child_may(view, one) or _prepares(view, one):
             continue
         elif _in_library(one):
             yield _long_call(view, one, waiting_where(found))
@@ -73,6 +76,12 @@ def _child_may(view: JobView, one: Member) -> bool:
     """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
     service, a command on another host) nothing is seen here."""
     return awaits_child(one) and view.now - stood_since(view) < CHILD_MAY
+
+
+def _prepares(view: JobView, one: Member) -> bool:
+    """Whether it computes before its first step, and not for long: it builds a vocabulary, a kernel."""
+    begun = one.step > 0 or one.ops > FEW
+    return not begun and not _idle(one) and view.now - stood_since(view) < LONG_CALL
 
 
 def _own(one: Member) -> bool:
@@ -177,6 +186,7 @@ _CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/
 _RUN = Op("Session.run", 41, 90.0)
 _IN_RUN = task("worker", 0, op=_RUN, stack=stack(USER))
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
+_METRIC = Frame("/home/u/train.py", 33, "compute_metrics", "total += score(a, b)")
 _CLOSE = Frame("/v/site-packages/tensorflow/python/client/session.py", 2001, "close")
 _FUNCTION = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
 _READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
@@ -201,6 +211,25 @@ RULE = Rule(
             stalled(waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0), waiting(2)),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
+        ),
+        "an evaluation in plain Python that does not end": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_METRIC, USER), cpu=1.0),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 stays at train.py:33 in compute_metrics with its CPU busy while the others wait for it",
+        ),
+        "idle in an evaluation": (
+            stalled(waiting(0), member(1, stack=stack(_METRIC, USER)), waiting(2)),
+            "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
+        ),
+        "endless loop in a job whose steps are not seen": (
+            stalled(
+                waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=40), waiting(2)
+            ),
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "endless loop that gets little CPU": (
             stalled(
@@ -257,6 +286,12 @@ RULE = Rule(
             member(1, stack=stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")),
             waiting(2),
         ),
+        "in a function that is called after an evaluation, for less than a minute": stalled(
+            waiting(0),
+            member(1, stack=stack(_METRIC, USER), cpu=1.0),
+            waiting(2),
+            progress_at=50.0,
+        ),
         "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
         "the generator makes a batch now and then": stalled(
             member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
@@ -283,6 +318,12 @@ RULE = Rule(
                 os_state="R",
             ),
             waiting(2),
+        ),
+        "it prepares its first step, for less than a minute": stalled(
+            waiting(0),
+            member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=3),
+            waiting(2),
+            progress_at=50.0,
         ),
         "a few looks at a loop": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, samples=4), cpu=1.0), waiting(2)

@@ -9,14 +9,19 @@ Look at the line it is at. Where a thread of it has ended by an exception, and i
 event or a lock, mend what ended that thread: what it was to make does not come any more. If the member is
 there on purpose (an upload by rank 0), this is a pause, and no fault: the others' collective must be allowed
 to wait that long. A checkpoint or an evaluation that is seen as one is told as "waiting" for a minute, before
-it is told here; one whose main thread waits while another of its threads computes is told after a minute.
+it is told here; so is the wait for the answer of another process (a model that is asked for rewards over
+HTTP, actors, an RPC); one whose main thread waits while another of its threads computes is told after a
+minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.contracts import Rule
+from allaboard.evidence.child_process import commands_of
 from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
@@ -39,6 +44,7 @@ from allaboard.facts import (
     Frame,
     JobView,
     Member,
+    Phase,
     Raised,
     Severity,
     Spent,
@@ -51,6 +57,8 @@ _OTHER_RULES = (
 )  # fmt: skip
 
 
+SHUTS = 6.0
+"""Seconds that a shutdown may take while others wait, where nothing is seen of it."""
 RESTS = 0.03
 """Cores: on a host that is full, a thread that computes gets no more than a few hundredths."""
 
@@ -60,6 +68,9 @@ def check(view: JobView) -> Iterator[Claim]:
     if found is None or not found.waiting:
         return
     for one in found.elsewhere:
+        if _shut(view, one):
+            yield _left(view, one, waiting_where(found))
+            continue
         if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
             continue
         if _threads_work(one) and view.now - stood_since(view) < LONG:
@@ -68,6 +79,14 @@ def check(view: JobView) -> Iterator[Claim]:
             continue  # it ends because of that, which is told by itself, and waits for the others in its end
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
             yield _claim(view, one, waiting_where(found))
+
+
+def _shut(view: JobView, one: Member) -> bool:
+    """Whether its interpreter is so far in its shutdown that no stack is to be had, and it does nothing."""
+    if one.phase is not Phase.LEAVING or one.stopped or one.raised is not None:
+        return False
+    unseen = one.stack is None or not one.stack.frames
+    return unseen and one.cpu < RESTS and view.now - stood_since(view) >= SHUTS
 
 
 def _threads_work(one: Member) -> bool:
@@ -86,6 +105,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            *commands_of(one),
             *rewritten(one),
             *thread_ended(one),
             others,
@@ -102,15 +122,16 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
 
 def _left(view: JobView, one: Member, others: Evidence) -> Claim:
     """Its code is through, and its framework or a thread of its own keeps it in its shutdown."""
-    assert one.stack is not None
-    inside = one.stack.frames[0]
+    inside = "its interpreter is past its last line of Python"
+    if one.stack is not None and one.stack.frames:
+        inside = f"it shuts down: {one.stack.frames[0]} for {one.stack.span:.1f} s and more"
     last = one.notes.get(JITTED, "")
     return Claim(
         summary=f"{one.who.name} has come to the end of its code after {one.step} steps, while the others "
         "go on and wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"it shuts down: {inside} for {one.stack.span:.1f} s and more", one.stack.by),
+            Evidence(inside, one.stack.by if one.stack is not None else "black box"),
             *((Evidence("it called its step there", last),) if last else ()),
             others,
         ),
@@ -127,6 +148,12 @@ _WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _EVENT = Frame("/usr/lib/python3.11/threading.py", 629, "wait")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
 _RAISED = {NOTE: "ValueError: bad sample at /home/u/train.py:12 in produce"}
+_RECEIVES = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
+_ANSWER = stack(_RECEIVES, Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status"), USER)
+_FUTURE = msgspec.structs.replace(
+    stack(_WAIT, Frame("/usr/lib/python3.11/concurrent/futures/_base.py", 451, "result"), USER),
+    asks=True,
+)
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -163,6 +190,23 @@ RULE = Rule(
             "worker 1 has come to the end of its code after 81 steps, while the others go on and wait "
             "for it",
         ),
+        "a service that does not answer": (
+            stalled(waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=30.0),
+            "worker 1 is not in what the others wait in: waiting for the answer of another process at "
+            "train.py:41 in train",
+        ),
+        "it waits for a future whose thread has ended": (
+            stalled(waiting(0), member(1, stack=_FUTURE, notes=_RAISED), waiting(2)),
+            "worker 1 is not in what the others wait in: waiting for a future's result at train.py:41 in "
+            "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
+        ),
+        "its code is through, and no stack is to be had of it": (
+            stalled(
+                waiting(0), member(1, phase=Phase.LEAVING, step=40), waiting(2), progress_at=93.0
+            ),
+            "worker 1 has come to the end of its code after 40 steps, while the others go on and wait "
+            "for it",
+        ),
         "a checkpoint that does not move": (
             stalled(
                 member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
@@ -190,6 +234,15 @@ RULE = Rule(
         ),
         "a thread of it computes, on a host that is full": stalled(
             waiting(0), member(1, stack=stack(_WAIT, USER), cpu=0.08), waiting(2)
+        ),
+        "it shuts down, and not for long": stalled(
+            waiting(0), member(1, phase=Phase.LEAVING), waiting(2), progress_at=95.0
+        ),
+        "a service takes its time": stalled(
+            waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=50.0
+        ),
+        "its pool asks a service": stalled(
+            waiting(0), member(1, stack=_FUTURE), waiting(2), progress_at=50.0
         ),
         "short": stalled(
             waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2), progress_at=98.5

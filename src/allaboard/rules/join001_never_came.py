@@ -79,7 +79,6 @@ def _fewer(told: Declared, here: int) -> str:
     if told.cluster:
         return "take it out of the cluster that all the others are given (TF_CONFIG)"
     return f"give the world size that you mean ({here}?) where it is set"
->>>>>>> psetcd
 
 
 def _one_place(place: str) -> str:
@@ -105,7 +104,6 @@ _AWAY = Knock(
     kind="no-secret",
     said="h1 (rank 1): knows a secret of the job, and the host where all meet was given none",
 )
-<<<<<<< HEAD
 _BARE = Knock(
     peer="10.0.0.2",
     kind="no-tls",

@@ -10,6 +10,10 @@ See who is in and who is not. If all are in, it is the network between them: che
 every host can reach every other on all high ports, and which interface is used
 (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). On one host it is its loopback: down, or
 filtered. NCCL on many hosts may take a minute by right.
+
+Where a process joins again after `destroy_process_group` (a sweep, one trial after the other), and meets at
+the same port: a DistributedDataParallel of before keeps the store of then open, in which the ranks find the
+addresses of then. Each init needs a port of its own.
 """
 
 from __future__ import annotations
@@ -63,12 +67,17 @@ def check(view: JobView) -> Iterator[Claim]:
         blocked = f"{len(inside)} of {roll.size} are"
         if _to_servers(inside[0]):
             blocked = f"{names(inside)} {'are' if len(inside) > 1 else 'is'}"
+        again = _again(inside) and not roll.missing
         yield Claim(
             summary=f"{blocked} blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
             evidence=(
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
                 Evidence(f"meeting at {_place(inside[0])}", "declared"),
+                *(
+                    [Evidence(f"init number {inside[0].round} of this process", "black box")]
+                    * again
+                ),
             ),
             fix=f"see what {absent} {agrees('do', roll.missing)} instead: the others can only wait "
             f"for {'them' if len(roll.missing) > 1 else 'it'}"
@@ -78,6 +87,11 @@ def check(view: JobView) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             since=since,
         )
+
+
+def _again(inside: list[Member]) -> bool:
+    """Whether all of them have been through an init of PyTorch before, in this same process."""
+    return all(m.round > 1 and m.framework == "torch" for m in inside)
 
 
 def _to_servers(one: Member) -> bool:
@@ -93,6 +107,12 @@ def _reach(view: JobView, inside: list[Member]) -> str:
         ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
         tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
         return f"on {first.host}: {tries}   # who refuses, or does not answer, is waited for without a bound"
+    if _again(inside):
+        return (
+            "give each init a port of its own (MASTER_PORT plus the number of the trial): after "
+            "destroy_process_group, a DistributedDataParallel of before keeps the earlier store open, and at "
+            "the same port the ranks find the earlier addresses in it"
+        )
     if len({m.who.host for m in inside}) > 1:
         return (
             "let every host reach every other on all ports above 1024; try "
@@ -192,6 +212,10 @@ RULE = Rule(
                 joined=True,
             ),
             "chief 0 is blocked inside ParameterServerStrategy; all whom it connects to are up",
+        ),
+        "once more in one process": (
+            job(*(member(r, phase=Phase.JOINING, phase_since=60.0, round=2) for r in range(3))),
+            "3 of 3 are blocked inside init_process_group; all are in it",
         ),
         "one never entered": (
             gathering(

@@ -1,0 +1,44 @@
+"""Who waits for the answer of a process that is no member: a service on the network, a child that simulates.
+
+A reward model behind HTTP, actors in processes of their own, a job queue: the member is idle for as long as
+the other one works, and nothing of that is seen here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Frame
+
+_FILES = tuple(
+    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"))
+    for file, function in (
+        # end of the file's path, function (regular expression)
+        (
+            r"python3[^/]*/socket\.py",
+            "readinto|accept|create_connection|create_server|getaddrinfo|sendfile",
+        ),
+        (r"python3[^/]*/ssl\.py", "read|recv.*|do_handshake"),
+        (r"python3[^/]*/selectors\.py", "select"),
+        (r"python3[^/]*/multiprocessing/connection\.py", ".*"),
+        (r"python3[^/]*/multiprocessing/synchronize\.py", "wait|wait_for"),
+        (r"python3[^/]*/multiprocessing/pool\.py", "wait|get|next"),
+        (r"torch/distributed/rpc/.*", "rpc_sync|_invoke_rpc.*|wait_all|to_here|get_"),
+        (r"torch/futures/__init__\.py", "wait|value|wait_all"),
+        (r"site-packages/(?:grpc|ray|zmq)/.*", ".*"),
+    )
+)
+_LINES = re.compile(
+    r"\.(recv|recv_into|recv_bytes|recvfrom|accept|readline|to_here)\s*\(|\bselect\.select\s*\(|\bos\.read\s*\("
+)
+"""In the source line of a user's frame, for waits in C that leave no frame of their own."""
+
+
+def asks_another(frames: tuple[Frame, ...]) -> bool:
+    """Whether what the innermost frame of the user's own code calls is such a wait."""
+    for at, frame in enumerate(frames):
+        if frame.is_user:
+            return at == 0 and _LINES.search(frame.text) is not None
+        if any(f.search(frame.file) and g.match(frame.function) for f, g in _FILES):
+            return True
+    return False
