@@ -139,6 +139,19 @@ def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:
     assert after(61.0, rehearsal) is Outcome.HANG
 
 
+def test_an_import_from_a_slow_disk_is_no_hang_while_the_roll_call_may_wait_for_it() -> None:
+    def after(seconds: float) -> Outcome | None:
+        at = NOW - seconds
+        slow = {"phase": Phase.IMPORTING, "step": 0, "ops": 0, "started_at": at, "moved_at": at}
+        members = (member(r, declared=None, **slow) for r in range(2))
+        view = job(*members, launched_at=at, progress_at=at, rolled_at=None, timeout=60.0)
+        found = verdict(view, roll_calls(view), [], Policy(stop_on_hang=True, hang_after=14.0))
+        return found.outcome if found is not None else None
+
+    assert after(35.0) is None
+    assert after(61.0) is Outcome.HANG
+
+
 def test_who_is_awaited_is_looked_for_before_a_likely_hang_ends_the_job() -> None:
     """No steps are seen of it, so that it counts as standing still after ten seconds only."""
 

@@ -278,10 +278,12 @@ whom: a job that is ended before has no finding."""
 
 
 def _gathers(view: JobView) -> bool:
-    """Whether somebody stands at the door who may still wait: a roll call has a time of its own, after which
-    it is told who is missing."""
+    """Whether somebody stands at the door who may still wait, or is on the way there, and imports a framework
+    from a slow disk: a roll call has a time of its own, after which it is told who is missing."""
     arrived = [m.phase_since for m in view.alive if m.phase is Phase.ARRIVED]
-    return bool(arrived) and view.now - max(view.launched_at, *arrived) < view.timeout
+    coming = [m.started_at for m in view.alive if m.phase is Phase.IMPORTING]
+    since = max([view.launched_at, *arrived, *coming])
+    return bool(arrived or coming) and view.now - since < view.timeout
 
 
 def _rehearsal_waits(view: JobView, policy: Policy) -> bool:

@@ -141,7 +141,16 @@ def _take(
     seen = proc.stat(pid)
     if seen is None:
         return
-    record.see(Seen(pid=pid, worker=record.worker, at=now, state=seen.state, cpu=seen.cpu))
+    record.see(
+        Seen(
+            pid=pid,
+            worker=record.worker,
+            at=now,
+            state=seen.state,
+            cpu=seen.cpu,
+            sleeps=proc.sleeps(pid) if seen.state == "D" else 0,
+        )
+    )
     below = proc.descendants(pid)
     looked = Looked(
         pid=pid,

@@ -173,6 +173,7 @@ class Watch:
             at=now,
             state=state,
             cpu=cpu,
+            sleeps=proc.sleeps(pid) if state == "D" else 0,
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,

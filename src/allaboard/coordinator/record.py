@@ -45,7 +45,7 @@ class Record:
     __slots__ = (
         "_made", "_named", "_seen", "_timed", "after", "alike", "beside", "box", "candidate", "cpu_marks",
         "exit", "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
-        "shares", "started", "started_at", "state", "state_since", "task", "traces", "unanswered",
+        "shares", "sleeps", "started", "started_at", "state", "state_since", "task", "traces", "unanswered",
         "unreadable", "worker", "wraps",
     )  # fmt: skip
 
@@ -74,6 +74,7 @@ class Record:
         self.candidate = False
         self.state = "S"
         self.state_since = at
+        self.sleeps = 0
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
@@ -98,10 +99,11 @@ class Record:
         box = box or seen.box
         if self.lost:  # its agent is back
             self.lost, self.exit = False, None
-        if seen.state != self.state:
+        if seen.state != self.state or seen.sleeps != self.sleeps:
             if self.state in STOPPED and seen.state not in STOPPED:
                 self.looks.clear()  # at one place because it was stopped: that proves nothing of it now
-            self.state, self.state_since = seen.state, seen.at
+            # Who waits in the kernel (D) for one thing after another, as on a slow disk, gets on.
+            self.state, self.state_since, self.sleeps = seen.state, seen.at, seen.sleeps
         self.cpu_marks.append((seen.at, seen.cpu))
         while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < seen.at - WINDOW:
             self.cpu_marks.pop(0)

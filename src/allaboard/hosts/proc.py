@@ -68,6 +68,19 @@ def _state(file: str) -> bytes:
         return stream.read().rpartition(b")")[2].split(None, 1)[0]
 
 
+def sleeps(pid: int) -> int:
+    """How often its main thread has gone to sleep by itself so far; 0 when it is gone. One that stays in
+    state D while this number stands still is in one wait; so the kernel itself looks for hung tasks
+    (kernel/hung_task.c)."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
+            if line.startswith(b"voluntary_ctxt_switches:"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
 def allowed_cores(pid: int) -> int:
     """How many cores its main thread may run on, sched_getaffinity(2); 0 where it is gone."""
     try:

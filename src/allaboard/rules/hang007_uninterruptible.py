@@ -2,7 +2,8 @@
 
 ## Why it matters
 State D: the kernel itself waits, usually for a disk or a network mount that does not answer. Not even
-SIGKILL ends most such processes before the I/O does.
+SIGKILL ends most such processes before the I/O does. A process that reads from a slow disk is in this state
+nearly always too, but wakes between its waits: of that nothing is said.
 
 ## What to do
 Look at the mount that is named: `df` on it hangs too, and `dmesg` tells of servers that do not answer.
@@ -22,7 +23,7 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 LONG = 3.0
-"""Seconds without a break; a busy disk shows D for moments."""
+"""Seconds in one wait, without having been awake between."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
