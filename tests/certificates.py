@@ -17,6 +17,8 @@ def authority(folder: Path, name: str) -> tuple[Path, Path]:
         pytest.skip("no openssl: apt-get install openssl")
     key, cert = folder / f"{name}.key", folder / f"{name}.pem"
     words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    # Python 3.13 is strict about both (RFC 5280), where a library does not choose otherwise.
+    words += ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
     _openssl("req", *words, "-keyout", str(key), "-out", str(cert))
     return key, cert
 

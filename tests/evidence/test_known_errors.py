@@ -59,7 +59,7 @@ REAL = [
         "one init_process_group a process",
     ),
     ("import torch.distributed as d\nd.init_process_group('nccl', store=d.HashStore(), rank=0, world_size=1)",
-     "build without NCCL"),
+     "backend='gloo'"),  # of a build without NCCL, or one for CUDA on a host without a GPU
     ("import os\nos.environ['LOCAL_RANK']", "start it by what sets LOCAL_RANK"),
     ("import jax\njax.distributed.initialize()", "no launcher that JAX knows"),
     (

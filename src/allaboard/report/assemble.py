@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 
-import msgspec
-
 from allaboard import __version__
 from allaboard.evidence.placement import placement
 from allaboard.evidence.servers import has_servers
@@ -22,6 +20,7 @@ from allaboard.facts import (
     Times,
     WorkerReport,
 )
+from allaboard.report.published import published
 from allaboard.report.unseen import unseen
 
 EXIT_CODES = {
@@ -128,8 +127,7 @@ def assemble(
 
 def schema() -> dict[str, object]:
     """The published JSON Schema of the report, from its types."""
-    made = msgspec.json.schema(Report)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    return published(Report)
 
 
 def _signal_name(number: int) -> str:

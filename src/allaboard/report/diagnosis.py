@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.facts import Diagnosis
+from allaboard.report.published import published
 from allaboard.report.stacks import crowd_lines, tree_lines
 from allaboard.report.text import clean, finding_lines
 
@@ -52,5 +53,4 @@ def as_json(found: Diagnosis) -> str:
 
 def schema() -> dict[str, object]:
     """The published JSON Schema of a diagnosis, from its types."""
-    made = msgspec.json.schema(Diagnosis)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    return published(Diagnosis)

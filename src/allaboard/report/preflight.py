@@ -7,6 +7,7 @@ from statistics import median
 import msgspec
 
 from allaboard.facts import Answer, Link, Preflight, PreflightMember
+from allaboard.report.published import published
 from allaboard.report.text import clean
 
 WIDE = 16
@@ -26,8 +27,7 @@ def as_json(found: Preflight) -> str:
 
 def schema() -> dict[str, object]:
     """The published JSON Schema of `preflight --format json`, from its types."""
-    made = msgspec.json.schema(Preflight)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    return published(Preflight)
 
 
 def text(found: Preflight) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FIRST_STEP = "first step"
 TURNS = 3
 """Steps of another optimizer by which it leads."""
+GONE = -1
+"""No object's id: one led, and is no more."""
 DEEP = 24
 """Frames between the step of an optimizer and that of one that it holds, at the most."""
 
@@ -70,10 +72,15 @@ class Steps:
                 if turns < TURNS and self._leader is not None and self._leader() is not None:
                     return False
             self._one, self._others = id(optimizer), {}
-            self._leader = weakref.ref(optimizer)
+            self._leader = weakref.ref(optimizer, self._gone)
         except Exception:
             self._leader = None
         return True
+
+    def _gone(self, leader: object) -> None:
+        """Another optimizer may have its address next."""
+        if leader is self._leader:
+            self._one = GONE
 
     def _first(self, optimizer: Any) -> None:
         torch = sys.modules.get("torch")
