@@ -33,9 +33,11 @@ def check(view: JobView) -> Iterator[Claim]:
 def _by_name(member: Member) -> bool:
     """Whether the framework will use gloo, which goes by the host's name."""
     told = member.declared
-    return (
-        told is not None and not told.cluster and told.backend.lower() not in ("nccl", "mpi", "ucc")
-    )
+    if told is None or told.cluster:
+        return False
+    if told.framework == "jax":  # on GPUs and TPUs other libraries connect the hosts
+        return member.facts.get("variable JAX_PLATFORMS", "").lower().startswith("cpu")
+    return not told.backend or "gloo" in told.backend.lower()
 
 
 def _claim(member: Member, address: str) -> Claim:
@@ -50,10 +52,13 @@ def _claim(member: Member, address: str) -> Claim:
     )
 
 
-def _view(address: str, backend: str = "gloo") -> JobView:
-    wrong = on_host(2, facts={"data address": address, "data interface": "what h2 resolves to"})
+def _view(
+    address: str, backend: str = "gloo", framework: str = "torch", **variables: str
+) -> JobView:
+    facts = {"data address": address, "data interface": "what h2 resolves to"}
+    wrong = on_host(2, facts=facts | {f"variable {k}": v for k, v in variables.items()})
     assert wrong.declared is not None
-    told = msgspec.structs.replace(wrong.declared, backend=backend)
+    told = msgspec.structs.replace(wrong.declared, backend=backend, framework=framework)
     wrong = msgspec.structs.replace(wrong, declared=told)
     return msgspec.structs.replace(four(), members=(on_host(0), on_host(1), wrong, on_host(3)))
 
@@ -71,11 +76,17 @@ RULE = Rule(
             _view("::1"),
             "h2 will offer ::1 to the other hosts, which is loopback",
         ),
+        "JAX on CPUs": (
+            _view("127.0.1.1", "", "jax", JAX_PLATFORMS="cpu"),
+            "h2 will offer 127.0.1.1 to the other hosts, which is loopback",
+        ),
     },
     silent_on={
+        "JAX, on GPUs perhaps": _view("127.0.1.1", "", "jax"),
         "a real address": _view("10.0.0.2"),
         "a real address of IPv6": _view("fd77::2"),
         "NCCL does not ask": _view("127.0.1.1", "nccl"),
+        "NCCL, by its device": _view("127.0.1.1", "cuda:nccl"),
     },
     since="0.1",
     drill=("net-own-name-loopback",),
