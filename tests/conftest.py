@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +16,10 @@ from hypothesis import HealthCheck, settings
 HERE_ONLY = "not on this machine"
 """Begins the reason of a skip that another machine would not have; the only kind that CI accepts."""
 
+
+# What a shell starts in the background is deaf to Ctrl-C, and so would be all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("busy")

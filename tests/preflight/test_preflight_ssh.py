@@ -29,13 +29,7 @@ def start(hosts: str, folder: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*WORDS, "--hosts", hosts, *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
-        preexec_fn=_as_in_a_terminal,
     )  # fmt: skip
-
-
-def _as_in_a_terminal() -> None:
-    """What a shell starts in the background is deaf to Ctrl-C, and so is all below it: these tests, maybe."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_when_one_is_overdue() -> None:
