@@ -9,6 +9,7 @@ from allaboard.agent.bond import Bond
 from allaboard.agent.options import Options
 from allaboard.agent.party import Party
 from allaboard.agent.rendezvous import Rendezvous
+from allaboard.agent.role import Role
 from allaboard.agent.staying import Staying
 from allaboard.agent.watch import Watch
 from allaboard.coordinator.events import (
@@ -56,10 +57,8 @@ class Council:
         self._rendezvous = Rendezvous(launch.at, wake)
         self._observes = options.observe
         if options.joined is not None and not options.observe:
-            variables = {**os.environ, **launch.plan.extra}
-            self._party = Party(
+            role = Role(
                 options.joined,
-                variables,
                 options.secret,
                 options.coordinator,
                 wake,
@@ -67,6 +66,7 @@ class Council:
                 launch.plan.round,
                 patient=not options.stop_on_error,  # a rehearsal has nothing to lose
             )
+            self._party = Party(role, {**os.environ, **launch.plan.extra})
             self._staying = Staying(self._party, job, options.timeout)
             if options.restarts.allowed:
                 self.bond = Bond(self._party, job, options.grace, options.timeout, over)

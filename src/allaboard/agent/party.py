@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from allaboard.agent.choosing import Choosing
 from allaboard.agent.election import Election
 from allaboard.agent.follower import Follower
@@ -22,43 +20,31 @@ from allaboard.coordinator.events import (
     TryLinks,
 )
 from allaboard.facts import Declared, Phase
-from allaboard.hosts.described import Described
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse
 from allaboard.meeting.member import try_links
-from allaboard.meeting.tls import Tls
 
 
 class Party:
-    """Chooses the role when the first member of this host stands at the door of its init.
+    """Chooses the ``role`` when the first member of this host stands at the door of its init.
 
-    ``environment`` is the worker's; where ``coordinator``, the address that the user gave for the meeting, is
-    etcd, any host may lead, from the start on, and the role may change while the roll is called. The rest as
-    in `Role`.
+    ``environment`` is the worker's. Where the address that the user gave for the meeting is etcd, any host
+    may lead, from the start on, and the role may change while the roll is called.
     """
 
-    def __init__(
-        self,
-        told: Described,
-        environment: dict[str, str],
-        secret: bytes,
-        coordinator: str,
-        wake: Callable[[], None],
-        tls: Tls | None = None,
-        round_: int = 0,
-        patient: bool = True,
-    ) -> None:
-        role = self._role = Role(told, secret, coordinator, wake, tls, round_, patient)
+    def __init__(self, role: Role, environment: dict[str, str]) -> None:
+        self._role = role
+        elects = is_etcd(role.coordinator)
         self._ports = Ports(role.identity, role.tell, self._release)
-        self._choosing = Choosing(role, self._ports, environment, is_etcd(coordinator))
+        self._choosing = Choosing(role, self._ports, environment, elects)
         self.arrived_at: float | None = None
         """When the first member of this host came to its init."""
         self._election: Election | None = None
         role.freed = self._release
         role.find = self._choosing.find
-        if is_etcd(coordinator):
-            place = parse(coordinator)
-            seats = EtcdSeats(place, told.job, environment, tls)
+        if elects:
+            place = parse(role.coordinator)
+            seats = EtcdSeats(place, role.told.job, environment, role.tls)
             self._election = Election(role, seats, place.endpoints[0])
             role.find = self._election.find
 

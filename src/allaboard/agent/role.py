@@ -54,26 +54,18 @@ class Role:
         self.data = ""
         """``address:port`` by which other hosts can try this one."""
         self.session = secrets.token_hex(8)
-        self.find: Callable[[], Awaitable[str]] = self._nowhere
-        """Where a host that does not lead is to go."""
-        self.freed: Callable[[], None] = self._nothing
-        """Called where the framework's port is to be closed."""
+        self.find: Callable[[], Awaitable[str]]
+        """Where a host that does not lead is to go; set before it may have to."""
+        self.freed: Callable[[], None]
+        """Called where the framework's port is to be closed; set likewise."""
         self.wake = wake
         self._events: list[Event] = []
         self._past: dict[tuple[type, int], Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._secret = secret
-        self._tls = tls
+        self.tls = tls
         self._round = round_
         self._patient = patient
-
-    @staticmethod
-    async def _nowhere() -> str:
-        return ""
-
-    @staticmethod
-    def _nothing() -> None:
-        return None
 
     @property
     def linked(self) -> bool:
@@ -89,7 +81,7 @@ class Role:
             self.declared.rank if self.declared is not None else self.told.rank,
             self.data,
             self.session,
-            self._tls,
+            self.tls,
             self._round,
         )
 
@@ -165,7 +157,7 @@ class Role:
 
     def follow(self) -> None:
         """Goes to who leads, wherever `find` says that this is."""
-        self.follower = Follower(self._find, self.identity, self._freed, self.wake)
+        self.follower = Follower(self.find, self.identity, self.freed, self.wake)
         self.follower.patient = self._patient
         self.follower.given = bool(self.coordinator)
         self.follower.tell(time.monotonic(), list(self._past.values()))
@@ -186,12 +178,6 @@ class Role:
         for task in self._tasks:
             task.cancel()
 
-    async def _find(self) -> str:
-        return await self.find()
-
-    def _freed(self) -> None:
-        self.freed()
-
     def _take(self, leader: Leader, rank: int) -> None:
         self.leader = leader
         here = AgentHere(agent=0, host=self.host, data=self.data, rank=rank)
@@ -200,6 +186,6 @@ class Role:
     def _leader(self, framework: str) -> Leader:
         open_files.raise_limit()
         job = self.told.job
-        leader = Leader(job, self._secret, framework, self.wake, self._tls, self._round)
+        leader = Leader(job, self._secret, framework, self.wake, self.tls, self._round)
         leader.patient = self._patient
         return leader

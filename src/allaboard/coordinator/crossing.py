@@ -124,14 +124,14 @@ class Crossing:
         """The fields of a JobView that are about other hosts."""
         if self._clocks is None:
             self._clocks = {a.host: a.ahead for a in self.agents.values() if a.agent}
+        untold = self.awaited or self._again or self._early  # links are judged as a whole
         return {
             "joined": self.joined,
             "leads": self.leads,
             "place": self.place,
             "call": self.call,
-            # Judged as a whole.
-            "links": () if self.awaited or self._again or self._early else self.found.links,
-            "usual": None if self.awaited or self._again or self._early else self.found.usual,
+            "links": () if untold else self.found.links,
+            "usual": None if untold else self.found.usual,
             "knocks": tuple(self._knocks.values()),
             "holder": self.holder,
             "clocks": self._clocks,

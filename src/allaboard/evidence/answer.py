@@ -7,6 +7,7 @@ the other one works, and nothing of that is seen here.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from allaboard.facts import Frame
 
@@ -39,6 +40,12 @@ def asks_another(frames: tuple[Frame, ...]) -> bool:
     for at, frame in enumerate(frames):
         if frame.is_user:
             return at == 0 and _LINES.search(frame.text) is not None
-        if any(f.search(frame.file) and g.match(frame.function) for f, g in _FILES):
+        if _waits(frame.file, frame.function):
             return True
     return False
+
+
+@lru_cache(maxsize=4096)
+def _waits(path: str, name: str) -> bool:
+    """Whether this function is one of the table; the ranks of a job are in the same few."""
+    return any(file.search(path) and function.match(name) for file, function in _FILES)

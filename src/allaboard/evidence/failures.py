@@ -11,6 +11,8 @@ from allaboard.evidence.servers import AROUND
 from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.once import once
 
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
+"""How native code ends that does what it must not."""
 OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 """Which nobody sends to the survivors of another's failure, but a launcher that has waited for their end."""
 

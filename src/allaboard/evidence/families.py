@@ -38,13 +38,9 @@ def apart(members: tuple[Member, ...]) -> Apart | None:
             hosts[family(address(member))].setdefault(member.who.host, member)
     if len(hosts) < 2:
         return None
-    # The first member's family comes first, and stays the usual one of equals.
-    odd, usual = sorted(hosts.values(), key=len) if _uneven(hosts) else reversed(hosts.values())
+    # The first member's family comes first, and stays so among equals.
+    usual, odd = sorted(hosts.values(), key=len, reverse=True)
     return Apart(tuple(odd.values()), tuple(usual.values()))
-
-
-def _uneven(hosts: dict[str, dict[str, Member]]) -> bool:
-    return len({len(of) for of in hosts.values()}) > 1
 
 
 def says_so(error: Raised | None) -> bool:

@@ -9,6 +9,7 @@ from allaboard.evidence.stall import IO_MOVING, LOOKS, waits
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import ended_thread
 from allaboard.facts import JobView, Member
+from allaboard.facts.once import once
 
 LONG = 60.0
 """Seconds in which a member that is idle in a checkpoint or an evaluation may do what shows no CPU and no
@@ -21,6 +22,7 @@ _ASKS = "waits for the answer of another process"
 _READS = "torch/distributed/checkpoint/state_dict_loader.py"
 
 
+@once
 def pauses(view: JobView) -> tuple[Member, ...]:
     """Who is inside of a checkpoint or an evaluation while nobody moves, and others are not; where all are,
     those for whom the others wait in a collective of it; () where that is not to be told."""

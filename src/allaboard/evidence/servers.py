@@ -21,6 +21,7 @@ CLOSES = "Coordinator.join"
 JOINS = "Server.join"
 """The operation in which a server, and a worker of TF2, stays."""
 AROUND = ("evaluator",)
+"""Tasks that take no part in the cluster, and tell their framework of none."""
 
 
 @once

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from allaboard.evidence.servers import AROUND
+from allaboard.rollcall.called import ORDER
+
 VARIABLES = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
              "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES")  # fmt: skip
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JAX_PROCESS_ID")
@@ -79,24 +82,16 @@ def job_of(environment: Mapping[str, str], ours: str) -> str:
     return found if apart or found == ours or not found.startswith("SLURM_JOB_ID=") else ""
 
 
-OUTSIDE = "evaluator"
-"""A task that takes no part in the cluster, and tells its framework of no cluster either."""
-
-
 def _tf_config(text: str) -> tuple[list[str], int, str]:
     """The tasks' addresses in TensorFlow's order, chief first and servers last, our place, and our task where
     it is beside them."""
     try:
         told = json.loads(text) if text else {}
         cluster, task = told["cluster"], told["task"]
-        order = [
-            (j, i)
-            for j in ("chief", "master", "worker", "ps")
-            for i in range(len(cluster.get(j, ())))
-        ]
+        order = [(j, i) for j in ORDER for i in range(len(cluster.get(j, ())))]
         addresses = [str(cluster[j][i]) for j, i in order]
         mine = (task["type"], int(task["index"]))
-        beside = f"{mine[0]}:{mine[1]}" if mine[0] == OUTSIDE and mine[1] >= 0 else ""
+        beside = f"{mine[0]}:{mine[1]}" if mine[0] in AROUND and mine[1] >= 0 else ""
         return addresses, order.index(mine) if mine in order else -1, beside
     except (ValueError, KeyError, TypeError, RecursionError):
         return [], -1, ""

@@ -72,13 +72,7 @@ def sleeps(pid: int) -> int:
     """How often its main thread has gone to sleep by itself so far; 0 when it is gone. One that stays in
     state D while this number stands still is in one wait; so the kernel itself looks for hung tasks
     (kernel/hung_task.c)."""
-    try:
-        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
-            if line.startswith(b"voluntary_ctxt_switches:"):
-                return int(line.split()[1])
-    except OSError:
-        pass
-    return 0
+    return int(_status(pid, b"voluntary_ctxt_switches:") or 0)
 
 
 def allowed_cores(pid: int) -> int:
@@ -101,13 +95,16 @@ def io_bytes(pid: int) -> int:
 
 def catches(pid: int, signum: int) -> bool:
     """Whether the process has a handler for this signal now (SigCgt)."""
+    return bool(int(_status(pid, b"SigCgt:") or b"0", 16) >> (signum - 1) & 1)
+
+
+def _status(pid: int, field: bytes) -> bytes:
+    """What /proc/PID/status says in this field, to the first blank; empty when it is gone."""
     try:
-        for line in Path(f"/proc/{pid}/status").read_bytes().splitlines():
-            if line.startswith(b"SigCgt:"):
-                return bool(int(line.split()[1], 16) >> (signum - 1) & 1)
+        lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
     except OSError:
-        pass
-    return False
+        return b""
+    return next((line.split()[1] for line in lines if line.startswith(field)), b"")
 
 
 def points_to(pid: int, fd: int, path: Path) -> bool:

@@ -11,10 +11,10 @@ from allaboard.config.gather import config_of, resolvers
 from allaboard.config.variables import environment
 from allaboard.facts import ClusterSpec
 from allaboard.preflight.tensorflow_cluster import of_allocation, tf_config
+from allaboard.rollcall.called import ORDER
 
 PORT = 29500
 """Where the job meets when only its first host is known; torchrun's default."""
-ORDER = ("chief", "master", "worker", "ps")
 FRAMEWORKS = ("torch", "tensorflow", "jax")
 _NAMES = {"pytorch": "torch"}
 EXAMPLE = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=29500 allaboard preflight"

@@ -16,12 +16,10 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import Failures, failures, too_early
+from allaboard.evidence.failures import CRASHES, Failures, failures, too_early
 from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, job, member, waiting
-
-_CRASH = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE")
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -46,9 +44,10 @@ def _claim(one: Member, found: Failures) -> Claim:
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))
     evidence += found.of_it()
-    if name in _CRASH and one.exit.last_line:
+    crashed = one.exit.signal in CRASHES
+    if crashed and one.exit.last_line:
         evidence.append(Evidence(one.exit.last_line, one.log))
-    if name in _CRASH:
+    if crashed:
         fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
     else:
         fix = "no out-of-memory event was counted: ask who sends it (scheduler, limits, a person)"

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failures, too_early
+from allaboard.evidence.failures import CRASHES, failures, too_early
 from allaboard.evidence.servers import serves
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, held, job, waiting
@@ -54,16 +54,13 @@ def _signal(code: int | None) -> signal.Signals | None:
 def _fix(by: signal.Signals | None, one: Member) -> str:
     if by is None:
         return f"look for sys.exit or os._exit; read {one.log}"
+    if by in CRASHES:
+        return f"native code of a program below it crashed; read the end of {one.log}"
     killer = "the out-of-memory killer, a limit, " if by is signal.SIGKILL else ""
     return (
         f"a program below it was ended by {by.name}, if nobody exits with {by + 128} itself: ask who "
         f"sends it ({killer}a scheduler, a person); read {one.log}"
-        if by not in _CRASH
-        else f"native code of a program below it crashed; read the end of {one.log}"
     )
-
-
-_CRASH = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
 
 
 def _silent(one: Member) -> bool:

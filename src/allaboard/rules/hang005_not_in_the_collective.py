@@ -25,7 +25,7 @@ from allaboard.evidence.child_process import commands_of
 from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
-from allaboard.evidence.pauses import LONG, patient
+from allaboard.evidence.pauses import LONG, RESTS, patient
 from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, JITTED, stall, still, waiting_where
@@ -59,8 +59,6 @@ _OTHER_RULES = (
 
 SHUTS = 6.0
 """Seconds that a shutdown may take while others wait, where nothing is seen of it."""
-RESTS = 0.03
-"""Cores: on a host that is full, a thread that computes gets no more than a few hundredths."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -17,15 +17,14 @@ from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import JOINS, serves
+from allaboard.evidence.one_call import for_so_long, waits_in_call
+from allaboard.evidence.servers import JOINS
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 from allaboard.facts.samples import NOW, job, member, task, waiting
 
 SILENT = 36.0
 """Seconds without a word; an agent tells of each member once a second. By then a host whose kernel does not
 answer either is known to be away (HANG019)."""
-WAITS = 10.0
-"""Seconds that another member must have waited in one call."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -36,14 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if m.elsewhere and m.phase >= Phase.JOINING and view.now - m.heard_at >= SILENT:
             silent.setdefault(m.who.host, []).append(m)
     for host, members in silent.items():
-        waits = [
-            m
-            for m in view.alive
-            if m.who.host not in silent
-            and m.op is not None
-            and not serves(m)
-            and view.now - m.op.since >= WAITS
-        ]
+        waits = [m for m in view.alive if m.who.host not in silent and waits_in_call(view, m)]
         if waits:
             yield _claim(view, host, members, waits)
 
@@ -58,7 +50,7 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"last word {view.now - last:.0f} s ago", f"agent of {host}"),
-            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+            for_so_long(view, waits[0]),
         ),
         fix=f"on {host}: ps -eo pid,stat,args | grep python; free -m   # T: kill -CONT PID",
         certainty=Certainty.LIKELY,

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import agrees, names
-from allaboard.evidence.servers import JOINS, SERVER_JOBS, in_use, serves
+from allaboard.evidence.one_call import WAITS, for_so_long, in_one_call, waits_in_call
+from allaboard.evidence.servers import JOINS, SERVER_JOBS, in_use
 from allaboard.facts import (
     Answer,
     Call,
@@ -39,9 +40,6 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import NOW, declared, job, member, task, waiting
 
-WAITS = 10.0
-"""Seconds that another member must have waited in one call."""
-
 
 def check(view: JobView) -> Iterator[Claim]:
     if view.ending:
@@ -55,7 +53,7 @@ def _first(view: JobView) -> Iterator[Claim]:
     here = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
     if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
         return
-    waits = [m for m in here if m.op is not None and view.now - m.op.since >= WAITS]
+    waits = [m for m in here if in_one_call(view, m)]
     if not waits or any(m.step and m.step_at > call.since for m in here):
         return
     host, op = call.address.rpartition(":")[0], waits[0].op
@@ -68,7 +66,7 @@ def _first(view: JobView) -> Iterator[Claim]:
         who=(replace(ran, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),
-            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+            for_so_long(view, waits[0]),
         ),
         fix=_fix(host),
         certainty=Certainty.LIKELY,
@@ -91,7 +89,7 @@ def _others(view: JobView) -> Iterator[Claim]:
     for one in view.members:
         if _lost(one):
             lost.setdefault(one.who.host, []).append(one)
-    waits = [m for m in view.alive if _waits(view, m)] if lost else []
+    waits = [m for m in view.alive if waits_in_call(view, m)] if lost else []
     for host, members in lost.items():
         last = max(m.exit.at for m in members if m.exit is not None)
         went_on = any(m.step and m.step_at > last + WAITS for m in view.members)
@@ -110,11 +108,6 @@ def _lost(one: Member) -> bool:
     )
 
 
-def _waits(view: JobView, one: Member) -> bool:
-    """Who only serves waits for nobody."""
-    return one.op is not None and not serves(one) and view.now - one.op.since >= WAITS
-
-
 def _claim(
     view: JobView, host: str, members: list[Member], waits: list[Member], last: float
 ) -> Claim:
@@ -126,7 +119,7 @@ def _claim(
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"nothing has come from it for {view.now - last:.0f} s", f"agent of {host}"),
-            Evidence(f"in {op.name} for {view.now - op.since:.0f} s", waits[0].who.name),
+            for_so_long(view, waits[0]),
         ),
         fix=_fix(host),
         certainty=Certainty.LIKELY,

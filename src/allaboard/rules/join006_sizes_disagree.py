@@ -38,9 +38,10 @@ def _claim(roll: Roll) -> Claim:
     odd = tuple(m for size, ms in roll.sizes.items() if size != roll.size for m in ms)
     told = {m.declared.world_size for m in odd if m.declared is not None}
     others = ", ".join(str(s) for s in sorted(told))
+    lists = _lists(roll, odd)
     return Claim(
         summary=f"{names(odd)} {agrees('expect', odd)} a world of {others}, the others of {roll.size}"
-        + _lists(roll, odd),
+        + lists,
         who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
@@ -48,7 +49,7 @@ def _claim(roll: Roll) -> Claim:
             if m.declared is not None
         ),
         fix=f"give {names(odd)} the cluster of the others, in TF_CONFIG"
-        if _lists(roll, odd)
+        if lists
         else f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
         "cluster in TF_CONFIG)",
         since=max(m.phase_since for m in odd),
