@@ -6,7 +6,7 @@ commit in drills.json: a measurement that was interrupted goes on where it stopp
 
 Three groups are summed up separately, because they wait for different things: faults that can be proven
 at once (a death, a contradiction); stalls (the job must first miss its own rhythm); and faults that are
-only certain after a timeout that was given on the command line. Seconds are blank if the fault has no
+only reported after a timeout that was given on the command line. Seconds are blank if the fault has no
 moment of its own, such as a rank that nobody starts.
 """
 
