@@ -1,14 +1,14 @@
-"""A member is stopped: by a signal (SIGSTOP, Ctrl-Z) or held by a debugger.
+"""A worker is stopped by a signal (SIGSTOP, Ctrl-Z) or held by a debugger.
 
 ## Why it matters
-A stopped process does not fail, it stands. Its peers wait for it in their next collective:
-PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that
-the worker has crashed. Being stopped is certain as a state; who stopped it, and whether on purpose,
-cannot be told from here. So this alone never ends a job.
+A stopped process does not fail, it just stands there. Its peers wait for it in their next collective:
+PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that the worker
+has crashed. That the process is stopped is certain. Who stopped it, and whether on purpose, cannot be seen
+from here, so this finding alone never ends a job.
 
 ## What to do
-Let it go on with `kill -CONT PID`. If a debugger holds it (state `t`), detach the debugger.
-Batch systems and some laptops' power savers stop processes too: look for who sends SIGSTOP.
+Run `kill -CONT PID` to let it go on. If a debugger holds it (state `t`), detach the debugger. If it happens
+again, find out who sends SIGSTOP: batch systems and the power savers of some laptops stop processes too.
 """
 
 from __future__ import annotations

@@ -1,17 +1,22 @@
-"""A member stays in one place of its own code while the others wait for it.
+"""A worker stays at one place in its own code while the others wait for it.
 
 ## Why it matters
-A loop that never ends, a condition that never comes true, a retry without a bound: the process lives,
-perhaps at full CPU, and its peers stand in their next collective until a timeout
-that names nobody. A call of a library that never ends (a regular expression that backtracks) does the same;
-since many are long by right, that is told after a minute only. So is a checkpoint that fails again and again
-(a full disk) where the program tries for ever, and a child process that does nothing.
+A loop that never ends, a condition that never comes true, retries without a limit: the process is alive,
+perhaps at full CPU, and its peers stand in their next collective until a timeout that names nobody.
+
+Three cases are reported only after a minute, since they often take long for a good reason:
+
+- a library call that never returns (a regular expression that backtracks);
+- a checkpoint that fails again and again (a full disk) while the program keeps trying;
+- a child process that does nothing.
 
 ## What to do
-Look at the line. A long computation that only one rank does (a metric, an evaluation in plain
-Python) looks the same from outside: if it is one, let the others know by a longer timeout,
-or do it after the barrier. Where its function is called after what it does (`evaluate`, `compute_metrics`,
-`rollout`, `generate`), it is told as "waiting" for a minute, before it is told here.
+Look at the line. `py-spy dump --locals --pid PID` shows what it is doing there.
+
+A long computation that only one rank does (a metric, an evaluation in plain Python) looks the same from
+outside. If that is what it is, give the others a longer timeout, or do it after the barrier. If the
+function's name says what it does (`evaluate`, `compute_metrics`, `rollout`, `generate`), you first see
+"waiting" for a minute, and this finding only after that.
 """
 
 from __future__ import annotations
@@ -110,7 +115,7 @@ def _long_call(view: JobView, one: Member, others: Evidence) -> Claim:
     place, inner, stays = one.stack.user, one.stack.frames[0], one.stack.stays
     return Claim(
         summary=f"{one.who.name} computes in one call at {place} for more than {LONG_CALL:.0f} s while "
-        "the others wait for it: it never ends, or takes long",
+        "the others wait for it: it takes very long, or never ends",
         who=(one.who,),
         evidence=(
             Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", one.stack.by),
@@ -118,8 +123,8 @@ def _long_call(view: JobView, one: Member, others: Evidence) -> Claim:
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
-        fix=f"see what {place.function} passes to it at {place.file}:{place.line}, and bound it; one that "
-        "ends by itself (a fit, a metric) is better done after the barrier, or by all; "
+        fix=f"see what {place.function} passes to it at {place.file}:{place.line}, and set a limit; if it "
+        "ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
         + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
@@ -130,15 +135,15 @@ def _long_call(view: JobView, one: Member, others: Evidence) -> Claim:
 def _tries(view: JobView, one: Member, tries: Unsaved, others: Evidence) -> Claim:
     kind = tries.error.partition(":")[0]
     return Claim(
-        summary=f"{one.who.name} tries again and again to save a checkpoint, which raises {kind}, while the "
+        summary=f"{one.who.name} keeps trying to save a checkpoint, which raises {kind}, while the "
         "others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"{tries.times} times in a row, the last {tries.error}", tries.place),
             others,
         ),
-        fix="see whether the disk that it saves to is full (df -h), gone or read-only; bound the retries "
-        f"at {tries.place.partition(' in ')[0]}, and let all ranks go on without",
+        fix="see whether the disk that it saves to is full (df -h), gone or read-only; limit the retries at "
+        "{tries.place.partition(' in ')[0]}, and let all ranks go on without it",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -241,7 +246,7 @@ RULE = Rule(
         "a call of a library that does not end": (
             stalled(waiting(0), member(1, stack=_MATCHES, cpu=0.9), waiting(2)),
             "worker 1 computes in one call at train.py:41 in train for more than 60 s while the others "
-            "wait for it: it never ends, or takes long",
+            "wait for it: it takes very long, or never ends",
         ),
         "a checkpoint that fails again and again": (
             stalled(
@@ -250,7 +255,7 @@ RULE = Rule(
                 waiting(2),
                 progress_at=30.0,
             ),
-            "worker 1 tries again and again to save a checkpoint, which raises RuntimeError, while the "
+            "worker 1 keeps trying to save a checkpoint, which raises RuntimeError, while the "
             "others wait for it",
         ),
         "a child process": (

@@ -1,12 +1,12 @@
-"""A member waits for its next batch while the others wait for it.
+"""A worker waits for its next batch while the others wait for it.
 
 ## Why it matters
-A DataLoader worker that died, hangs on a lock that it inherited by fork, or reads from a mount that
-does not answer gives no error: the training process waits in `next()`, its peers in the collective.
+There is no error if a DataLoader worker has died, hangs on a lock that it inherited by fork, or reads from
+a mount that does not answer. The training process waits in `next()`, and its peers wait in the collective.
 
 ## What to do
-Look at the loader's own processes: `py-spy dump --pid` with the pids given. `num_workers=0` shows the
-real exception; `timeout=` on the DataLoader bounds the wait.
+Look at the loader's own processes: `py-spy dump --pid PID` for each pid that is given. Run once with
+`num_workers=0` to see the real exception. `timeout=` on the DataLoader bounds the wait.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""A member waits for a file lock while the others wait for it.
+"""A worker waits for a file lock while the others wait for it.
 
 ## Why it matters
-Caches of compilers, tokenizers and data sets are guarded by lock files. A holder that died on another
-host, or that itself waits in a collective, blocks the rank, and with it the job, without a word.
+Caches of compilers, tokenizers and data sets are guarded by lock files. If the holder died on another host,
+or itself waits in a collective, it blocks this rank, and with it the job, without a message.
 
 ## What to do
-Look at the holder, where the kernel knows it. If it is itself a rank of this job, the lock is held
-across a collective: release it before. A lock left by a dead host on a network file system has to be
-removed by hand.
+Look at the holder, where the kernel knows it: `ps -fp PID`, or `lslocks`. If the holder is a rank of this
+job, it holds the lock across a collective: release the lock before the collective. A lock that a dead host
+left on a network file system must be removed by hand.
 """
 
 from __future__ import annotations

@@ -1,17 +1,22 @@
-"""A member is somewhere else, doing nothing, while the others wait for it in a collective.
+"""A worker is idle somewhere else while the others wait for it in a collective.
 
 ## Why it matters
-The frameworks name nobody, or the wrong rank, when a collective waits: this is the rank that
-is not in it. It sleeps, waits for a lock, for input, for a network answer or a checkpoint's storage.
+When a collective waits, the frameworks name nobody, or the wrong rank. This is the rank that is not in it.
+It sleeps, or waits for a lock, for input, for an answer from the network or for a checkpoint's storage.
 
 ## What to do
-Look at the line it is at. Where a thread of it has ended by an exception, and it waits for a queue, an
-event or a lock, mend what ended that thread: what it was to make does not come any more. If the member is
-there on purpose (an upload by rank 0), this is a pause, and no fault: the others' collective must be allowed
-to wait that long. A checkpoint or an evaluation that is seen as one is told as "waiting" for a minute, before
-it is told here; so is the wait for the answer of another process (a model that is asked for rewards over
-HTTP, actors, an RPC); one whose main thread waits while another of its threads computes is told after a
-minute.
+Look at the line it is at.
+
+If one of its threads ended with an exception, and it now waits for a queue, an event or a lock, fix what
+ended that thread: what the thread was to deliver will never come.
+
+If the worker is there on purpose (an upload by rank 0), this is a pause, not a fault. Give the others'
+collective a timeout that is long enough.
+
+These are reported as "waiting" for a minute first, and only then as this finding: a checkpoint or an
+evaluation that is recognised as one, and the wait for an answer from another process (a model that is asked
+for rewards over HTTP, actors, an RPC). If the main thread waits while another thread of the same process
+computes, you are told after a minute too.
 """
 
 from __future__ import annotations
@@ -98,11 +103,11 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         return _left(view, one, others)
     place = one.stack.user or one.stack.frames[0]
     return Claim(
-        summary=f"{one.who.name} is not in what the others wait in: {waits_for(one.stack)} at {place}"
+        summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
         + after_thread(one),
         who=(one.who,),
         evidence=(
-            Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
             *commands_of(one),
             *rewritten(one),
             *thread_ended(one),
@@ -122,7 +127,7 @@ def _left(view: JobView, one: Member, others: Evidence) -> Claim:
     """Its code is through, and its framework or a thread of its own keeps it in its shutdown."""
     inside = "its interpreter is past its last line of Python"
     if one.stack is not None and one.stack.frames:
-        inside = f"it shuts down: {one.stack.frames[0]} for {one.stack.span:.1f} s and more"
+        inside = f"it shuts down: {one.stack.frames[0]} for at least {one.stack.span:.1f} s"
     last = one.notes.get(JITTED, "")
     return Claim(
         summary=f"{one.who.name} has come to the end of its code after {one.step} steps, while the others "
@@ -133,7 +138,7 @@ def _left(view: JobView, one: Member, others: Evidence) -> Claim:
             *((Evidence("it called its step there", last),) if last else ()),
             others,
         ),
-        fix=f"see in {one.log} why it made no more steps: all ranks have to make as many",
+        fix=f"see in {one.log} why it made no more steps: all ranks must make the same number",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
@@ -161,13 +166,13 @@ RULE = Rule(
     fires_on={
         "asleep": (
             stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
-            "worker 1 is not in what the others wait in: asleep at train.py:33 in retry",
+            "the others wait for worker 1, which is asleep at train.py:33 in retry",
         ),
         "it waits for an item that nobody makes any more": (
             stalled(
                 waiting(0), member(1, stack=stack(_WAIT, _QUEUE, USER), notes=_RAISED), waiting(2)
             ),
-            "worker 1 is not in what the others wait in: waiting for an item of a queue at train.py:41 in "
+            "the others wait for worker 1, which is waiting for an item of a queue at train.py:41 in "
             "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
         ),
         "it waits for a thread that computes a little, and does not end": (
@@ -177,11 +182,11 @@ RULE = Rule(
                 waiting(2),
                 progress_at=30.0,
             ),
-            "worker 1 is not in what the others wait in: waiting for a condition at train.py:41 in train",
+            "the others wait for worker 1, which is waiting for a condition at train.py:41 in train",
         ),
         "it waits for an event": (
             stalled(waiting(0), member(1, stack=stack(_WAIT, _EVENT, USER)), waiting(2)),
-            "worker 1 is not in what the others wait in: waiting for an event at train.py:41 in train",
+            "the others wait for worker 1, which is waiting for an event at train.py:41 in train",
         ),
         "its code is through, and it waits in its framework's shutdown": (
             stalled(waiting(0), member(1, stack=stack(_DOWN), step=81), waiting(2)),
@@ -190,12 +195,12 @@ RULE = Rule(
         ),
         "a service that does not answer": (
             stalled(waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=30.0),
-            "worker 1 is not in what the others wait in: waiting for the answer of another process at "
+            "the others wait for worker 1, which is waiting for the answer of another process at "
             "train.py:41 in train",
         ),
         "it waits for a future whose thread has ended": (
             stalled(waiting(0), member(1, stack=_FUTURE, notes=_RAISED), waiting(2)),
-            "worker 1 is not in what the others wait in: waiting for a future's result at train.py:41 in "
+            "the others wait for worker 1, which is waiting for a future's result at train.py:41 in "
             "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
         ),
         "its code is through, and no stack is to be had of it": (
@@ -212,7 +217,7 @@ RULE = Rule(
                 waiting(2),
                 progress_at=30.0,
             ),
-            "worker 0 is not in what the others wait in: writing or reading a checkpoint at "
+            "the others wait for worker 0, which is writing or reading a checkpoint at "
             "train.py:41 in train",
         ),
     },

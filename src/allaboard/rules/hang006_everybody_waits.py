@@ -1,16 +1,19 @@
-"""Every member waits for the others, and nobody moves.
+"""Every worker waits for the others, and nobody moves.
 
 ## Why it matters
-All are inside collectives, and still none completes: they are in different ones (another order on one
-rank), the shapes differ, or a link between them is lost. From stacks alone the cause is not to be told.
+All are inside collectives, and still none completes. Either they are in different ones (one rank calls them
+in another order), or the shapes differ, or a link between them is lost. Stacks alone cannot tell which.
 
 ## What to do
-Compare the places that are given. If they differ, look for a collective that only some ranks call, or
-call in another order; of a `recv` or `send`, for the other side, which must name this rank and the same tag.
-Groups of ranks have to be entered in one order on all of them. Two threads of a rank need a group each: which
-of them is first in a common one is another matter on every rank.
-If they are the same, suspect the network between the hosts, or
-a message whose shape differs between ranks.
+Compare the places that are given.
+
+- If they differ, look for a collective that only some ranks call, or call in another order. For a `recv` or
+  `send`, look for the other side, which must name this rank and use the same tag.
+- If they are the same, suspect the network between the hosts, or a message whose shape differs between
+  ranks.
+- If there are several process groups, all ranks must enter them in the same order.
+- If two threads of a rank call collectives, each needs a group of its own: in a shared group, each rank may
+  run them in another order.
 """
 
 from __future__ import annotations
@@ -135,8 +138,8 @@ def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
             Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks") for m in found.waiting[:MANY]
         )
         + tuple(e for m in fallen[:MANY] for e in thread_ended(m)),
-        fix=f"mend {ended.place.partition(' in ')[0] or 'what ended it'}: the thread's collectives are "
-        f"waited for, and do not come any more; its traceback is in {first.log}",
+        fix=f"mend {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
+        f"collectives, which will never come; its traceback is in {first.log}",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -210,7 +213,9 @@ def _fix(found: Stall, differ: bool) -> str:
     between = [m for m in found.waiting if m.op is not None and _call(m) in RECEIVES | SENDS]
     if between:
         sides = ", ".join(f"rank {m.who.rank}'s {m.op.name}" for m in between[:MANY] if m.op)
-        return f"look for the other side of {sides}: the two must name each other, with one tag"
+        return (
+            f"look for the other side of {sides}: the two must name each other, with the same tag"
+        )
     if any(m.op is not None and m.op.beside for m in found.waiting):
         return (
             "give the thread that calls collectives beside the main one a group of its own "
@@ -219,7 +224,7 @@ def _fix(found: Stall, differ: bool) -> str:
     if differ:
         return "look for a collective that only some ranks call or call in another order"
     network = "check the network between the hosts, and " if len(_hosts(found)) > 1 else "check "
-    return f"{network}that all ranks pass one shape and dtype"
+    return f"{network}that all ranks pass the same shape and dtype"
 
 
 def _call(one: Member) -> str:

@@ -1,13 +1,13 @@
-"""A member waits inside the kernel, where no signal wakes it, while the others wait for it.
+"""A worker waits inside the kernel, where no signal wakes it, while the others wait for it.
 
 ## Why it matters
-State D: the kernel itself waits, usually for a disk or a network mount that does not answer. Not even
-SIGKILL ends most such processes before the I/O does. A process that reads from a slow disk is in this state
-nearly always too, but wakes between its waits: of that nothing is said.
+In state D the kernel itself waits, usually for a disk or a network mount that does not answer. Most such
+processes cannot be ended before the I/O returns, not even with SIGKILL. A process that reads from a slow
+disk is nearly always in this state too, but wakes up in between; that is not reported.
 
 ## What to do
-Look at the mount that is named: `df` on it hangs too, and `dmesg` tells of servers that do not answer.
-Without a name, `cat /proc/PID/stack` (as root) shows the file system's functions.
+Look at the mount that is named: `df` on it hangs too, and `dmesg` shows servers that do not answer. If no
+mount is named, `cat /proc/PID/stack` (as root) shows the file system's functions.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Members stand still, doing nothing, and nobody waits for them in a collective.
+"""Workers stand idle, and nobody waits for them in a collective.
 
 ## Why it matters
-The others have ended, or all stand at places of their own: the job will never end. Native code that
-sleeps while it holds the interpreter lock (PyTorch's process group does so now and then while it is
-destroyed), a lock between two threads, a server that is joined for ever.
+The others have ended, or everybody stands at a place of their own: the job will never end by itself.
+Possible causes are native code that sleeps while it holds the interpreter lock (PyTorch's process group
+does so now and then while it is destroyed), a deadlock between two threads, or a server that is joined and
+never returns.
 
 ## What to do
 Look at the place. `py-spy dump --native --pid PID` shows the native frames below it. If the training is
-done and its results are written, the process may be ended by hand.
+done and its results are written, you can end the process by hand.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def _service(one: Member, place: Frame) -> str:
         return ""
     return (
         "see that a DispatchServer of the tf.data service listens at the address that "
-        f"{place.file}:{place.line} is given: it asks there for ever"
+        f"{place.file}:{place.line} is given: it asks there forever"
     )
 
 

@@ -1,15 +1,15 @@
 """Ranks of one group called different collectives at the same place in their order.
 
-Every rank of a group must call the same collectives in the same order. Each call is counted and
-compared; this is the first at which they differ, so it is certain.
+Every rank of a group must call the same collectives in the same order. Each call is counted and compared.
+This is the first one that differs, so the finding is certain.
 
 ## Why it matters
-The backends match calls by their order alone. gloo and NCCL then wait for ever, or mix the bytes of two
-operations into wrong numbers without a word.
+The backends match calls by their order alone. If the calls differ, gloo and NCCL wait forever, or silently
+mix the bytes of two operations into wrong numbers.
 
 ## What to do
-Look at the two lines. Usual reasons: a collective under `if rank == 0`, a metric or checkpoint that only
-one rank reduces, an early `continue`, a loop over a set or dict whose order differs between ranks.
+Look at the two lines. The usual reasons: a collective under `if rank == 0`, a metric or checkpoint that
+only one rank reduces, an early `continue`, a loop over a set or dict whose order differs between ranks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Ranks named different roots in one collective.
 
 ## Why it matters
-Each waits for another sender, or sends to somebody who does not listen: a hang, or the values of the wrong
-rank.
+Each rank waits for a different sender, or sends to a rank that does not listen. The result is a hang, or
+the values of the wrong rank.
 
 ## What to do
-Pass one `src=` or `dst=` on all ranks. It is a global rank, also within a subgroup; `group_src=` and
+Pass the same `src=` or `dst=` on all ranks. It is a global rank, even within a subgroup; `group_src=` and
 `group_dst=` count within the group.
 """
 
@@ -20,7 +20,9 @@ from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    return passed(view, Kind.ROOT, lambda call: f"root {call.root}", "name one root on all ranks")
+    return passed(
+        view, Kind.ROOT, lambda call: f"root {call.root}", "name the same root on all ranks"
+    )
 
 
 _ONE = signature("broadcast", root=0)

@@ -1,13 +1,13 @@
-"""A member of a group goes on elsewhere while others of the group wait for it in a collective.
+"""A rank goes on elsewhere while others of its group wait for it in a collective.
 
 ## Why it matters
-The call that they wait in is only complete when every rank of the group has made it. One that left it out
-(a branch of its own, an exception that was swallowed) trains on alone, and its group never comes back; or
-it comes much later.
+The collective they wait in is complete only when every rank of the group has called it. A rank that left it
+out (another branch, a swallowed exception) trains on alone, and the others of its group wait forever; or it
+comes much later.
 
 ## What to do
-Look at the line where they wait, and at what keeps the other rank from it. Where it is meant to come much
-later (one rank collects what others produce at their own pace), this is no fault.
+Look at the line where they wait, and at what keeps the other rank from getting there. If it is meant to
+come much later (one rank collects what others produce at their own pace), this is not a fault.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Membe
     behind = "; ".join(f"rank {m.who.rank} is at step {m.step}" for m in others[:4])
     where = group_name(view, key)
     return Claim(
-        summary=f"{names(others)} {agrees('go', others)} on without having come to "
+        summary=f"{names(others)} {agrees('go', others)} on without having made "
         f"call {one.op.position} of {where}, in which rank {one.who.rank} waits",
         who=tuple(m.who for m in others),
         evidence=(
@@ -88,7 +88,7 @@ RULE = Rule(
     fires_on={
         "one trains alone": (
             job(called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=99.9)),
-            "worker 1 goes on without having come to call 5 of the default group, "
+            "worker 1 goes on without having made call 5 of the default group, "
             "in which rank 0 waits",
         ),
     },

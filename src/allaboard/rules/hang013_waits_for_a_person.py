@@ -1,13 +1,13 @@
-"""A member waits for somebody to type something, in `input()` or in a debugger, while the others wait for it.
+"""A worker waits for somebody to type (`input()`, a debugger) while the others wait for it.
 
 ## Why it matters
-Under a launcher nobody sits at the member's standard input: the question is in a log file, if anywhere, and
+Under a launcher nobody sits at the worker's standard input. The question is in a log file, if anywhere, and
 the others stand in their collective until a timeout that names nobody.
 
 ## What to do
-Take the `breakpoint()`, `pdb.set_trace()` or `input()` out, or let one process alone reach it, outside of
-the training. To debug one rank, start it by itself (`-n 1`), or attach to it where it hangs: `py-spy dump
---locals`.
+Remove the `breakpoint()`, `pdb.set_trace()` or `input()`, or make sure that one process alone reaches it,
+outside the training. To debug one rank, start it by itself (`-n 1`), or attach to it where it hangs:
+`py-spy dump --locals --pid PID`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         summary=f"{one.who.name} {asks} at {place}, and the others wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"idle there for {one.stack.span:.1f} s and more", one.stack.by),
+            Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
             others,
             Evidence(place.text or str(place), f"{place.file}:{place.line}"),
         ),
-        fix=f"take it out of {place.file}:{place.line}; its question is in {one.log}",
+        fix=f"remove it at {place.file}:{place.line}; its question is in {one.log}",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )

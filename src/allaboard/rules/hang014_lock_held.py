@@ -1,16 +1,17 @@
-"""A member waits for a lock that another of its threads holds, while the others wait for it.
+"""A worker waits for a lock that another of its threads holds, while the others wait for it.
 
-Python's locks do not say who has them. What is told is read from the code: a thread inside a `with lock:`
-block holds it, and a lock is known by its words there ("self.lock"), so that this is likely and not
-certain.
+Python's locks do not say who holds them. allaboard reads it from the code: a thread inside a `with lock:`
+block holds that lock, and a lock is recognised by how it is written there ("self.lock"). So this finding is
+likely, not certain.
 
 ## Why it matters
-Two threads that each hold what the other wants stand for ever, without CPU and without a word. A thread
-that holds a lock while it waits for something slow holds up the training just as well.
+Two threads that each hold what the other wants stand still forever, without CPU and without a message. A
+thread that holds a lock while it waits for something slow holds up the training just as well.
 
 ## What to do
-Take locks in one order everywhere, hold them for as short as can be, and never across a collective, a
-network call or `queue.put`. `lock.acquire(timeout=60)` turns a deadlock into an exception with a line.
+Take locks in the same order everywhere. Hold them as briefly as you can, and never across a collective, a
+network call or `queue.put`. `lock.acquire(timeout=60)` returns False where a deadlock would wait forever:
+raise an exception then, and you have the line.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Eviden
     both = bool(other.wants) and other.wants in main.holds
     told = f"which another thread holds at {other.at}"
     if both:
-        told = f"and the thread that holds it, at {other.at}, for {other.wants}: neither goes on"
+        told = (
+            f"and the thread that holds it waits for {other.wants} at {other.at}: neither goes on"
+        )
     return Claim(
         summary=f"{name} waits for {main.wants} at {main.at}, {told}",
         who=(one.who,),
@@ -51,7 +54,7 @@ def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Eviden
             Evidence(_words("other thread", other), f"{other.at.file}:{other.at.line}"),
             others,
         ),
-        fix="take the two locks in one order everywhere"
+        fix="take the two locks in the same order everywhere"
         if both
         else f"see why the lock is held for so long at {other.at.file}:{other.at.line}",
         certainty=Certainty.LIKELY,
@@ -82,8 +85,8 @@ RULE = Rule(
     fires_on={
         "each wants the other's": (
             _locked(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),
-            "worker 1 waits for cache at train.py:20 in flush, and the thread that holds it, "
-            "at train.py:31 in fill, for log: neither goes on",
+            "worker 1 waits for cache at train.py:20 in flush, and the thread that holds it waits for log "
+            "at train.py:31 in fill: neither goes on",
         ),
         "held by one that reads": (
             _locked(Holds(_MAIN, "cache"), Holds(_READ, "", ("cache",))),

@@ -1,20 +1,23 @@
-"""A thread of a member keeps the interpreter to itself, and its main thread cannot go on.
+"""A thread keeps the Python interpreter (the GIL) to itself, and its process cannot go on.
 
-Python runs one thread at a time: the one that has the GIL. Native code that takes long must let it go. Some
-does not: a regular expression that tries for ever, a function called through `ctypes.PyDLL`, an extension
-without `Py_BEGIN_ALLOW_THREADS`. Then no other thread of the process runs, neither heartbeats nor the main
-one, though each may be at an innocent line.
+Python runs one thread at a time: the one that holds the GIL. Native code that takes long should release it.
+Some does not: a regular expression that backtracks without end, a function called through `ctypes.PyDLL`,
+an extension without `Py_BEGIN_ALLOW_THREADS`. Then no other thread of the process runs, neither its
+heartbeats nor the main thread, though each may be at an innocent line.
 
 ## Why it matters
-The rank stands. Where the thread is not the main one, the main one's stack may show it in a collective: it
-looks like a rank that waits for the others, while the others wait for it. No `KeyboardInterrupt` comes
-through, and no timeout in Python fires.
+The rank stands still. If another thread than the main one holds the GIL, the main thread's stack may show a
+collective: the rank looks as if it waited for the others, while the others wait for it. `KeyboardInterrupt`
+does not get through, and no timeout in Python fires.
 
 ## What to do
-Look at the line. Patterns with repeats in repeats (`(a+)+`) take time that doubles with each letter: rewrite
-them. Call C by `ctypes.CDLL`, which lets the GIL go, not `PyDLL`. Let extensions release it, or move the work
-into a process of its own. `py-spy dump --native --pid PID` shows the native frames; it pauses the process
-for that.
+Look at the line.
+
+- Rewrite patterns with repeats inside repeats (`(a+)+`): they take twice as long with each letter.
+- Call C through `ctypes.CDLL`, which releases the GIL, instead of `PyDLL`.
+- Let extensions release the GIL, or move the work into a process of its own.
+
+`py-spy dump --native --pid PID` shows the native frames; it pauses the process while it looks.
 """
 
 from __future__ import annotations
@@ -59,11 +62,11 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
     who = "its main thread" if held.main else f"its thread {held.thread}"
     whom = "its other threads" if held.main else "its main thread"
     return Claim(
-        summary=f"{name}: {who} holds the GIL in native code at {at} and does not let it go, so that "
-        f"{whom} cannot run",
+        summary=f"{name}: {who} holds the GIL in native code at {at} and does not release it, so {whom} "
+        "cannot run",
         who=(one.who,),
         evidence=(
-            Evidence(f"the GIL held there for {held.span:.1f} s and more, {how}", "py-spy"),
+            Evidence(f"the GIL held there for at least {held.span:.1f} s, {how}", "py-spy"),
             Evidence(
                 f"waiting for it: {', '.join(held.waiting[:4])}, {held.wakes:.0f} wake-ups a second",
                 f"/proc/{one.who.pid}/task",
@@ -71,8 +74,9 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
             Evidence(at.text or "source not readable", f"{at.file}:{at.line}"),
             *((others,) if others is not None else ()),
         ),
-        fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), bound it, or "
-        "give it a process; " + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
+        fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), limit it, or "
+        "give it a process of its own; "
+        + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING if held.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
@@ -106,13 +110,13 @@ RULE = Rule(
     fires_on={
         "a regular expression": (
             _view(_MAIN, _MATCH, USER, cpu=1.0),
-            "worker 1: its main thread holds the GIL in native code at train.py:33 in clean and does "
-            "not let it go, so that its other threads cannot run",
+            "worker 1: its main thread holds the GIL in native code at train.py:33 in clean and does not "
+            "release it, so its other threads cannot run",
         ),
         "another thread, and the main one is done with its collective": (
             _view(_ASIDE, REDUCE, USER),
-            "worker 1: its thread meter holds the GIL in native code at meter.py:12 in watch and does "
-            "not let it go, so that its main thread cannot run",
+            "worker 1: its thread meter holds the GIL in native code at meter.py:12 in watch and does not "
+            "release it, so its main thread cannot run",
         ),
     },
     silent_on={

@@ -1,16 +1,17 @@
 """Some ranks called new_group, and others did not.
 
-torch.distributed asks all ranks of the job to call `new_group`, in one order, also those that are not in the
-group. Nobody waits in it for the others (unless `TORCH_DIST_INIT_BARRIER=1`), so this may go well: a warning.
+torch.distributed wants all ranks of the job to call `new_group`, in the same order, including those that
+are not in the group. Nobody waits for the others in it (unless `TORCH_DIST_INIT_BARRIER=1`), so this may go
+well: it is a warning.
 
 ## Why it matters
-Each rank counts the groups that it makes, and the count is the name under which the ranks of a group find
-each other. From here on the ranks count differently: the next group that all make has two names, and its
-first collective hangs.
+Each rank counts the groups that it makes, and that count is the name under which the ranks of a group find
+each other. From here on the ranks count differently: the next group that all of them make has two names,
+and its first collective hangs.
 
 ## What to do
-Call `new_group` on every rank, with the same list, before the `if` that asks who is in it. Where only its
-members call it, they say so: `new_group(ranks, use_local_synchronization=True)`.
+Call `new_group` on every rank, with the same list, before the `if` that asks who is in it. If only its
+members are meant to call it, say so: `new_group(ranks, use_local_synchronization=True)`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Nothing is heard from a host's agent though it is connected, and others wait.
+"""A host's agent says nothing though it is connected, and others wait for that host.
 
 ## Why it matters
-A host that is suspended, swaps itself to a standstill or has all its processes frozen (a container that is
-paused, a checkpoint of a virtual machine) still has its packets acknowledged by its kernel. No connection
-breaks, no framework says a word, and who waits for its ranks waits until the timeout, or for ever.
+A host may be suspended, swap itself to a standstill, or have all its processes frozen (a paused container,
+a checkpoint of a virtual machine). Its kernel still acknowledges packets, so no connection breaks and no
+framework says anything. Whoever waits for its ranks waits until the timeout, or forever.
 
 ## What to do
-Look at that host: what is stopped there (state `T`) goes on with `kill -CONT PID`, a paused container with
-its runtime's `unpause`; if it swaps, end what takes its memory.
+Look at that host: `ps -eo pid,stat,args | grep python; free -m`. What is stopped there (state `T`) goes on
+with `kill -CONT PID`, a paused container with its runtime's `unpause`. If the host swaps, end what takes
+its memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import agrees, names
 from allaboard.evidence.one_call import for_so_long, waits_in_call
 from allaboard.evidence.servers import JOINS
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
@@ -45,8 +46,8 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
     op = waits[0].op
     assert op is not None
     return Claim(
-        summary=f"nothing is heard from {host}, which answers: its processes may be frozen, or it swaps; "
-        f"{names(waits)} waiting in {op.name}",
+        summary=f"nothing is heard from {host}, though its kernel answers: its processes may be frozen, or "
+        f"it swaps; {names(waits)} {agrees('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"last word {view.now - last:.0f} s ago", f"agent of {host}"),
@@ -76,8 +77,8 @@ RULE = Rule(
     fires_on={
         "it stands, and rank 0 waits": (
             _two(40.0),
-            "nothing is heard from b, which answers: its processes may be frozen, or it swaps; worker 0 "
-            "waiting in all_reduce",
+            "nothing is heard from b, though its kernel answers: its processes may be frozen, or it swaps; "
+            "worker 0 waits in all_reduce",
         ),
     },
     silent_on={

@@ -1,14 +1,14 @@
-"""A member waits for a program that it started, and the others wait for it.
+"""A worker waits for a program that it started, and the others wait for the worker.
 
 ## Why it matters
-An upload, a copy, a `git` or a `sleep` in `subprocess.run`: as long as it lasts, the member is in no
-collective, and its peers stand. Whether the program ends by itself is not seen from outside: a server may
-be at work for it. So this is told as what it is, a wait; the job is not ended for it before `--hang-after`.
-A program that for a minute uses no CPU and moves no bytes is told as a hang (HANG002).
+An upload, a copy, a `git` or a `sleep` in `subprocess.run`: while it lasts, the worker is in no collective,
+and its peers stand still. Whether the program will end by itself cannot be seen from outside; a server may
+be at work for it. So this is reported as a wait, and the job is not ended for it before `--hang-after`. A
+program that uses no CPU and moves no bytes for a minute is reported as a hang (HANG002).
 
 ## What to do
-Bound the call (`timeout=`), let all ranks wait at a barrier with a timeout that is long enough, or let the
-program run beside the training (`subprocess.Popen`, and `wait` later).
+Set a limit on the call (`timeout=`), let all ranks wait at a barrier whose timeout is long enough, or let
+the program run beside the training (`subprocess.Popen`, and `wait` later).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         summary=f"{one.who.name} waits for {child_of(one)} at {place}, and the others wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"it stands there for {one.stack.span:.0f} s and more", one.stack.by),
+            Evidence(f"it has been there for at least {one.stack.span:.0f} s", one.stack.by),
             *commands_of(one),
             Evidence(works or "until now it used no CPU and moved no bytes", "/proc"),
             others,

@@ -1,15 +1,15 @@
-"""A host is not heard of any more, and others wait for what ran there.
+"""A host is not heard from any more, and others wait for what ran there.
 
 ## Why it matters
-A host that loses its power or its cable says nothing. The connections of the frameworks stay open: who waits
-for an answer from there waits until the kernel gives the connection up, a quarter of an hour as a rule.
-TensorFlow 2's chief stands in `ClusterCoordinator.join` meanwhile, although it could give the work to
+A host that loses its power or its cable says nothing, and the frameworks' connections to it stay open.
+Whoever waits for an answer waits until the kernel gives up the connection, usually a quarter of an hour.
+Meanwhile TensorFlow 2's chief stands in `ClusterCoordinator.join`, although it could give the work to
 another worker; a collective stands on every rank.
 
 ## What to do
-See whether the host is up and in the network. If it comes back within that time, the job may go on; if it is
-gone for good, end the job and start it again without it, from its newest checkpoint. A parameter
-server that has gone with its host is told by PS001.
+See whether the host is up and on the network: `ping -c 3 HOST`. If it comes back within that time, the job
+may go on. If it is gone for good, end the job and start it again without that host, from its newest
+checkpoint. If a parameter server has gone with its host, PS001 reports that.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _first(view: JobView) -> Iterator[Claim]:
     ran = first if first is not None else Who(index=-1, rank=0)
     assert op is not None
     yield Claim(
-        summary=f"nothing is heard of {host} any more, where {ran.name if first else 'all met'}"
-        f"{' ran' if first else ''}; {names(waits)} {agrees('wait', waits)} in {op.name}",
+        summary=f"{host}, where {ran.name + ' ran' if first else 'all met'}, is no longer heard from; "
+        f"{names(waits)} {agrees('wait', waits)} in {op.name}",
         who=(replace(ran, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),
@@ -114,8 +114,8 @@ def _claim(
     op = waits[0].op
     assert op is not None
     return Claim(
-        summary=f"nothing is heard of {host} any more, where {names(members)} ran; "
-        f"{names(waits)} {agrees('wait', waits)} in {op.name}",
+        summary=f"{host}, where {names(members)} ran, is no longer heard from; {names(waits)} "
+        f"{agrees('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"nothing has come from it for {view.now - last:.0f} s", f"agent of {host}"),
@@ -164,11 +164,11 @@ RULE = Rule(
     fires_on={
         "rank 0 waits": (
             _two(),
-            "nothing is heard of b any more, where worker 1 ran; worker 0 waits in all_reduce",
+            "b, where worker 1 ran, is no longer heard from; worker 0 waits in all_reduce",
         ),
         "the chief's host, by a server's": (
             _server(Answer.SILENT),
-            "nothing is heard of a any more, where chief 0 ran; ps 0 waits in Server.join",
+            "a, where chief 0 ran, is no longer heard from; ps 0 waits in Server.join",
         ),
     },
     silent_on={

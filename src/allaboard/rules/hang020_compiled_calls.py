@@ -1,15 +1,15 @@
 """By PyTorch's own recorder, the ranks of a compiled job called different collectives at one number.
 
 ## Why it matters
-A graph of `torch.compile` calls its collectives in C++, where nothing counts them but PyTorch itself. All
-ranks wait, and from their stacks alone nobody can say for what: all are in an operation of their graph. But
-PyTorch numbers every collective of a group, and its Flight Recorder keeps the last of them. At one number,
-one rank called something else.
+A graph of `torch.compile` calls its collectives in C++, where only PyTorch itself counts them. All ranks
+wait, all are in an operation of their graph, and their stacks do not show what they wait for. But PyTorch
+numbers every collective of a group, and its Flight Recorder keeps the last of them. At this number, one
+rank called something else.
 
 ## What to do
-Compare the lines that are given. Look for a graph that was compiled anew for another shape on one rank, a
-branch that only some ranks take, a call more or less before. Every rank of a group must call the same
-collectives in one order, with tensors of one shape and type.
+Compare the lines that are given. Look for a graph that was recompiled for another shape on one rank, a
+branch that only some ranks take, one call more or less before this one. Every rank of a group must call the
+same collectives in the same order, with tensors of the same shape and type.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _claim(roll: Roll, member: Member) -> Claim:
     at = f" at {error.where}" if error is not None and error.where is not None else ""
     host, who = member.who.host, member.who.name
     return Claim(
-        summary=f"{who} has gone before init: nothing is heard of {host} any more"
+        summary=f"{who} has gone before init: {host} is no longer heard from"
         if end.lost
         else f"{who} ended before init ({_how(member)}){at}",
         who=(member.who,),
@@ -108,7 +108,7 @@ RULE = Rule(
         ),
         "its host has gone": (
             gathering(held(0), ended(1, lost=True, code=None, member=_EARLY), held(2)),
-            "worker 1 has gone before init: nothing is heard of a any more",
+            "worker 1 has gone before init: a is no longer heard from",
         ),
     },
     silent_on={

@@ -89,7 +89,7 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
 def _gone(one: Member, end: Exit) -> str:
     """A host that is not heard of may still hold the variables."""
     if end.lost:
-        return f"has gone with its host: nothing is heard of {one.who.host} any more"
+        return f"has gone with its host: {one.who.host} is no longer heard from"
     return f"{how_ended(end)}, and its variables are gone"
 
 
@@ -120,7 +120,7 @@ RULE = Rule(
                 task("ps", 0, exit=Exit(at=95.0, lost=True)),
                 comes_back="checkpoint",
             ),
-            "ps 0 has gone with its host: nothing is heard of a any more; "
+            "ps 0 has gone with its host: a is no longer heard from; "
             "worker 0 cannot go on without it",
         ),
         "it comes again": (
