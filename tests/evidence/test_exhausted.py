@@ -48,7 +48,7 @@ def claim(kind: str, message: str, limit: int = 0, joined: bool = False) -> Clai
 )  # fmt: skip
 def test_the_advice_is_about_what_is_used_up(kind: str, message: str, fix: str) -> None:
     found = claim(kind, message)
-    assert found.fix.startswith(fix) and "mend" not in found.fix
+    assert found.fix.startswith(fix) and "fix " not in found.fix
     assert not any("limit" in e.observed for e in found.evidence)
 
 
@@ -63,4 +63,4 @@ def test_on_several_hosts_it_is_said_where_to_look() -> None:
 
 
 def test_other_exceptions_are_to_be_mended() -> None:
-    assert claim("ValueError", "no space in the label").fix.startswith("mend ")
+    assert claim("ValueError", "no space in the label").fix.startswith("fix ")

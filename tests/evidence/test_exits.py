@@ -23,7 +23,7 @@ def test_numbers_of_steps_are_told_where_they_differ() -> None:
 
 def test_a_breakpoint_is_to_be_removed_and_not_the_line_after_it_mended() -> None:
     claim = _claim("EXIT002", job(ended(1, raised=("BdbQuit", "")), waiting(0)))
-    assert claim.fix.startswith("remove the breakpoint()") and "mend" not in claim.fix
+    assert claim.fix.startswith("remove the breakpoint()") and "fix " not in claim.fix
 
 
 def test_the_line_that_ran_a_command_is_not_what_failed() -> None:
@@ -34,7 +34,7 @@ def test_the_line_that_ran_a_command_is_not_what_failed() -> None:
     claim = _claim("EXIT002", job(ended(1, raised=said), waiting(0)))
     assert (
         claim.fix.startswith("see in logs/worker-1.log why the command")
-        and "mend /" not in claim.fix
+        and "fix /" not in claim.fix
     )
 
 
@@ -52,7 +52,7 @@ def test_parameters_without_a_gradient_are_told_and_not_the_line_that_finds_them
         assert f"parameters {told} got no gradient in the step before" in [
             e.observed for e in claim.evidence
         ]
-        assert "find_unused_parameters=True" in claim.fix and "mend" not in claim.fix
+        assert "find_unused_parameters=True" in claim.fix and "fix " not in claim.fix
 
 
 def test_an_aborted_member_is_told_with_its_last_call() -> None:

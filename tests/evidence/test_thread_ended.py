@@ -50,7 +50,7 @@ def test_without_a_place_and_without_a_thread() -> None:
 def test_what_ended_it_is_what_is_to_be_mended(code: str, view: JobView) -> None:
     rule = next(e.rule for e in catalogue().entries if e.code == code)
     (claim,) = rule.check(view)
-    assert claim.fix.startswith("mend /home/u/feed.py:10, which ended a thread")
+    assert claim.fix.startswith("fix /home/u/feed.py:10, which ended a thread")
     assert any("a thread of it has ended" in e.observed for e in claim.evidence)
 
 

@@ -25,7 +25,7 @@ def test_a_failure_of_nccl_is_not_to_be_mended_at_the_line_that_met_it(tmp_path:
     said = "NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)"
     found = told(tmp_path, f"{HEAD}[rank0]: RuntimeError: {said}\n")
     assert list(found) == ["LOG010"]
-    assert "train.py:40" in found["LOG010"] and "mend" not in found["LOG010"]
+    assert "train.py:40" in found["LOG010"] and "fix " not in found["LOG010"]
 
 
 def test_another_exception_of_the_same_rank_keeps_its_finding(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_an_error_of_the_setup_is_told_with_what_helps(tmp_path: Path) -> None:
     found = told(tmp_path, f"{HEAD}[rank0]: {said}\n")
     assert list(found) == ["EXIT002"]
     assert (
-        "call init_process_group before it" in found["EXIT002"] and "mend" not in found["EXIT002"]
+        "call init_process_group before it" in found["EXIT002"] and "fix " not in found["EXIT002"]
     )
 
 

@@ -56,9 +56,9 @@ def mend_thread(one: Member, at: Frame) -> str:
     found = ended_thread(one)
     if found is None or spot(one.stack) not in _WAITS:
         return ""
-    waited = f"what the thread was to make is waited for at {at.file}:{at.line}"
+    waited = f"{at.file}:{at.line} waits for what that thread should have delivered"
     if not found.place:
-        return f"read in {one.log} what ended a thread of it: it seems that {waited}"
+        return f"see in {one.log} what ended one of its threads: it seems that {waited}"
     line = found.place.partition(" in ")[0]
     sure = "" if spot(one.stack) is Spot.LOCK else "it seems that "
-    return f"mend {line}, which ended a thread: {sure}{waited}"
+    return f"fix {line}, which ended a thread: {sure}{waited}"

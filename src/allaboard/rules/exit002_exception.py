@@ -81,7 +81,7 @@ def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
 
 def _fix(error: Raised, place: str, log: str) -> str:
     if error.type in OF_A_CHILD:
-        return f"see in {log} why the command that it ran failed: that is what is to be mended"
+        return f"see in {log} why the command that it ran failed: that is what to fix"
     if error.where is None and not advice(
         error
     ):  # a syntax error has no frame: its message names the place
@@ -93,7 +93,7 @@ def _fix(error: Raised, place: str, log: str) -> str:
             "model.named_parameters() with a gradient); where that is meant: DDP(..., "
             "find_unused_parameters=True)"
         )
-    return advice(error) or f"mend {place}; the whole traceback is in {log}"
+    return advice(error) or f"fix {place}; the whole traceback is in {log}"
 
 
 def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:

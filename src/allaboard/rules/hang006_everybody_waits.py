@@ -138,7 +138,7 @@ def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
             Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks") for m in found.waiting[:MANY]
         )
         + tuple(e for m in fallen[:MANY] for e in thread_ended(m)),
-        fix=f"mend {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
+        fix=f"fix {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
         f"collectives, which will never come; its traceback is in {first.log}",
         certainty=Certainty.LIKELY,
         since=stood_since(view),

@@ -1,13 +1,13 @@
-"""A member that the others wait for was never heard of.
+"""A worker that the others wait for was never heard of.
 
 ## Why it matters
-Every framework's init waits until the last member is there: PyTorch for 30 minutes, TensorFlow
-for ever, JAX for five minutes and then with an abort. None of them says which one is missing.
+Every framework's init waits until the last worker is there: PyTorch for 30 minutes, TensorFlow forever, JAX
+for five minutes, and then it aborts. None of them says which one is missing.
 
 ## What to do
-Look whether somebody starts it: the world size that the members were told may be larger than the
-number of processes that are started, a rank may be computed wrongly, a launcher may have been given
-fewer hosts. `--timeout` is how long a member that nobody has seen is waited for.
+Find out whether anything starts it. The world size that the workers were given may be larger than the
+number of processes that are started, a rank may be computed wrongly, or the launcher may have been given
+fewer hosts. `--timeout` sets how long to wait for a worker that nobody has heard of.
 """
 
 from __future__ import annotations

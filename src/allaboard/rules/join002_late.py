@@ -1,14 +1,13 @@
-"""A member is alive but still in its own code, while the others wait for it in init.
+"""A worker is alive but still in its own code, while the others wait for it in init.
 
 ## Why it matters
-This is the most common "hang" at the start that is none: one worker downloads the data, another
-reads a large file, a third sleeps in a retry loop. The others stand in the framework's init, and
-the framework cannot know why. The wait goes on for as long as the worker lives, unless
-`--timeout-hard` bounds it.
+This is the most common "hang" at the start, and it is none: one worker downloads the data, another reads a
+large file, a third sleeps in a retry loop. The others stand in the framework's init, and the framework
+cannot know why. They wait for as long as the worker lives, unless `--timeout-hard` sets a limit.
 
 ## What to do
-Look at the line that it is at. Let every worker call init first and load its data afterwards, or
-let rank 0 load while the others wait in a barrier *after* init.
+Look at the line it is at; `py-spy dump --pid PID` shows more. Let every worker call init first and load its
+data afterwards, or let rank 0 load while the others wait in a barrier *after* init.
 """
 
 from __future__ import annotations
@@ -36,7 +35,9 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
     place = member.stack.user if member.stack is not None else None
     doing = f"at {place}" if place is not None else _phase(member)
-    evidence = [Evidence(f"{len(roll.here)} of {roll.size} wait since {waited:.0f} s", "roll call")]
+    evidence = [
+        Evidence(f"{len(roll.here)} of {roll.size} have waited for {waited:.0f} s", "roll call")
+    ]
     if place is not None and place.text:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
     if member.candidate:
@@ -45,7 +46,7 @@ def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool)
     if member.candidate:
         name = f"a child of worker {member.worker} (rank {', '.join(map(str, roll.missing))}?)"
     return Claim(
-        summary=f"{name} is alive and has not come to init: {doing}",
+        summary=f"{name} is alive and has not reached init: {doing}",
         who=(member.who,),
         evidence=tuple(evidence),
         fix=on_host(view, member, f"py-spy dump --pid {member.who.pid}")
@@ -69,11 +70,11 @@ RULE = Rule(
     fires_on={
         "loads its data": (
             gathering(held(0), held(1), coming(2, stack=_LOADING), now=121.0),
-            "worker 2 is alive and has not come to init: at train.py:12 in load_dataset",
+            "worker 2 is alive and has not reached init: at train.py:12 in load_dataset",
         ),
         "bounded by --timeout-hard": (
             gathering(held(0), coming(1), held(2), now=90.0, timeout_hard=20.0),
-            "worker 1 is alive and has not come to init: in its own code",
+            "worker 1 is alive and has not reached init: in its own code",
         ),
     },
     silent_on={

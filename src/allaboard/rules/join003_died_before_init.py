@@ -1,12 +1,12 @@
-"""A member ended before it came to init, and the others wait for it there.
+"""A worker ended before it reached init, and the others wait for it there.
 
 ## Why it matters
-An import that fails, a missing file or a bad argument on one worker is a traceback in one log among
-many; the others wait for that worker until their framework's timeout, if it has one.
+An import that fails, a missing file or a bad argument on one worker is a traceback in one log among many.
+The others wait for that worker until their framework's timeout, if it has one.
 
 ## What to do
-Mend what the exception says; the line is given. Where the worker ended with code 0, its script
-returned before it called init: look for an early `return` or an `if` that only some ranks enter.
+Fix what the exception says; its line is given. If the worker ended with exit code 0, its script returned
+before it called init: look for an early `return` or an `if` that only some ranks enter.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def _claim(roll: Roll, member: Member) -> Claim:
         else f"{who} ended before init ({_how(member)}){at}",
         who=(member.who,),
         evidence=tuple(evidence),
-        fix=f"look whether {host} is up and still in the network: ping -c 3 {shlex.quote(host)}"
+        fix=f"see whether {host} is up and still on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
-        else f"read its output{_log(member)}, mend that, start again",
+        else f"read its output{_log(member)}, fix that, start again",
         # A program that a worker ran for a moment ends just so.
         certainty=Certainty.LIKELY if member.candidate else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,

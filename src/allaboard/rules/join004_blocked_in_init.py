@@ -1,19 +1,21 @@
-"""Members are inside the framework's init and it does not come back.
+"""Workers are blocked inside the framework's init.
 
 ## Why it matters
-The roll call is passed, or nobody was held for it (`--observe`), and still init blocks: the members
-cannot reach each other on the ports that the framework picked itself (gloo's and NCCL's data ports
-are not the master's), the address resolves to loopback on one of them, or some have not come.
+The roll call is complete, or nobody was held for it (`--observe`), and still init does not return. Either
+the workers cannot reach each other on the ports that the framework picked itself (gloo's and NCCL's data
+ports are not the master's), or the address resolves to loopback on one of them, or some of them have not
+come.
 
 ## What to do
-See who is in and who is not. If all are in, it is the network between them: check that
-every host can reach every other on all high ports, and which interface is used
-(`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). On one host it is its loopback: down, or
-filtered. NCCL on many hosts may take a minute by right.
+See who is inside init and who is not.
 
-Where a process joins again after `destroy_process_group` (a sweep, one trial after the other), and meets at
-the same port: a DistributedDataParallel of before keeps the store of then open, in which the ranks find the
-addresses of then. Each init needs a port of its own.
+- If all are inside, it is the network between them. Check that every host can reach every other on all high
+  ports, and which interface is used (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`).
+- If all are on one host, it is that host's loopback: it is down, or filtered.
+- If the job uses NCCL on many hosts, init may legitimately take a minute.
+- If the process joins again after `destroy_process_group` (a sweep, one trial after the other) and meets at
+  the same port, give each init a port of its own. An earlier DistributedDataParallel keeps the earlier
+  store open, and the ranks find the earlier addresses in it.
 """
 
 from __future__ import annotations
@@ -106,11 +108,12 @@ def _reach(view: JobView, inside: list[Member]) -> str:
         own = f"{told.job}:{told.index}"
         ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
         tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
-        return f"on {first.host}: {tries}   # who refuses, or does not answer, is waited for without a bound"
+        return f"on {first.host}: {tries}   # one that refuses or does not answer is waited for without a "
+        "limit"
     if _again(inside):
         return (
             "give each init a port of its own (MASTER_PORT plus the number of the trial): after "
-            "destroy_process_group, a DistributedDataParallel of before keeps the earlier store open, and at "
+            "destroy_process_group, an earlier DistributedDataParallel keeps the earlier store open, and at "
             "the same port the ranks find the earlier addresses in it"
         )
     if len({m.who.host for m in inside}) > 1:
@@ -119,7 +122,7 @@ def _reach(view: JobView, inside: list[Member]) -> str:
             "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME with the interface that does"
         )
     return (
-        "all are on one host: see whether its loopback is up and lets them through "
+        "all are on one host: see whether its loopback is up and not filtered "
         "(ip link show lo; iptables -S; nft list ruleset), try GLOO_SOCKET_IFNAME=lo; "
         f"py-spy dump --native --pid {inside[0].who.pid} shows where one is"
     )
@@ -150,8 +153,8 @@ def _bound(one: Member, inside: list[Member], since: float) -> Claim:
             Evidence(told.bind, "coordinator_bind_address"),
             Evidence(told.place.removeprefix("tcp://"), "coordinator_address"),
         ),
-        fix=f"give coordinator_bind_address port {there}, or leave it out, unless something passes port "
-        f"{there} on to {here}",
+        fix=f"give coordinator_bind_address port {there}, or leave it out, unless something forwards port "
+        f"{there} to {here}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,

@@ -1,14 +1,14 @@
-"""Two members say that they are the same rank.
+"""Two workers say that they are the same rank.
 
 ## Why it matters
-PyTorch's error then names the rank that is absent, not the one that is there twice, and TensorFlow's
-second task cannot bind its port while the first hangs. Nothing else that is said about a job can be
-trusted before its members are who they say.
+PyTorch's error then names the rank that is absent, not the one that is there twice. In TensorFlow the
+second task cannot bind its port, while the first one hangs. Nothing else that is reported about a job can
+be trusted until every worker is who it says it is.
 
 ## What to do
-Look where the rank is computed: a copied environment, two launchers started with the same
-`--node-rank`, a `rank=` in code that ignores the process's own number. With `--coordinator`: two jobs that
-were given one address, and that nothing tells apart (a launcher's job id, ALLABOARD_JOB_ID).
+Look at where the rank is computed: a copied environment, two launchers started with the same `--node-rank`,
+or a `rank=` in code that ignores the process's own number. With `--coordinator`, two jobs may have been
+given one address with nothing to tell them apart (a launcher's job id, ALLABOARD_JOB_ID).
 """
 
 from __future__ import annotations

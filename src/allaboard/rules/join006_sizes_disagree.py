@@ -1,11 +1,11 @@
-"""The members do not agree on how many they are.
+"""The workers do not agree on how many they are.
 
 ## Why it matters
-In PyTorch the init of the rank with the smaller world size succeeds, and its first collective hangs.
-A member that believes it is alone trains alone, in silence, and ends with exit code 0.
+In PyTorch, the init of the rank with the smaller world size succeeds, and its first collective hangs. A
+worker that believes it is alone trains alone, in silence, and ends with exit code 0.
 
 ## What to do
-Give every member the same world size. Look at who differs: an old environment variable, a
+Give every worker the same world size. Look at the one that differs: an old environment variable, a
 TF_CONFIG without `cluster`, a launcher that was started with another number of hosts.
 """
 

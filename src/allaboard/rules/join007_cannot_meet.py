@@ -1,13 +1,13 @@
-"""The members look for each other at different addresses.
+"""The workers look for each other at different addresses.
 
 ## Why it matters
-TensorFlow's workers wait for ever for a peer at an address where nobody listens; its leader blames
-the worker that it does not hear from, which is the innocent one. PyTorch's rank 0 counts `1/2 clients`.
-Each member is told a cluster of its own, and only side by side can it be seen which one is wrong.
+TensorFlow's workers wait forever for a peer at an address where nobody listens, and its leader blames the
+worker it does not hear from, which is the innocent one. PyTorch's rank 0 counts `1/2 clients`. Each worker
+is given its own description of the cluster, and only a comparison shows which one is wrong.
 
 ## What to do
-Correct the address in the configuration of the member that differs from the majority (or in all
-others, if the majority is wrong). The value, the member and its source are given.
+Correct the address in the configuration of the worker that differs from the majority (or in all others, if
+the majority is wrong). The finding gives the value, the worker and where the value came from.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def _names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
                 Evidence(", ".join(sorted(there.values())), f"{origin} of {names}"),
                 Evidence(", ".join(sorted(task_of.values())), f"{origin} of {others}"),
             ),
-            fix=f"give all one cluster, with one name for each task: what {names} has in {origin} differs",
+            fix=f"give all workers the same cluster, with one name for each task: what {names} has in "
+            f"{origin} differs",
             since=max(m.phase_since for m in members),
         )
 
@@ -154,7 +155,7 @@ def _orders(clusters: Clusters) -> Iterator[Claim]:
                 Evidence(f"{task} = {address}", f"{origin} of {names}"),
                 Evidence(f"{task} = {right[task]}", f"{origin} of the others"),
             ),
-            fix=f"give {names} the cluster of the others, in their order",
+            fix=f"give {names} the same cluster as the others, in the same order",
             since=max(m.phase_since for m in members),
         )
 

@@ -1,18 +1,18 @@
 """The rendezvous of an earlier run is still open where this job is to meet.
 
 ## Why it matters
-PyTorch lets a new rank 1 join an old job's store: both train on with sums that mix two jobs, and both
-end with code 0. The new rank 0 fails with `Address already in use`.
+PyTorch lets a new rank 1 join an old job's store: both jobs train on, with sums that mix the two, and both
+end with exit code 0. The new rank 0 fails with `Address already in use`.
 
-The file of a file:// rendezvous stays when a run is killed: the next run reads the addresses of processes
-that are gone, and hangs in init without a word. It may also stay where a job destroys its group and makes
-another at the same file: where two ranks leave at one moment, PyTorch now and then removes it not (seen after
-16 to 81 turns).
+With a file:// rendezvous, the file stays when a run is killed. The next run reads the addresses of
+processes that are gone, and hangs in init without a message. The file may also stay when a job destroys its
+group and makes another at the same file: if two ranks leave at the same moment, PyTorch now and then does
+not remove it (seen after 16 to 81 turns).
 
 ## What to do
-Remove such a file once no run uses it. Look at who has the port (on the host of rank 0: `ss -ltnp`): end
-it if it is left of an earlier run, else give this run another port. Until then the members of this run are
-held back.
+For a port: see who holds it (`ss -ltnp` on the host of rank 0). End that process if it is left from an
+earlier run; otherwise give this run another port. For a file: remove it once no run uses it. Until then the
+workers of this run are held back.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     yield Claim(
         summary=f"the store at {tried.call.address} belongs to an earlier run: all "
-        f"{tried.call.joined} of its clients have joined, and this member is not one of them",
+        f"{tried.call.joined} of its clients have joined, and this worker is not one of them",
         who=(tried.member.who,),
         evidence=(
             Evidence(f"init/ = {tried.call.joined}, world size {rolls[0].size}", "TCPStore"),
@@ -167,7 +167,7 @@ def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
     told = last.declared
     assert told is not None
     return Claim(
-        summary=f"the rendezvous file {path} is left from this job's own group before: all have destroyed "
+        summary=f"the rendezvous file {path} is left from an earlier group of this job: all have destroyed "
         "it, and torch has not removed the file",
         who=tuple(m.who for m in roll.held if m.who.rank == 0),
         evidence=(
@@ -175,7 +175,7 @@ def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
                 f"last written {age} ago, 0 clients in it; all {roll.size} members are held", path
             ),
             Evidence(
-                "where the last two ranks destroy a group at one moment, neither removes it",
+                "if the last two ranks destroy a group at the same moment, neither removes it",
                 "torch",
             ),
         ),
@@ -240,7 +240,7 @@ def _held(view: JobView, one: Member, holder: Holder) -> Claim:
             Evidence("bind: Address already in use", holder.address),
             Evidence("it answers a ping as a TCPStore does", "greeting"),
         ),
-        fix=f"{on_host(view, one, look)}   # look before you end it, or take another MASTER_PORT"
+        fix=f"{on_host(view, one, look)}   # look before you end it; or take another MASTER_PORT"
         if holder.pid
         else "take another MASTER_PORT",
         since=holder.at,
@@ -256,7 +256,7 @@ RULE = Rule(
         "all of its clients have joined": (
             calling(Answer.STORE, 3.0, joined=3),
             "the store at node0:29500 belongs to an earlier run: all 3 of its clients have joined, "
-            "and this member is not one of them",
+            "and this worker is not one of them",
         ),
         "a file": (
             _left(3),
@@ -270,7 +270,7 @@ RULE = Rule(
         ),
         "a file, at a later init": (
             _left_over(0, round=2),
-            "the rendezvous file /shared/meeting is left from this job's own group before: all have "
+            "the rendezvous file /shared/meeting is left from an earlier group of this job: all have "
             "destroyed it, and torch has not removed the file",
         ),
         "its launcher has started all again": (

@@ -1,13 +1,13 @@
 """A worker of another job came to the meeting place of this one.
 
 ## Why it matters
-An earlier run's worker, a job array's neighbour or a copied script with the same port: without a word
-about it, frameworks mix the two.
+It is a worker of an earlier run, a neighbour in the job array, or a copied script with the same port.
+Frameworks silently mix the two jobs.
 
 ## What to do
-Give each job a port of its own, or end the earlier one. Jobs are told apart by the launcher's id
-(Slurm, torchrun, PMIx, …); where the launcher gives none, set `ALLABOARD_JOB_ID` to the same text on
-every host of a job.
+Give each job a port of its own, or end the earlier job. allaboard tells jobs apart by the launcher's id
+(Slurm, torchrun, PMIx, …). If the launcher gives none, set `ALLABOARD_JOB_ID` to the same text on every
+host of a job.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Several processes were started to train together, and each trains by itself.
 
 ## Why it matters
-Nothing fails: every process trains a whole model on its own data, the exit code is 0, and what is saved
-is the work of one of them. Without CUDA, accelerate and Hugging Face's Trainer do so in silence; so does
-a script that never calls a distributed init, whatever its launcher, or catches what that raises.
+Nothing fails. Every process trains a whole model on its own data, the exit code is 0, and what is saved is
+the work of one of them. Without CUDA, accelerate and Hugging Face's Trainer do this silently. So does a
+script under any launcher that never calls a distributed init, or that catches the exception it raises.
 
 ## What to do
-With accelerate on CPUs say so: `Accelerator(cpu=True)`, `use_cpu=True` in TrainingArguments. Else call the
-framework's own init (`dist.init_process_group(...)`, a strategy, `jax.distributed.initialize()`). If
-the processes are meant to be independent, start each by itself.
+With accelerate on CPUs, say so: `Accelerator(cpu=True)`, or `use_cpu=True` in TrainingArguments. Otherwise
+call the framework's own init (`dist.init_process_group(...)`, a strategy, `jax.distributed.initialize()`).
+If the processes are meant to be independent, start each one by itself.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _refused(view: JobView, one: Member) -> Claim:
             Evidence(told, place),
             Evidence(f"{one.step} step{'s' * (one.step > 1)} since", "black box"),
         ),
-        fix=f"let the exception end the process at {place}, and mend its cause",
+        fix=f"let the exception end the process at {place}, and fix its cause",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=one.step_at,

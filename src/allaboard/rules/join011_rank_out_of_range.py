@@ -1,13 +1,13 @@
-"""A member says that it is a rank that its world does not have.
+"""A worker says it has a rank that does not exist in its world.
 
 ## Why it matters
-Ranks go from 0 to the world size less one. PyTorch looks at neither: the member joins the store and
-waits for ever beside the others, who miss the rank that it should have been. It is mostly counted from 1, or
-computed of the number of hosts and not of processes.
+Ranks go from 0 to the world size minus one. PyTorch does not check this: the worker joins the store and
+waits forever beside the others, who miss the rank that it should have been. Usually the ranks were counted
+from 1, or computed from the number of hosts instead of processes.
 
 ## What to do
-Look where the rank is computed, and let it begin at 0: the last is the world size less one. If there are more
-processes than the world size says, correct that.
+Look at where the rank is computed, and count from 0: the last rank is the world size minus one. If there
+are more processes than the world size says, correct the world size.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def _claim(view: JobView, roll: Roll, one: Member) -> Claim:
     counted = view.launched > 1 and not view.joined
     name = f"worker {one.worker}" if counted else one.who.name
     return Claim(
-        summary=f"{name} says rank {told.rank} of {told.world_size}: it can be 0 to "
+        summary=f"{name} says rank {told.rank} of {told.world_size}: ranks go from 0 to "
         f"{told.world_size - 1}",
         who=(one.who,),
         evidence=(Evidence(f"rank {told.rank} of {told.world_size}", told.origin or told.call),),
-        fix=f"count the ranks from 0: give it {right}, or all a world size of {told.rank + 1}",
+        fix=f"count the ranks from 0: give it {right}, or give all a world size of {told.rank + 1}",
         since=one.phase_since,
     )
 
@@ -52,11 +52,11 @@ RULE = Rule(
     fires_on={
         "counted from 1": (
             gathering(held(1), held(2), held(2, declared=declared(3))),
-            "worker 2 says rank 3 of 3: it can be 0 to 2",
+            "worker 2 says rank 3 of 3: ranks go from 0 to 2",
         ),
         "on a host that does not lead": (
             gathering(held(1, declared=declared(2, 2)), joined=True, launched=1),
-            "worker 1 says rank 2 of 2: it can be 0 to 1",
+            "worker 1 says rank 2 of 2: ranks go from 0 to 1",
         ),
     },
     silent_on={"each is one of three": gathering(held(0), held(1), held(2))},

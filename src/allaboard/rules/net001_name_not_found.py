@@ -41,7 +41,7 @@ def _fix(tried: Attempt) -> str:
         return f"export MASTER_ADDR={tried.name.strip('[]')}   # PyTorch takes it without brackets"
     return (
         f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.name)}   "
-        "# then mend its name server or /etc/hosts, or give an address"
+        "# then fix its name server or /etc/hosts, or give an address"
     )
 
 

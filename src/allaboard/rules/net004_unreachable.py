@@ -28,7 +28,7 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{host} has no way to {tried.call.address} where all are to meet: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then mend the route, the interface or "
+        fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then fix the route, the interface or "
         "the address",
         since=tried.call.since,
         awaits=True,

@@ -66,7 +66,7 @@ def check(view: JobView) -> Iterator[Claim]:
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or take another port; "
-        f"if rank 0 is not there, mend {_origin(tried)}",
+        f"if rank 0 is not there, correct {_origin(tried)}",
         certainty=Certainty.CERTAIN if sure or tried.waited >= view.timeout else Certainty.LIKELY,
         since=tried.call.since,
     )

@@ -56,7 +56,7 @@ def _elsewhere(tried: Attempt, why: str) -> Claim:
         summary=f"{_said(tried)} leads {mine} to the wrong host: {who.removeprefix('this is ')}",
         who=(tried.member.who,),
         evidence=(*tried.evidence, Evidence(why, "what answers there")),
-        fix=f"getent hosts {name}   # on {mine} and on the others; mend the one that differs"
+        fix=f"getent hosts {name}   # on {mine} and on the others; correct the one that differs"
         if same
         else f"on {mine}: give {right} in place of {tried.call.address}"
         if right and right != tried.call.address

@@ -51,7 +51,7 @@ def _raised(one: Member) -> bool:
 def _fix(view: JobView, one: Member, end: Exit) -> str:
     if end.lost:
         host = shlex.quote(one.who.host)
-        return f"ping -c 3 {host}   # mend or replace it; start the job again, from its newest checkpoint"
+        return f"ping -c 3 {host}   # repair or replace it; start the job again, from its newest checkpoint"
     if end.signal is None and end.code == 0:
         return "let its branch for ps end in server.join()"
     if not view.comes_back:

@@ -89,7 +89,7 @@ MESSAGES = (
         r"retrieved",
         rule="NET001",
         says="the name {host} of the meeting place does not resolve",
-        fix="getent hosts {host}   # on this host; then mend MASTER_ADDR, the name service or /etc/hosts",
+        fix="getent hosts {host}   # on this host; then correct MASTER_ADDR, the name service or /etc/hosts",
         sample="[W1121 12:29:11.541042612 socket.cpp:752] [c10d] The IPv4 network addresses of "
         "(no-such-host, 39499) cannot be retrieved (gai error: -2 - Name or service not known).",
         source="its wording from the source of PyTorch 2.13.0",
