@@ -110,7 +110,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended: a ``code``, or the ``signal`` that killed it.
 
     ``oom`` when the kernel's out-of-memory killer took it (a counter of its cgroup rose);
-    ``ours`` when allaboard sent the signal; ``lost`` when its agent is not heard of any more, so that
+    ``ours`` when allaboard sent the signal; ``lost`` when its agent is no longer heard from, so that
     what became of the process is not known.
     """
 

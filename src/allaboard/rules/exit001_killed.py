@@ -1,13 +1,14 @@
-"""A member was killed by a signal.
+"""A worker was killed by a signal.
 
 ## Why it matters
-Its peers print `Connection closed by peer` with an address, or hang; none says that the peer was
-killed, nor by what. Those that fell because of it are told apart from it here.
+Its peers print `Connection closed by peer` with an address, or hang. None of them says that the peer was
+killed, or by what. This finding separates the worker that was killed from those that failed because of it.
 
 ## What to do
-SIGKILL without an out-of-memory event: somebody or something (a scheduler, a limit, a person)
-killed it; ask the batch system. SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed; its last lines
-are in the log, `ulimit -c unlimited` leaves a core.
+- SIGKILL without an out-of-memory event: somebody or something (a scheduler, a limit, a person) killed it.
+  Ask the batch system.
+- SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed. Its last lines are in the log; `ulimit -c
+  unlimited` leaves a core dump.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _claim(one: Member, found: Failures) -> Claim:
     if crashed:
         fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
     else:
-        fix = "no out-of-memory event was counted: ask who sends it (scheduler, limits, a person)"
+        fix = "no out-of-memory event was counted: find out who sends it (a scheduler, a limit, a person)"
     return Claim(
         summary=f"{one.who.name} was killed by {name}",
         who=(one.who,),

@@ -1,14 +1,15 @@
-"""A member ended by an exception of its own.
+"""A worker ended with an exception of its own.
 
 ## Why it matters
-Among a screen full of tracebacks, one is the cause; the others report a closed connection. The first
-one is named here with the line of the user's code, and those that fell because of it are listed.
+In a screen full of tracebacks one is the cause; the others report a closed connection. The first one is
+named here with the line of your code, and those that failed because of it are listed.
 
 ## What to do
-Mend that line. Where several ranks raise the same, they are listed together. Where it says that open files,
-space or threads are used up, the line is only the first that wanted one more: the limit is told, and what
-helps. So is what helps against errors that frameworks raise where a job is set up wrongly: a variable that no
-launcher has set, a GPU that the rank does not see, a model that is not the same on all ranks.
+Fix that line. If several ranks raise the same exception, they are listed together. If the message says that
+open files, space or threads are used up, the line is only the first one that wanted one more: the finding
+then names the limit and what helps. It also says what helps against errors that frameworks raise when a job
+is set up wrongly: a variable that no launcher has set, a GPU that the rank does not see, a model that is
+not the same on all ranks.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def _fix(error: Raised, place: str, log: str) -> str:
     unused = without_gradient(error)
     if unused is not None:
         return (
-            f"see why {unused} had no part in the loss of the step before (numbers are those of "
-            "model.named_parameters() with a gradient); where that is meant: DDP(..., "
+            f"see why {unused} had no part in the loss of the step before (numbers count "
+            "model.named_parameters() that require a gradient); if that is intended: DDP(..., "
             "find_unused_parameters=True)"
         )
     return advice(error) or f"fix {place}; the whole traceback is in {log}"

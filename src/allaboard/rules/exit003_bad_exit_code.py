@@ -1,13 +1,13 @@
-"""A member ended with an exit code that is not 0, without an exception.
+"""A worker ended with an exit code other than 0, without an exception.
 
 ## Why it matters
-`sys.exit(3)`, `os._exit` or a native library ended it; there is no traceback to be found, and its peers
-report only a closed connection. With 128 and a signal's number a shell, or a container's init, tells
-that the program which it had started was ended by that signal: 137 is SIGKILL.
+`sys.exit(3)`, `os._exit` or a native library ended it. There is no traceback to be found, and its peers
+report only a closed connection. An exit code of 128 plus a signal's number comes from a shell or a
+container's init: the program that it had started was ended by that signal. 137 is SIGKILL.
 
 ## What to do
-Search the script and its libraries for the exit; the member's last line may tell. Of a signal: ask who sends
-it (the out-of-memory killer, a container's limit, a scheduler, a person).
+Search the script and its libraries for the exit; the worker's last line may tell. For a signal, ask who
+sends it: the out-of-memory killer, a container's limit, a scheduler, a person.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _fix(by: signal.Signals | None, one: Member) -> str:
         return f"native code of a program below it crashed; read the end of {one.log}"
     killer = "the out-of-memory killer, a limit, " if by is signal.SIGKILL else ""
     return (
-        f"a program below it was ended by {by.name}, if nobody exits with {by + 128} itself: ask who "
-        f"sends it ({killer}a scheduler, a person); read {one.log}"
+        f"a program below it was ended by {by.name}, unless something exits with {by + 128} itself: find "
+        f"out who sends it ({killer}a scheduler, a person); read {one.log}"
     )
 
 

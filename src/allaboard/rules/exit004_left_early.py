@@ -1,12 +1,12 @@
-"""A member ended with exit code 0 while the others still train and wait for it.
+"""A worker ended with exit code 0 while the others still train and wait for it.
 
 ## Why it matters
-Its shard had a batch less, or an `if` let it out of the loop. It ended well by its own lights; the
-others wait in the next collective, or fall with a closed connection. torchrun then blames rank 0.
+Its shard had one batch fewer, or an `if` let it out of the loop. As far as it knows, it ended well; the
+others wait in the next collective, or fail with a closed connection. torchrun then blames rank 0.
 
 ## What to do
-Compare the number of steps. Give every rank the same number of batches (`DistributedSampler`,
-`drop_last=True`, `Dataset.repeat`), or use the framework's means for uneven inputs (torch's `Join`).
+Compare the numbers of steps. Give every rank the same number of batches (`DistributedSampler`,
+`drop_last=True`, `Dataset.repeat`), or use what the framework offers for uneven inputs (torch's `Join`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
             ),
             *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
         ),
-        fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; where one "
-        "may stop sooner (sys.exit, break), let all decide it together: all_reduce the wish to stop",
+        fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; if one may stop "
+        "sooner (sys.exit, break), let all decide together: all_reduce the wish to stop",
         since=ended_at(gone[0]),
     )
 

@@ -1,12 +1,12 @@
-"""Members lost their connection to a peer, and no member was seen to fail before.
+"""Workers lost their connection to a peer, and no worker was seen to fail before.
 
 ## Why it matters
-`Connection closed by peer` is what is left when the cause is not on this host: a link that broke, a
-peer on another machine that died, a timeout that ran out while somebody was stuck.
+`Connection closed by peer` is what is left when the cause is not on this host: a link that broke, a peer on
+another machine that died, or a timeout that ran out while somebody was stuck.
 
 ## What to do
-Look at the other hosts' logs and at the network between them. If a hang was told before this, that is
-the cause, and this its end.
+Look at the other hosts' logs and at the network between them. If a hang was reported before this, that is
+the cause, and this is how it ended.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def check(view: JobView) -> Iterator[Claim]:
         evidence=(
             Evidence(said[:300], f"{first.who.name}, the first"),
             *(
-                Evidence(f"not heard of for {failed_at(first) - g.last:.0f} s then", g.host)
+                Evidence(f"not heard from for {failed_at(first) - g.last:.0f} s by then", g.host)
                 for g in gone
             ),
         ),
         fix="look at the other hosts' logs, and at the network between them"
         if view.joined or any(m.declared is not None and not m.declared.local for m in lost)
-        else "read the ends of all workers' logs: who left, or came later than the timeout of the others",
+        else "read the ends of all workers' logs: which one left, or came after the others' timeout?",
         certainty=Certainty.UNKNOWN,
         since=failed_at(first),
     )

@@ -1,17 +1,18 @@
-"""A member crashed while its interpreter was shutting down, after it had trained to its end.
+"""A worker crashed while its interpreter was shutting down, after it had finished training.
 
 ## Why it matters
-The training is done, and still the launcher reports a failure, because native threads of a framework
-were alive while Python went down. PyTorch with gloo does so now and then (`terminate called
-without an active exception`, SIGABRT): a thread of a process group that outlived
-`destroy_process_group` needs the interpreter lock while it ends. The results are whole; the exit code is not.
-Under allaboard such threads have 5 ms with the lock at the end, and it is rare; without, a short script that
-does not call `destroy_process_group` ended so one time in ten.
+The training is done, and still the launcher reports a failure, because native threads of a framework were
+alive while Python went down. PyTorch with gloo does so now and then (`terminate called without an active
+exception`, SIGABRT): a thread of a process group that outlived `destroy_process_group` needs the
+interpreter lock while it ends. The results are complete; only the exit code is wrong.
+
+Under allaboard this is rare, because such threads get 5 ms with the lock at the end. Without it, a short
+script that does not call `destroy_process_group` ended like this one time in ten.
 
 ## What to do
-Call `dist.destroy_process_group()` as the last statement, let the model go out of scope before it (train
-in a function of its own), and `import torch.distributed.nn` before init: DDP's constructor imports it
-later otherwise, and its default arguments then keep the process group alive to the end.
+Call `dist.destroy_process_group()` as the last statement, and let the model go out of scope before it
+(train in a function of its own). Also `import torch.distributed.nn` before init: otherwise DDP's
+constructor imports it later, and its default arguments then keep the process group alive to the end.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _done(one: Member) -> str:
     if one.step:
-        return f"it had trained {one.step} steps to its end"
-    return "its program had come to its end"
+        return f"it had trained all its {one.step} steps"
+    return "its program had reached its end"
 
 
 _LEFT = {"phase": Phase.LEAVING}
@@ -61,11 +62,11 @@ RULE = Rule(
     fires_on={
         "gloo thread at shutdown": (
             job(ended(0, code=0, member=_LEFT), ended(1, signal=6, member=_LEFT)),
-            "worker 1 crashed (SIGABRT) while shutting down, after it had trained 40 steps to its end",
+            "worker 1 crashed (SIGABRT) while shutting down, after it had trained all its 40 steps",
         ),
         "no optimizer": (
             job(ended(0, code=0, member=_LEFT), ended(1, signal=6, member=_LEFT | {"step": 0})),
-            "worker 1 crashed (SIGABRT) while shutting down, after its program had come to its end",
+            "worker 1 crashed (SIGABRT) while shutting down, after its program had reached its end",
         ),
     },
     silent_on={

@@ -1,15 +1,15 @@
 """A rank ended because a worker process of its DataLoader had died.
 
 ## Why it matters
-PyTorch reports it in the rank that was waiting for the batch, as a killed worker, or only as `Connection
-reset by peer`, which reads like a network that failed. The other ranks then lose their peer, and say so
-louder.
+PyTorch reports it in the rank that was waiting for the batch: as a killed worker, or only as `Connection
+reset by peer`, which reads like a network failure. The other ranks then lose their peer, and report that
+more loudly.
 
 ## What to do
-A worker that gets SIGKILL usually met the memory limit: fewer workers (`num_workers`), smaller batches, no
-copies in the dataset. `Bus error` is a full /dev/shm: make it larger (`--shm-size`, an emptyDir with
-`medium: Memory`).
-`num_workers=0` for one run shows an error of the dataset itself with its line.
+- A worker that gets SIGKILL has usually hit the memory limit: use fewer workers (`num_workers`), smaller
+  batches, no copies in the dataset.
+- `Bus error` means a full /dev/shm: make it larger (`--shm-size`, an emptyDir with `medium: Memory`).
+- To see an error of the dataset itself with its line, run once with `num_workers=0`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A member was interrupted from outside (SIGINT), and nobody interrupted the job.
+"""A worker was interrupted from outside (SIGINT), and nobody interrupted the job.
 
 ## Why it matters
-Its traceback ends in KeyboardInterrupt, at a line where nothing is wrong: it was at work there when the
-signal came. The others fall because of it.
+Its traceback ends in KeyboardInterrupt, at a line where nothing is wrong: that is just where it was when
+the signal came. The others fail because of it.
 
 ## What to do
-Find out who sends it: Ctrl-C in another terminal, `kill -INT`, a notebook's stop button, a batch system that
-gives notice by SIGINT before its limit. Nothing in the code has to be mended.
+Find out who sends it: Ctrl-C in another terminal, `kill -INT`, a notebook's stop button, or a batch system
+that sends SIGINT as a warning before its time limit. There is nothing to fix in the code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{names(members)} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix="nothing in the code: see who sends SIGINT (a terminal, the batch system, a script)",
+        fix="nothing is wrong in your code: find out who sends SIGINT (a terminal, the batch system, a script)",
         since=error.at,
     )
 

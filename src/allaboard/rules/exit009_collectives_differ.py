@@ -1,13 +1,14 @@
-"""The framework gave up a collective, because its members did not call the same.
+"""The framework gave up a collective, because the workers called different ones.
 
 ## Why it matters
-Collectives are matched by their order alone. TensorFlow and gloo compare type, shape or size, and abort: all
-members fall, and the message names none of them. Who is wrong cannot be read from it, since the first to
-come sets what is expected of the others.
+Collectives are matched by their order alone. TensorFlow and gloo compare type, shape or size, and abort:
+all workers fail, and the message names none of them. It does not show which one is wrong either, since
+whoever comes first sets what is expected of the others.
 
 ## What to do
-Compare the lines at which the members were. A validation, a metric or a checkpoint that only the chief makes
-inside the strategy; another number of batches; another model or shape; variables made in another order.
+Compare the lines at which the workers were. Look for a validation, a metric or a checkpoint that only the
+chief makes inside the strategy; a different number of batches; a different model or shape; variables
+created in another order.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def check(view: JobView) -> Iterator[Claim]:
     # All were in it: which of them is wrong, nobody has said.
     met = [m for m in view.members if m.declared is not None and not m.launcher]
     yield Claim(
-        summary=f"the members met in a collective with different calls: {words}",
+        summary=f"the workers met in a collective with different calls: {words}",
         who=tuple(m.who for m in met),
         evidence=tuple(Evidence(_where(m), "exceptions" if m.raised else m.log) for m in met[:4]),
         fix="let all make the same calls in the same order: look at these lines for what only some ranks do "
@@ -90,17 +91,17 @@ RULE = Rule(
     fires_on={
         "other dtypes": (
             job(ended(0, raised=_SAYS, frames=(USER,)), ended(1, raised=_SAYS)),
-            "the members met in a collective with different calls: a reduction of int64, and a reduction of "
+            "the workers met in a collective with different calls: a reduction of int64, and a reduction of "
             "float32",
         ),
         "other shapes, and the other one saw only that this one had gone": (
             job(ended(0, raised=_LOST, at=97.0), ended(1, raised=_SHAPE, at=93.0)),
-            "the members met in a collective with different calls: a collective of shape [32,128], and "
+            "the workers met in a collective with different calls: a collective of shape [32,128], and "
             "one of shape [32,64]",
         ),
         "gloo aborts the process": (
             job(ended(0, signal=6, last_line=_GLOO), ended(1, raised=_LOST)),
-            "the members met in a collective with different calls: collectives of different sizes: 4 bytes "
+            "the workers met in a collective with different calls: collectives of different sizes: 4 bytes "
             "were expected, 8192 came",
         ),
     },

@@ -1,12 +1,12 @@
-"""A host has gone without a word: its agent is not heard of any more, and the other hosts' members fell.
+"""A host has vanished: its agent is no longer heard from, and the other hosts' workers failed.
 
 ## Why it matters
 A host that crashes, is taken away (preemption) or loses its network says nothing. Its peers see a closed
 connection, and each names another peer; nobody says which host it was.
 
 ## What to do
-See whether it is up, and what it says of its end: its kernel's log, the provider's events. If it is up, its
-allaboard was killed: by whom says its log.
+See whether the host is up (`ping -c 3 HOST`), and what is recorded about its end: its kernel's log (`dmesg
+-T | tail`), the provider's events. If it is up, its allaboard was killed; its log says by whom.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(host: str, there: tuple[Member, ...], fell: tuple[Member, ...]) -> Claim:
     end, first = there[0].exit, fell[0]
     assert end is not None
-    said = first.raised.message[:200] if first.raised is not None else "it fell then, too"
+    said = first.raised.message[:200] if first.raised is not None else "it failed then, too"
     return Claim(
-        summary=f"{host} has gone without a word, and {names(there)} with it",
+        summary=f"{host} has vanished, and {names(there)} with it",
         who=tuple(m.who for m in there),
         evidence=(
-            Evidence("its agent is not heard of any more", "the connection to it"),
+            Evidence("its agent is no longer heard from", "the connection to it"),
             Evidence(said, first.who.name),
         ),
-        fix=f"ping -c 3 {shlex.quote(host)}   # if it is up, there: dmesg -T | tail; who killed allaboard?",
+        fix=f"ping -c 3 {shlex.quote(host)}   # if it is up, look there: dmesg -T | tail; who killed "
+        "allaboard?",
         certainty=Certainty.LIKELY,
         since=end.at,
     )
@@ -65,11 +66,11 @@ RULE = Rule(
     fires_on={
         "its agent too": (
             _view(lost=True, code=None),
-            "b has gone without a word, and worker 1 with it",
+            "b has vanished, and worker 1 with it",
         ),
         "its peer wrote a checkpoint meanwhile": (
             _view(at=150.0, lost=True, code=None),
-            "b has gone without a word, and worker 1 with it",
+            "b has vanished, and worker 1 with it",
         ),
     },
     silent_on={

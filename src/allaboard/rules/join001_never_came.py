@@ -21,9 +21,9 @@ from allaboard.rollcall.awaited import turned_away
 from allaboard.rollcall.called import called, who
 from allaboard.rollcall.roll import Roll, roll_calls
 
-ONE_SECRET = "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET"
+ONE_SECRET = "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET"
 ONE_AUTHORITY = (
-    "give all hosts certificates of one authority: --tls-cert, --tls-key, --tls-ca, or none any"
+    "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or none"
 )
 
 

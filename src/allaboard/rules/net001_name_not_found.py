@@ -1,13 +1,13 @@
 """The name of the meeting place does not resolve on this host.
 
 ## Why it matters
-PyTorch warns and retries for up to a minute; TensorFlow and JAX hang without a word. The other hosts see
+PyTorch warns and retries for up to a minute; TensorFlow and JAX hang without a message. The other hosts see
 only that this one never comes.
 
 ## What to do
-Ask on that very host, not on another: `getent hosts NAME`. In Kubernetes the name exists once the
-headless service does and the pod is its member; on a cluster, use the name that the nodes know each
-other by, or an address.
+Run `getent hosts NAME` on that very host, not on another. In Kubernetes the name exists once the headless
+service exists and the pod belongs to it. On a cluster, use the name by which the nodes know each other, or
+an address.
 """
 
 from __future__ import annotations

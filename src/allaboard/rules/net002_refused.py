@@ -1,13 +1,13 @@
-"""The host of the meeting place answers, and nothing listens there.
+"""The host of the meeting place answers, but nothing listens there.
 
 ## Why it matters
-Refused means that a packet came back: the network carries this far. Either the member that opens the
-port (rank 0, the chief, JAX's process 0) has not started, died before it came to init or uses another
-port, or a firewall rejects.
+"Refused" means that a packet came back: the network works this far. Either the worker that opens the port
+(rank 0, the chief, JAX's process 0) has not started, ended before it reached init, or uses another port; or
+a firewall rejects the connection.
 
 ## What to do
-Look at the first member's log on its own host. If it waits there ("waiting for rank …"), a firewall
-between the two refuses: ask for the port to be opened. `nc -vz HOST PORT` shows it again.
+Look at the first worker's log on its own host. If it waits there ("waiting for rank …"), a firewall between
+the two hosts refuses: ask for the port to be opened. `nc -vz HOST PORT` reproduces it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ def check(view: JobView) -> Iterator[Claim]:
     if "MASTER_PORT" in tried.origin:
         first += " MASTER_PORT must be the same on every host;"
     if not lost:
-        first += " if it waits there, a firewall rejects;"
+        first += " if it waits there, a firewall rejects the connection;"
     if tried.numeric.startswith("127.") or tried.numeric == "::1":
-        first = f"give the address of rank 0's host, unless it is this one: {tried.name} is each itself;"
+        first = f"give the address of rank 0's host, unless it is this one: {tried.name} leads every host "
+        "to itself;"
     if tried.origin == "--coordinator":
         first = f"give every host the same --coordinator (ALLABOARD_COORDINATOR), or none; {first}"
     elif tried.origin.startswith("posted"):
-        first = "read on rank 0's host why its allaboard ended: that had posted its address;"
-    what = "it was there and has gone" if lost else "nobody listens there"
+        first = "see on rank 0's host why its allaboard ended: it had posted this address;"
+    what = "something listened there before, and is gone" if lost else "nobody listens there"
     yield Claim(
         summary=f"{tried.member.who.host} is refused at {tried.call.address} where all are to meet: "
         f"the host is up, {what}",
@@ -62,7 +63,7 @@ RULE = Rule(
         "the roll call was there": (
             calling(Answer.REFUSED, said="Connection refused", shook=True),
             "a is refused at node0:29500 where all are to meet: the host is up, "
-            "it was there and has gone",
+            "something listened there before, and is gone",
         ),
     },
     silent_on={

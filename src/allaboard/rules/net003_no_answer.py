@@ -1,12 +1,12 @@
 """No packet comes back from the meeting place: a firewall drops them, or the host is down.
 
 ## Why it matters
-Silence looks like a slow peer to every framework; PyTorch retries for half an hour, TensorFlow for
-ever. It cannot be told from here which of the two directions is closed.
+To every framework, silence looks like a slow peer: PyTorch retries for half an hour, TensorFlow forever.
+Which of the two directions is closed cannot be seen from here.
 
 ## What to do
-See whether the host is up at all (`ping`). If it is, have TCP opened on this port between the two
-hosts, both ways, and on the ports above 1024 for the data. On a cloud these are security groups, on
+See whether the host is up at all (`ping HOST`). If it is, have TCP opened on this port between the two
+hosts, both ways, and on the ports above 1024 for the data. In a cloud these are security groups, on
 Kubernetes network policies, on a cluster often the login node's firewall.
 """
 
@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=f"on {host}: ping -c1 {numeric}; nc -vz -w3 {numeric} {tried.port}"
-        f"   # if only the ping is answered: open TCP {tried.port} between the two",
+        f"   # if only the ping is answered, open TCP {tried.port} between the two",
         since=tried.call.since,
         awaits=True,
     )

@@ -1,12 +1,13 @@
-"""The network itself says that there is no way to the meeting place.
+"""The network itself says that there is no route to the meeting place.
 
 ## Why it matters
-"No route to host" and "Network is unreachable" are answers: of this host's own routing table, of a
-router, or of a firewall that says no politely. Frameworks treat them as a peer that is late.
+"No route to host" and "Network is unreachable" are real answers: from this host's own routing table, from a
+router, or from a firewall that rejects openly. Frameworks treat them as a peer that is late.
 
 ## What to do
-See which way the packets would go (`ip route get ADDRESS`), and whether the address is one that the
-hosts can reach: a private address of another network, an interface that is down, a wrong subnet.
+See which way the packets would go (`ip route get ADDRESS`), and whether the hosts can reach that address at
+all: it may be a private address of another network, belong to an interface that is down, or be in the wrong
+subnet.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     host = tried.member.who.host
     yield Claim(
-        summary=f"{host} has no way to {tried.call.address} where all are to meet: {tried.call.said}",
+        summary=f"{host} cannot reach {tried.call.address} where all are to meet: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then fix the route, the interface or "
@@ -42,7 +43,7 @@ RULE = Rule(
     fires_on={
         "no route": (
             calling(Answer.UNREACHABLE, said="No route to host"),
-            "a has no way to node0:29500 where all are to meet: No route to host",
+            "a cannot reach node0:29500 where all are to meet: No route to host",
         ),
     },
     silent_on={

@@ -1,12 +1,12 @@
-"""Another program holds the port where the members are to meet.
+"""Another program holds the port where the workers are to meet.
 
 ## Why it matters
-The first member's bind fails with `Address already in use`, and all others talk to a program that
-does not understand them: PyTorch's rank 1 waits for ever before a silent listener, whatever timeout it
-was given.
+The first worker's bind fails with `Address already in use`, and all others talk to a program that does not
+understand them. If that program listens in silence, PyTorch's rank 1 waits forever, whatever timeout you
+gave.
 
 ## What to do
-End that program if it is a leftover (its pid is given where it could be seen), or take another port:
+End that program if it is a leftover (its pid is given if it could be seen). Otherwise take another port:
 one below the ephemeral range (`cat /proc/sys/net/ipv4/ip_local_port_range`) that no service uses.
 """
 
@@ -103,15 +103,13 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
 def _freed(view: JobView, one: Member, holder: Holder, ours: bool) -> str:
     other = "take another port, the same on every host"
     if ours:
-        return (
-            "its script listens there already: call the roll before that, or give that another port"
-        )
+        return "its script listens there already: call the roll before that, or give the script another port"
     if not holder.pid:
         return other
     if holder.answer is Answer.ABOARD:  # it is alive, and may be somebody's training
         called = f" ({holder.job})" if holder.job else ""
         ended = on_host(view, one, f"kill {holder.pid}")
-        return f"{other}: another job{called} gathers there; only if nobody needs that one any more: {ended}"
+        return f"{other}: another job{called} gathers there; only if nobody needs that job any more: {ended}"
     return f"{on_host(view, one, f'kill {holder.pid}')}   # if it is a leftover; else {other}"
 
 
@@ -146,9 +144,9 @@ def _raised(view: JobView) -> Iterator[Claim]:
             evidence=(*evidence, *(found.of_it() if found.began == (one,) else ())),
             fix=(f"ss -ltnp 'sport = :{port}'" if port else "ss -ltnp")
             + (
-                "   # the script listens there itself: give that another port"
+                "   # the script listens there itself: give it another port"
                 if mine is not None
-                else "   # who holds it: end that one if it is a leftover, or take another port"
+                else "   # who holds it? end that program if it is a leftover, or take another port"
             ),
             certainty=Certainty.CERTAIN if "EADDRINUSE" in error.message else Certainty.LIKELY,
             since=failed_at(one),

@@ -1,12 +1,12 @@
 """Two hosts cannot connect on the ports that training will use.
 
 ## Why it matters
-The meeting place is one port on one host; the data flows between all hosts, on ports that gloo and NCCL
-pick themselves (TensorFlow: on every task's own port). Where a firewall drops those, every rank hangs in
-init or in its first collective, for ever and without a word: the timeout that was given does not apply there.
+The meeting place is one port on one host. The data flows between all hosts, on ports that gloo and NCCL
+pick themselves (TensorFlow: on every task's own port). If a firewall drops those, every rank hangs in init
+or in its first collective, forever and without a message: your timeout does not apply there.
 
 ## What to do
-Open TCP on all ports above 1024 between the hosts of a job, both ways, or bind the framework to the
+Open TCP on all ports above 1024 between the hosts of a job, both ways. Or bind the framework to the
 interface of the network that is open (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). The directions that
 failed are given.
 """
@@ -50,13 +50,13 @@ def _claim(view: JobView, fault: Fault) -> Claim:
         what += " nor reach them" if fault.both else ""
     else:
         way = f"{first.source} cannot connect to {first.target}"
-        other = ", nor the other way round" if fault.both else "; the other way it works"
+        other = ", nor the other way round" if fault.both else "; the other way works"
         what = way + (other if fault.ways > 1 else "")
     hosts = (fault.host,) if fault.host else fault.pair
     chosen, fix = _interface(view, fault), _opened(view, first)
     if chosen:
         name = chosen.partition("=")[2]
-        fix = f"on {fault.host}: ip -br addr   # and name the interface that the others reach, not {name}"
+        fix = f"on {fault.host}: ip -br addr   # then name the interface that the others reach, not {name}"
     return Claim(
         summary=f"{what} on the ports for data: {word}",
         who=on(view, *hosts),
@@ -109,7 +109,7 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
             for k in fault.links[:6]
         ),
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
-        f"and what filters between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
+        f"and look for a filter between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )
 
 
@@ -156,7 +156,7 @@ RULE = Rule(
         ),
         "one way": (
             four(failed(1, 3, Answer.SILENT)),
-            "h1 cannot connect to h3; the other way it works on the ports for data: no answer",
+            "h1 cannot connect to h3; the other way works on the ports for data: no answer",
         ),
     },
     silent_on={

@@ -1,9 +1,9 @@
 """Small messages pass between two hosts, large ones are lost.
 
 ## Why it matters
-Everything looks well until the first tensor: connections are made, handshakes pass, and the first
-large message never arrives, because packets above a size are dropped on the way and the message that
-would say so is filtered too (a path MTU black hole, RFC 2923). All ranks hang in their first collective.
+All looks well until the first tensor. Connections are made, handshakes pass, and then the first large
+message never arrives: packets above a certain size are dropped on the way, and the message that would
+report it is filtered too (a path MTU black hole, RFC 2923). All ranks hang in their first collective.
 
 ## What to do
 Find the size that passes: `ping -M do -s 1472 HOST` (1472 + 28 = 1500). Set the interface's MTU to that on
@@ -38,8 +38,8 @@ def check(view: JobView) -> Iterator[Claim]:
                 )
                 for k in fault.links[:4]
             ),
-            fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # smaller until it passes; then set "
-            "that MTU on every host",
+            fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # make it smaller until it passes; "
+            "then set that MTU on every host",
         )
 
 

@@ -1,12 +1,12 @@
 """A link is far slower than the others of this job.
 
 ## Why it matters
-Every collective waits for its slowest link: one host on a slow port, a duplex mismatch, a shaped or
+Every collective waits for its slowest link. One host with a slow port, a duplex mismatch, or a shaped or
 lossy path makes the whole job as slow as itself, and no rank looks guilty.
 
 ## What to do
-Look at that host's interface (`ethtool IF`, `ip -s link`), its switch port, and what else uses it; or
-leave the host out.
+Look at that host's interface (`ethtool IF`, `ip -s link`), its switch port, and what else uses it; or leave
+the host out.
 """
 
 from __future__ import annotations

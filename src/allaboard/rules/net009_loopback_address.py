@@ -2,11 +2,11 @@
 
 ## Why it matters
 Gloo binds its data connections to the address that the host's own name resolves to. Debian's installer
-writes `127.0.1.1 NAME` into /etc/hosts; then the other hosts are told to connect to 127.0.1.1, that is, to
-themselves: some are refused at once and the rest hang.
+writes `127.0.1.1 NAME` into /etc/hosts. The other hosts are then told to connect to 127.0.1.1, that is, to
+themselves: some are refused at once, and the rest hang.
 
 ## What to do
-Let the name resolve to the address that others reach: change that line of /etc/hosts, or set
+Let the name resolve to the address that the others reach: change that line of /etc/hosts. Or set
 `GLOO_SOCKET_IFNAME` to the interface (see `ip -br addr`) on every host.
 """
 

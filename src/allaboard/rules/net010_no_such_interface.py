@@ -1,13 +1,13 @@
 """An interface is chosen by name, and this host has none of that name.
 
 ## Why it matters
-The same variable is set on every host, and one host's interface is called otherwise: gloo then fails there
-with `Unable to find address for interface`, NCCL with `no socket interface found`, and the others
+The same variable is set on every host, but on this one the interface has another name. Gloo then fails
+there with `Unable to find address for interface`, NCCL with `no socket interface found`, and the others
 wait for it.
 
 ## What to do
-List the interfaces of that host (`ip -br addr`) and set the variable there to the one that the others
-reach; for NCCL a prefix (`NCCL_SOCKET_IFNAME=eth`) fits several names.
+List the interfaces of that host (`ip -br addr`), and set the variable there to the one that the others
+reach. For NCCL, a prefix (`NCCL_SOCKET_IFNAME=eth`) matches several names.
 """
 
 from __future__ import annotations

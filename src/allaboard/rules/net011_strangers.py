@@ -1,12 +1,12 @@
-"""Somebody who is no member keeps coming to the meeting place.
+"""Something that is not part of the job keeps coming to the meeting place.
 
 ## Why it matters
-A health check, a port scanner or a service that was moved: harmless to the roll call, which turns
-it away. But PyTorch's store and TensorFlow's server will listen on the very same port, and not every
-framework takes such a guest well.
+It may be a health check, a port scanner, or a client of a service that has moved. It does not harm the roll
+call, which turns it away. But PyTorch's store and TensorFlow's server will listen on the very same port,
+and not every framework takes such a guest well.
 
 ## What to do
-Find out who it is by its address, or take a port that it does not know.
+Find out who it is from its address, or take a port that it does not know.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def _who(knock: Knock) -> str:
 
 def _fix(knock: Knock) -> str:
     if knock.kind == "no-secret":
-        return f"if {knock.peer} is of this job: the same --secret-file, or ALLABOARD_SECRET, there and here"
+        return f"if {knock.peer} belongs to this job, give it the same --secret-file or ALLABOARD_SECRET as "
+        "here"
     if knock.kind == "no-tls":
-        same = "the options --tls-* there as here, of one authority, none expired"
-        return f"if {knock.peer} is of this job: {same}"
+        same = "give it --tls-* certificates of the same authority as here, none expired"
+        return f"if {knock.peer} belongs to this job, {same}"
     return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
 
 

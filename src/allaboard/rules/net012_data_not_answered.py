@@ -1,14 +1,14 @@
-"""A member's own connection to another host of the job gets no answer, while it starts or reduces.
+"""A worker's own connection to another host of the job gets no answer, while it starts or reduces.
 
 ## Why it matters
-The roll call was passed, and still the framework's start or a collective does not come back: the
-framework picked a port that a firewall drops, or what is sent over a connection that was made gets lost
-on the way. No framework says so, and the timeout that it was given does not end it.
+The roll call was complete, and still the framework's start or a collective does not return: a firewall
+drops the port that the framework picked, or what is sent over an open connection is lost on the way. No
+framework says so, and your timeout does not end it.
 
 ## What to do
-Open TCP on all ports above 1024 between the two hosts, both ways; for NCCL and gloo the ports are taken from
-the range in /proc/sys/net/ipv4/ip_local_port_range. Where connections are made and then fall silent, look
-for a stateful firewall that forgets or limits connections, and for the MTU.
+Open TCP on all ports above 1024 between the two hosts, both ways; for NCCL and gloo the ports are taken
+from the range in /proc/sys/net/ipv4/ip_local_port_range. If connections are made and then fall silent, look
+for a stateful firewall that forgets or limits connections, and check the MTU.
 """
 
 from __future__ import annotations

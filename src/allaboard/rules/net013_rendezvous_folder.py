@@ -1,12 +1,12 @@
-"""A host cannot use the file of the file:// rendezvous: its folder is not there or cannot be written.
+"""A host cannot use the file of the file:// rendezvous: its folder is missing or not writable.
 
 ## Why it matters
-PyTorch opens the file in a loop that no timeout bounds: the rank on this host is silent for ever, and
-so are the others, who wait for it.
+PyTorch opens the file in a loop that no timeout limits. The rank on this host is silent forever, and so are
+the others, who wait for it.
 
 ## What to do
-Mount the shared disk on that host, with the right to write, at the very path that the others use.
-`findmnt -T FOLDER` tells what is mounted there.
+Run `findmnt -T FOLDER` on that host: it shows what is mounted there. Mount the shared disk on that host,
+writable, at the very path that the others use.
 """
 
 from __future__ import annotations

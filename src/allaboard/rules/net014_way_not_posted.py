@@ -1,13 +1,14 @@
-"""The first host has not posted the way to the meeting where this host looks for it.
+"""The first host has not posted where to meet in the place where this host looks for it.
 
 ## Why it matters
-With a file:// rendezvous the ranks know each other by one file alone. A rank whose folder is its own
-disk where the others share one waits for ever, without a word: for PyTorch nobody else has come yet.
-Under torchrun it is the launcher's store that is asked, and rank 0 has not come there.
+With a file:// rendezvous the ranks know of each other through one file alone. If the folder is a local disk
+on this host and a shared one on the others, the rank waits forever without a message: as far as PyTorch can
+see, nobody else has come yet. Under torchrun it is the launcher's store that is asked, and rank 0 has not
+come there.
 
 ## What to do
-See whether rank 0 has started and has come to its init. If it has, compare `findmnt -T FOLDER` on its
-host and on this one: it must be the same shared disk.
+See whether rank 0 has started and has reached its init. If it has, compare `findmnt -T FOLDER` on its host
+and on this one: both must show the same shared disk.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
     folder = shlex.quote(place.removeprefix("file://").rpartition("/")[0] or "/")
     either = f", or {host} does not share that folder with it" if shared else ""
     yield Claim(
-        summary=f"rank 0 was never seen at {place}: it has not come{either}",
+        summary=f"rank 0 was never seen at {place}: it has not come yet{either}",
         who=(tried.member.who,),
         evidence=(
             Evidence(f"{tried.call.said}, looked {tried.call.tries} times", host),
@@ -61,12 +62,12 @@ RULE = Rule(
     fires_on={
         "a folder of its own": (
             _view("file:///shared/meeting", 61.0),
-            "rank 0 was never seen at file:///shared/meeting: it has not come, or a does not share "
+            "rank 0 was never seen at file:///shared/meeting: it has not come yet, or a does not share "
             "that folder with it",
         ),
         "torchrun's store": (
             _view("tcp://node0:29500", 61.0),
-            "rank 0 was never seen at tcp://node0:29500: it has not come",
+            "rank 0 was never seen at tcp://node0:29500: it has not come yet",
         ),
     },
     silent_on={"there is time left": _view("file:///shared/meeting", 30.0)},

@@ -1,15 +1,18 @@
-"""The roll call answers, and does not take this host in: another secret, no certificate, another version,
-another round.
+"""The roll call turns this host away: another secret, no certificate, another version or round.
 
 ## Why it matters
-Whoever is turned away stands at the door for ever, and the others wait for it: to a framework both look
-like a host that is late.
+A host that is turned away waits forever, and the others wait for it. To a framework, both look like a host
+that is late.
 
 ## What to do
-Give every host of the job the same `--secret-file` (or ALLABOARD_SECRET), certificates of the same
-authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same version of allaboard. Where a job is started
-again in rounds (`--on-failure restart`), a host that was lost, or started anew by itself, belongs to no round
-of it: start all tasks anew.
+Give every host of the job:
+
+- the same `--secret-file` (or ALLABOARD_SECRET);
+- certificates of the same authority (`--tls-cert`, `--tls-key`, `--tls-ca`);
+- the same version of allaboard.
+
+If a job is started again in rounds (`--on-failure restart`), a host that was lost, or that was started
+again by itself, belongs to no round of it: start all tasks anew.
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ from allaboard.facts import Answer, Claim, JobView, Stage
 PATIENCE = 1.0
 """Seconds: a host may be turned away once by an earlier run that is just ending."""
 FIXES = {
-    "no-secret": "give all hosts of the job one secret: --secret-file FILE, or ALLABOARD_SECRET",
-    "tls": "give all hosts certificates of one authority that have not expired: --tls-cert, --tls-key, "
-    "--tls-ca, or none",
+    "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
+    "tls": "give all hosts certificates of the same authority, not expired (--tls-cert, --tls-key, "
+    "--tls-ca), or give none to any",
     "other-round": "start every task of the job anew: the others went on without this one",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
 }

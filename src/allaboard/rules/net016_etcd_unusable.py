@@ -1,14 +1,14 @@
-"""The etcd where the hosts are to find each other cannot be used from this host.
+"""This host cannot use the etcd where the hosts are to find each other.
 
 ## Why it matters
-With `--coordinator etcd://…` the hosts learn from a key of etcd which of them leads. A host that cannot read
-or write it meets nobody, and the others wait for it.
+With `--coordinator etcd://…` the hosts learn from a key in etcd which of them leads. A host that cannot
+read or write that key meets nobody, and the others wait for it.
 
 ## What to do
-What etcd or the way to it said is given. `etcdctl --endpoints HOST:PORT endpoint health` on the host that
-is named shows it again. A user and certificates are read from the variables that etcdctl reads
-(ETCDCTL_USER, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY), or certificates from `--tls-ca` and its two;
-another job's key is avoided by another prefix behind the address.
+Read what etcd, or the way to it, said. `etcdctl --endpoints HOST:PORT endpoint health` on the host that is
+named reproduces it. User and certificates are read from the variables that etcdctl reads (ETCDCTL_USER,
+ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY); certificates also from `--tls-ca`, `--tls-cert` and `--tls-key`.
+If another job uses the same key, put another prefix behind the address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PASSES = "unreachable"
 FIXES = {
     "auth": "set ETCDCTL_USER=name:password on every host, as for etcdctl",
     "tls": "on every host: etcds:// with ETCDCTL_CACERT (ETCDCTL_CERT, ETCDCTL_KEY) or --tls-ca, or etcd://",
-    "no-etcd": "give the address of etcd's client port (2379 as a rule) in --coordinator",
+    "no-etcd": "give the address of etcd's client port (usually 2379) in --coordinator",
     "full": "etcdctl compact, etcdctl defrag, then etcdctl alarm disarm; or name another etcd",
     "garbled": "take a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
     "other-job": "take a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",

@@ -1,13 +1,13 @@
-"""The address where all are to meet leads to another host than the first member's.
+"""The address where all are to meet leads to another host than the first worker's.
 
 ## Why it matters
-PyTorch's rank 0, JAX's process 0 and TensorFlow's chief open the port, each on its own host. Whoever was
-given another host's address, by a typing error, an old list of hosts or an /etc/hosts of its own, is refused
-there for as long as its framework waits, and the others only see that it never comes.
+PyTorch's rank 0, JAX's process 0 and TensorFlow's chief each open the port on their own host. A worker may
+have been given another host's address by a typo, an old list of hosts, or its own /etc/hosts. It is refused
+there for as long as its framework waits, and the others see only that it never comes.
 
 ## What to do
 Give every host the same MASTER_ADDR (TF_CONFIG, coordinator address): that of the host where rank 0 runs.
-Where the name is the same and the address is not, compare `getent hosts NAME` on the two hosts.
+If the name is the same and the address is not, compare `getent hosts NAME` on the two hosts.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Gloo would connect from an address of IPv4 on one host, and of IPv6 on another.
+"""Gloo would connect from an IPv4 address on one host, and from an IPv6 address on another.
 
 ## Why it matters
-Gloo binds its data connections to the first address that the host's own name resolves to on itself, and
-connects only addresses of one family: PyTorch and JAX end in `ss1.ss_family == ss2.ss_family`, or as if a
-peer had hung up. Every host by itself is in order.
+Gloo binds its data connections to the first address that the host's own name resolves to on that host, and
+connects only addresses of one family. PyTorch and JAX end with `ss1.ss_family == ss2.ss_family`, or as if a
+peer had hung up. Each host on its own is fine.
 
 ## What to do
-Let the hosts' own names resolve to the same family first: IPv6 on for all or for none (`sysctl
+Make the hosts' own names resolve to the same family first: IPv6 on for all or for none (`sysctl
 net.ipv6.conf.all.disable_ipv6`), the same lines in /etc/hosts, the same /etc/gai.conf. With PyTorch,
-`GLOO_SOCKET_IFNAME` on every host takes the interface's IPv4 address, where it has one. TensorFlow goes by
-the addresses in TF_CONFIG and does not mind.
+`GLOO_SOCKET_IFNAME` on every host takes the interface's IPv4 address, if it has one. TensorFlow uses the
+addresses in TF_CONFIG and is not affected.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def _claim(found: Apart, since: float) -> Claim:
             for m in (*found.odd[:SHOWN], *found.usual[:SHOWN])
         ),
         fix=f"on {odd.who.host}: getent ahosts {odd.who.host}; sysctl net.ipv6.conf.all.disable_ipv6; cat "
-        f"/etc/gai.conf   # and compare with {usual.who.host}: one family first for all; or, with PyTorch, "
+        f"/etc/gai.conf   # then compare with {usual.who.host}: the same family must come first on all; or, "
+        "with PyTorch, set "
         "GLOO_SOCKET_IFNAME on every host",
         since=since,
     )
@@ -83,7 +84,7 @@ SHOWN = 4
 
 
 def _offered(member: Member) -> str:
-    return f"an address of {family(address(member))} ({address(member)})"
+    return f"an {family(address(member))} address ({address(member)})"
 
 
 def _names(hosts: Iterable[str]) -> str:
@@ -127,28 +128,28 @@ RULE = Rule(
     fires_on={
         "IPv6 is off on one host": (
             _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4"),
-            "gloo cannot connect h2 with the other hosts: h2 would offer an address of IPv4 (10.0.0.3), h0, "
-            "h1, h3 an address of IPv6 (fd77::1)",
+            "gloo cannot connect h2 with the other hosts: h2 would offer an IPv4 address (10.0.0.3), h0, "
+            "h1, h3 an IPv6 address (fd77::1)",
         ),
         "the first host is the odd one": (
             _view("10.0.0.1", "fd77::2", "fd77::3", "fd77::4", backend="cpu:gloo,cuda:nccl"),
-            "gloo cannot connect h0 with the other hosts: h0 would offer an address of IPv4 (10.0.0.1), h1, "
-            "h2, h3 an address of IPv6 (fd77::2)",
+            "gloo cannot connect h0 with the other hosts: h0 would offer an IPv4 address (10.0.0.1), h1, "
+            "h2, h3 an IPv6 address (fd77::2)",
         ),
         "half of them": (
             _view("fd77::1", "10.0.0.2", "fd77::3", "10.0.0.4", backend=""),
-            "gloo cannot connect h1, h3 with the other hosts: h1, h3 would offer an address of IPv4 "
-            "(10.0.0.2), h0, h2 an address of IPv6 (fd77::1)",
+            "gloo cannot connect h1, h3 with the other hosts: h1, h3 would offer an IPv4 address "
+            "(10.0.0.2), h0, h2 an IPv6 address (fd77::1)",
         ),
         "some are let through already": (
             _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4", through=0),
-            "gloo cannot connect h2 with the other hosts: h2 would offer an address of IPv4 (10.0.0.3), h0, "
-            "h1, h3 an address of IPv6 (fd77::1)",
+            "gloo cannot connect h2 with the other hosts: h2 would offer an IPv4 address (10.0.0.3), h0, "
+            "h1, h3 an IPv6 address (fd77::1)",
         ),
         "JAX, which has met it": (
             _jax("fd77::1", "10.0.0.2", "fd77::3", "fd77::4"),
-            "gloo cannot connect h1 with the other hosts: h1 would offer an address of IPv4 (10.0.0.2), h0, "
-            "h2, h3 an address of IPv6 (fd77::1)",
+            "gloo cannot connect h1 with the other hosts: h1 would offer an IPv4 address (10.0.0.2), h0, "
+            "h2, h3 an IPv6 address (fd77::1)",
         ),
     },
     silent_on={

@@ -64,7 +64,7 @@ def _fix(view: JobView, one: Member, end: Exit) -> str:
 def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     inside = [m for m in hurt if m.alive and m.op is not None]
     evidence = [
-        Evidence("its agent is not heard of any more", "the connection to it")
+        Evidence("its agent is no longer heard from", "the connection to it")
         if end.lost
         else Evidence(how_ended(end), "wait status")
     ]
