@@ -38,9 +38,9 @@ def parser() -> argparse.ArgumentParser:
 
     made = argparse.ArgumentParser(
         prog="allaboard check",
-        description="Find in the configuration what would make training hang, before anything "
-        "runs. Nothing is executed, no network is touched.",
-        epilog="Exit code: 0 no error, 1 errors found, 2 wrong use.",
+        description="Read the configuration, as a linter does, and find what would make training hang. "
+        "Nothing is executed, and no network is used.",
+        epilog="Exit code: 0 no error, 1 errors found, 2 usage error, or a file that does not exist.",
         allow_abbrev=False,
     )
     add = made.add_argument
@@ -48,15 +48,25 @@ def parser() -> argparse.ArgumentParser:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="TF_CONFIG files, manifests, hostfiles, shell and batch scripts, Python scripts; "
-        "- for standard input; none for this environment",
+        help="TF_CONFIG files, manifests, hostfiles, shell and batch scripts, Python scripts; - reads "
+        "standard input; without any, this environment is checked",
     )
-    add("--select", default="", metavar="CODES", help="only rules whose codes begin so: CFG,ENV001")
-    add("--ignore", default="", metavar="CODES", help="no rules whose codes begin so")
-    add("--format", default="text", choices=FORMATS, help="text (default), json, sarif or github")
-    add("--fix-suggestions", action="store_true", help="show the whole text to paste")
-    add("--all-tasks", action="store_true", help="judge a spec for all of its tasks")
-    add("-v", "--verbose", action="store_true", help="all evidence of every finding")
+    add(
+        "--select",
+        default="",
+        metavar="CODES",
+        help="only rules whose codes begin with one of these: CFG,ENV001",
+    )
+    add(
+        "--ignore",
+        default="",
+        metavar="CODES",
+        help="leave out rules whose codes begin with one of these",
+    )
+    add("--format", default="text", choices=FORMATS, help="output format (default: text)")
+    add("--fix-suggestions", action="store_true", help="show the whole text to paste for each fix")
+    add("--all-tasks", action="store_true", help="check a spec for each of its tasks")
+    add("-v", "--verbose", action="store_true", help="print all evidence of every finding")
     return made
 
 

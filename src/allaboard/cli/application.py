@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 _HELP = (
-    "Distributed training that starts, or says which worker is missing and why; "
-    "that keeps going, or says who stopped, where, and what to do."
+    "Distributed training that starts, or tells you which worker is missing and why; "
+    "and that keeps going, or tells you which worker stopped, at which line, and what to do."
 )
 
 
@@ -35,7 +35,10 @@ def _version(asked: bool) -> None:
 
 def _top(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Options of allaboard itself."""

@@ -14,7 +14,7 @@ SETTINGS = HANDED_ON
 
 
 def command(context: typer.Context) -> None:
-    """Find in the configuration what would make training hang, before anything runs."""
+    """Read the configuration, as a linter does, and find what would make training hang."""
     from allaboard.lint import main
 
     raise typer.Exit(main(context.args))

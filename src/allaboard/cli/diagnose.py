@@ -28,15 +28,15 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[PATH|PID|HOST:PID]...",
-            help="Run folders, logs, stack dumps, Flight Recorder traces, or folders of them; or "
-            "processes, on other hosts over ssh. With --hosts: words of the command lines of ranks "
-            "there; all ranks where none is given.",
+            help="Run folders, logs, stack dumps, Flight Recorder traces, or folders of them. Or processes: "
+            "PID on this host, HOST:PID on another one, over ssh. With --hosts: words from the command "
+            "lines of the ranks to look at there (default: all ranks).",
         ),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Whole stacks, all evidence.")
+        bool, typer.Option("--verbose", "-v", help="Print whole stacks and all evidence.")
     ] = False,
-    output: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+    output: Annotated[str, typer.Option("--format", help="Output format: text or json.")] = "text",
     hosts: Annotated[
         str, typer.Option(metavar="H1,H2", help="Find the ranks on these hosts, over ssh.")
     ] = "",
@@ -44,21 +44,23 @@ def command(
         str, typer.Option(metavar="CMD", help="The ssh client, with its options.")
     ] = "ssh",
     remote: Annotated[
-        str, typer.Option(metavar="CMD", help="How allaboard starts on the other hosts.")
+        str,
+        typer.Option(metavar="CMD", help="The command that starts allaboard on the other hosts."),
     ] = "",
     bundle: Annotated[
         Path | None,
         typer.Option(
             metavar="OUT.tar.gz",
-            help="Pack it all for a bug report: the diagnosis, logs, versions; secrets redacted.",
+            help="Pack the diagnosis, logs and versions for a bug report, with secrets redacted.",
         ),
     ] = None,
     look: Annotated[bool, typer.Option("--look", hidden=True)] = False,
 ) -> None:
-    """Who is the cause, and what proves it: after the fact, or of processes that hang now.
+    """Find the cause of a job that hangs now, or that has failed, and the evidence for it.
 
-    Looks only; pauses and signals nobody. A launcher (torchrun) stands for the ranks it started.
-    Exit code 0 when nothing was found, 1 with findings, 2 for what is not there.
+    Give PIDs if the job hangs, or its logs, dumps and traces if it failed. It only looks: no process is
+    paused or signalled. For a launcher (torchrun), the ranks that it started are looked at.
+    Exit code: 0 nothing found, 1 findings, 2 usage error, or a PATH or PID that does not exist.
     """
     given = targets or []
     if output not in ("text", "json"):

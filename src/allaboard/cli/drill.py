@@ -9,13 +9,13 @@ import typer
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(help="A drill; without one they are listed.")
+        str | None, typer.Argument(help="The drill to run. Without a name, all drills are listed.")
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="All that the run printed.")
+        bool, typer.Option("--verbose", "-v", help="Show everything that the run printed.")
     ] = False,
 ) -> None:
-    """Stage a fault in a small real job under `allaboard run`, and see whether it is named."""
+    """Put a fault into a small real job under `allaboard run`, and see whether it is found."""
     from allaboard import rehearse, rehearse_hosts
     from allaboard.report.text import finding_lines
 

@@ -11,7 +11,7 @@ import typer
 def command(
     code: Annotated[str, typer.Argument(help="A rule's code or name, e.g. HANG001.")],
 ) -> None:
-    """What a rule means, why it matters, what to do."""
+    """Say what a finding means, why it matters, and what to do."""
     from rich.console import Console
     from rich.markdown import Markdown
 

@@ -14,7 +14,7 @@ SETTINGS = HANDED_ON
 
 
 def command(context: typer.Context) -> None:
-    """Call the roll of a job without running it: hosts, links, one collective."""
+    """Test hosts and network before the job: roll call, links, one real collective; no script is run."""
     from allaboard.preflight.face import main
 
     raise typer.Exit(main(context.args))

@@ -6,7 +6,7 @@ import typer
 
 
 def command() -> None:
-    """List every rule: its code, its name, what it says."""
+    """List every rule: its code, its name, and what it reports."""
     from allaboard.catalogue import catalogue
 
     known = catalogue()

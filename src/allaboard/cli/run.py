@@ -14,7 +14,7 @@ SETTINGS = HANDED_ON
 
 
 def command(context: typer.Context) -> None:
-    """Start a training job, see who is there, watch it, and say what is wrong while it is wrong."""
+    """Start a training job, wait until all workers are there, watch them, report problems as they happen."""
     from allaboard.launching.main import main
 
     raise typer.Exit(main(context.args))

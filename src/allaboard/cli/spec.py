@@ -23,18 +23,20 @@ UNUSABLE = ("unreadable", "tf_config.json", "tf_config.shape")
 def command(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH|-]...", help="As for `check`; without any: the environment."),
+        typer.Argument(
+            metavar="[PATH|-]...", help="Files, as for `check`. Default: the environment."
+        ),
     ] = None,
     target: Annotated[str, typer.Option("--as", help=f"Convert to {', '.join(TARGETS)}.")] = "",
     json: Annotated[bool, typer.Option("--json", help="The spec as JSON.")] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="First port on a host that names none.")
+        int, typer.Option(min=0, max=65535, help="First port on a host for which no port is given.")
     ] = 0,
     hosts: Annotated[
-        str, typer.Option(metavar="A,B", help="The hosts in order, where no source lists them.")
+        str, typer.Option(metavar="A,B", help="The hosts in order, if no source lists them.")
     ] = "",
 ) -> None:
-    """Print what the configuration says, each value with its origin; or convert it."""
+    """Print the cluster that the configuration describes, each value with its origin; or convert it."""
     if target and target not in TARGETS:
         _usage(f"--as {target}: it is one of {', '.join(TARGETS)}")
     named = [host.strip() for host in hosts.split(",") if host.strip()]

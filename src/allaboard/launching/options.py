@@ -22,98 +22,131 @@ def parser() -> argparse.ArgumentParser:
         prog="allaboard run",
         usage="allaboard run [--ps P] [-n N] [OPTIONS] SCRIPT [ARGS...] | -m MODULE [ARGS...] | "
         "-- COMMAND [ARGS...]",
-        description="Start a training job, see who is there, watch it, and say what is wrong while "
-        "it is wrong.",
-        epilog="Exit code: 0 all trained, 1 a worker failed, 2 wrong use, 3 the roll call failed, "
+        description="Start a training job, wait until all workers are there, watch them, and report problems "
+        "while they happen.",
+        epilog="Exit code: 0 all trained, 1 a worker failed, 2 usage error, 3 the roll call failed, "
         "4 ended for a hang, 130 interrupted.",
         allow_abbrev=False,
     )
-    add = made.add_argument
+    add = made.add_argument_group("what to start").add_argument
     add("-n", metavar="N", help="start N workers on this host")
-    add("--ps", metavar="P", help="start P parameter servers too, each task with its TF_CONFIG")
-    add("--chief", action="count", default=0, help="with --ps: a chief besides the workers")
-    add("--evaluator", action="count", default=0, help="with --ps: an evaluator too")
+    add("--ps", metavar="P", help="also start P parameter servers; each task gets its TF_CONFIG")
+    add("--chief", action="count", default=0, help="with --ps: also start a chief")
+    add("--evaluator", action="count", default=0, help="with --ps: also start an evaluator")
     add(
         "--ps-server",
         default="auto",
         choices=("auto", "script"),
-        help="who runs the server loop of a ps: auto (allaboard, where the script makes no Server)",
+        help="who runs the server loop of a ps: the script, or auto (default): allaboard, if the script "
+        "makes no Server",
     )
     add("-m", metavar="MODULE", dest="module", help="run a module instead of a script")
+    add(
+        "--env",
+        metavar="K=V",
+        action="append",
+        default=[],
+        help="set a variable for every worker; may be repeated",
+    )
+    add = made.add_argument_group("how long to wait, and what to end").add_argument
     add(
         "--timeout",
         metavar="S",
         type=seconds,
-        help="how long a member that was never heard of is waited for (60); given where others "
-        "start the members, it ends the job instead of only telling",
+        help="how long to wait for a worker that nobody has heard of (default: 60). If others start the "
+        "workers (several hosts), giving it also ends the job then, instead of only reporting it",
     )
     add(
         "--timeout-hard",
         metavar="S",
         type=seconds,
-        help="the same for one that is alive and does not come (no bound)",
-    )
-    add("--grace", metavar="S", default=30.0, type=seconds, help="between SIGTERM and SIGKILL (30)")
-    add(
-        "--observe", action="store_true", help="only watch: hold nobody, signal nobody, end nothing"
+        help="how long to wait for a worker that is alive and has not come (default: no limit)",
     )
     add(
-        "--check-values",
-        metavar="N",
-        help="compare some elements of one parameter between ranks every N steps (PyTorch)",
+        "--on-hang",
+        default="report",
+        choices=("report", "stop"),
+        help="on a hang, only report it (default), or stop the job: at once if the cause is certain",
     )
-    add("--on-hang", default="report", choices=("report", "stop"), help="about a job that hangs")
     add(
         "--hang-after",
         metavar="S",
         default=600.0,
         type=seconds,
-        help="with stop: how long without progress where no cause is certain (600)",
+        help="with --on-hang stop: stop after this long without progress if no cause is certain "
+        "(default: 600)",
     )
+    add(
+        "--grace",
+        metavar="S",
+        default=30.0,
+        type=seconds,
+        help="time between SIGTERM and SIGKILL (default: 30)",
+    )
+    add(
+        "--observe",
+        action="store_true",
+        help="only watch: hold nobody, signal nobody, end nothing",
+    )
+    add = made.add_argument_group("what to start again").add_argument
     add(
         "--on-failure",
         default="stop",
         choices=("stop", "restart"),
-        help="when a worker fails: stop, or start all again from their own checkpoint",
+        help="when a worker fails, stop (default), or start all workers again; they go on from their own "
+        "checkpoint",
     )
-    add("--max-restarts", metavar="N", help="with restart: how often at most (3)")
+    add("--max-restarts", metavar="N", help="with restart: restart at most this often (default: 3)")
     add(
         "--backoff",
         metavar="S",
         type=seconds,
-        help="with restart: pause after a round without progress, doubled each time (1)",
+        help="with restart: pause after a round without progress, doubled each time (default: 1)",
     )
     add(
         "--stopped-after",
         metavar="S",
         type=seconds,
-        help="with restart: replace a worker that is stopped (SIGSTOP) for so long (30)",
+        help="with restart: replace a worker that has been stopped (SIGSTOP) for this long (default: 30)",
     )
     add(
         "--ps-snapshot",
         metavar="SECONDS",
-        help="with parameter servers and restart: keep the variables in memory, read anew every so many "
-        "seconds; a server comes back with them (TensorFlow 1)",
+        help="with parameter servers and restart: keep their variables in memory, read again every SECONDS; "
+        "a TensorFlow 1 server comes back with them",
     )
     add(
         "--ps-standby",
         choices=("on", "off"),
-        help="with parameter servers and restart: a process that has imported the framework waits to take "
-        "the place of a task that ends (on with --ps, else off)",
+        help="with parameter servers and restart: keep a process ready that has imported the framework, to "
+        "take the place of a task that ends (default: on with --ps, else off)",
     )
-    add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
-    add("--report", metavar="FILE.json", type=Path, help="write the report there too")
-    add("--env", metavar="K=V", action="append", default=[], help="a variable for every worker")
+    add = made.add_argument_group("what to check, and where to write").add_argument
     add(
+        "--check-values",
+        metavar="N",
+        help="compare some elements of one parameter between ranks every N steps (PyTorch)",
+    )
+    add(
+        "--run-dir",
+        metavar="DIR",
+        type=Path,
+        help="write logs, journal and report here (default: .allaboard/JOB)",
+    )
+    add("--report", metavar="FILE.json", type=Path, help="write the report to this file too")
+    add("-v", "--verbose", action="store_true", help="print all evidence of a finding")
+    hosts = made.add_argument_group("how the hosts of a job meet")
+    hosts.add_argument(
         "--coordinator",
         metavar="HOST:PORT",
         default="",
-        help="where the agents of several hosts meet (the framework's own address); or "
-        "etcd://HOST:PORT/PREFIX, where any host may go",
+        help="where the agents of the hosts meet (default: the framework's own address); or "
+        "etcd://HOST:PORT/PREFIX, if any host may go away, even the first",
     )
-    add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
-    add_tls(made)
-    add("-v", "--verbose", action="store_true", help="all evidence of a finding")
+    hosts.add_argument(
+        "--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host"
+    )
+    add_tls(hosts)
     return made
 
 

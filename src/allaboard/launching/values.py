@@ -64,9 +64,13 @@ def secret(file: Path | None) -> bytes:
     return text
 
 
-def add_tls(made: argparse.ArgumentParser) -> None:
+def add_tls(made: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """The options of `tls`."""
-    whats = ("this host's certificate", "its key", "the authority of all")
+    whats = (
+        "this host's certificate",
+        "its key",
+        "the authority that signed all hosts' certificates",
+    )
     for name, what in zip(TLS, whats, strict=True):
         made.add_argument(
             f"--tls-{name}", metavar="FILE", type=Path, help=f"TLS between hosts: {what} (PEM)"

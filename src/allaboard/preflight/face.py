@@ -22,59 +22,66 @@ def parser() -> argparse.ArgumentParser:
     """The options of `preflight`."""
     made = argparse.ArgumentParser(
         prog="allaboard preflight",
-        description="Started on every host as training would be: the roll call on the job's own "
-        "meeting place, the hosts compared, every link tried both ways, one collective of the "
-        "framework itself. No training script is run.",
-        epilog="Exit code: 0 the job would start, 3 it would not, 2 wrong use, 130 interrupted.",
+        description="Test hosts and network before the job. Start it on every host, as the job is started: "
+        "it calls the roll at the job's own meeting place, compares the hosts, tries every link both ways, "
+        "and runs one collective of the framework itself. No training script is run.",
+        epilog="Exit code: 0 the job would start, 3 it would not, 2 usage error, 130 interrupted.",
         allow_abbrev=False,
     )
     add = made.add_argument
     depth = made.add_mutually_exclusive_group()
     depth.add_argument(
-        "--full", action="store_true", help="one real collective too (default); needs the framework"
+        "--full",
+        action="store_true",
+        help="also run one real collective (default); needs the framework",
     )
-    depth.add_argument("--quick", action="store_true", help="leave the collective out")
-    add("--hosts", metavar="H1,H2", default="", help="start it there over ssh, one task a host")
+    depth.add_argument("--quick", action="store_true", help="leave out the collective")
+    add(
+        "--hosts",
+        metavar="H1,H2",
+        default="",
+        help="start it on these hosts over ssh, one task per host",
+    )
     add(
         "--ssh",
         metavar="COMMAND",
         default="ssh",
-        help="with --hosts: ssh and its own options (ssh)",
+        help="with --hosts: the ssh command, with its options (default: ssh)",
     )
-    add("--format", default="text", choices=FORMATS, help="text (default), json or html")
+    add("--format", default="text", choices=FORMATS, help="output format (default: text)")
     add(
         "--output",
         metavar="FILE",
         type=Path,
-        help="write it there instead of standard output; rank R > 0 to FILE.rankR",
+        help="write to FILE instead of standard output; rank R > 0 writes to FILE.rankR",
     )
     add("--framework", default="", choices=("torch", "tensorflow", "jax"),
-        help="whose collective (the one that the environment is for, else torch)")  # fmt: skip
+        help="whose collective to run (default: that of the environment, else torch)")  # fmt: skip
     add(
         "--timeout",
         metavar="S",
         type=seconds,
         default=60.0,
-        help="how long others are waited for (60)",
+        help="how long to wait for the others (default: 60)",
     )
     add(
         "--bound",
         metavar="S",
         type=seconds,
         default=BOUND,
-        help="how long the collective may stand still (30)",
+        help="how long the collective may stand still (default: 30)",
     )
     add(
         "--coordinator",
         metavar="HOST:PORT",
         default="",
-        help="where all meet (the job's own address); or etcd://HOST:PORT/PREFIX",
+        help="where all hosts meet (default: the job's own address); or etcd://HOST:PORT/PREFIX",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
     add_tls(made)
     add("--leashed", default="", help=argparse.SUPPRESS)  # over ssh: the hosts, by --hosts
-    add("--run-dir", metavar="DIR", type=Path, help="for logs, journal and report")
-    add("-v", "--verbose", action="store_true", help="all evidence of a finding")
+    add("--run-dir", metavar="DIR", type=Path, help="write logs, journal and report here")
+    add("-v", "--verbose", action="store_true", help="print all evidence of a finding")
     return made
 
 

@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{names(members)} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix="nothing is wrong in your code: find out who sends SIGINT (a terminal, the batch system, a script)",
+        fix="nothing is wrong in your code: see who sends SIGINT (a terminal, the batch system, a script)",
         since=error.at,
     )
 
