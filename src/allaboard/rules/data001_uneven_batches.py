@@ -1,16 +1,17 @@
-"""A member came to the end of its data earlier than the others, which now miss it.
+"""A worker came to the end of its data earlier than the others, which now wait for it.
 
-The batches of each pass through a loader are counted, and compared where somebody waits for a member in that
-pass or has lost it. Uneven data that does no harm is not told: an evaluation, torch's `Join`, a pass that all
-are through.
+The batches of each pass through a loader are counted. They are compared if somebody waits for a worker in
+that pass, or has lost it. Uneven data that does no harm is not reported: an evaluation, torch's `Join`, a
+pass that all have finished.
 
 ## Why it matters
-Every step needs every rank. One that has a batch less goes on to whatever comes after its loop: the others
-wait in a step that it never takes, or fall with a closed connection, and nobody says that it was the data.
+Every step needs every rank. A rank with one batch fewer goes on to whatever comes after its loop. The
+others wait in a step that it never takes, or fail with a closed connection, and nobody says that it was the
+data.
 
 ## What to do
-Give every rank the same number of batches: `DistributedSampler` (it pads), `drop_last=True`, shards of equal
-length, an explicit number of steps an epoch. Where the data is uneven by nature, torch's `Join` lets those
+Give every rank the same number of batches: `DistributedSampler` (it pads), `drop_last=True`, shards of
+equal length, a fixed number of steps per epoch. If the data is uneven by nature, torch's `Join` lets ranks
 that are done shadow the others.
 """
 
@@ -60,7 +61,7 @@ def _claim(found: Uneven) -> Claim:
     pass_ = f"pass {found.pass_} at {found.place}"
     return Claim(
         summary=f"{names(found.fewer)} had {found.least} batches in {pass_}, "
-        f"others {most} and perhaps more: they miss it in the next step",
+        f"others {most} and perhaps more: they wait for it in the next step",
         who=tuple(m.who for m in found.fewer),
         evidence=(
             Evidence(
@@ -99,8 +100,8 @@ RULE = Rule(
     fires_on={
         "the others wait": (
             stalled(_waits(0, 13), _at(1, 12, 12), _waits(2, 13)),
-            "worker 1 had 12 batches in pass 1 at train.py:30 in train, others 13 and perhaps more: "
-            "they miss it in the next step",
+            "worker 1 had 12 batches in pass 1 at train.py:30 in train, others 13 and perhaps more: they "
+            "wait for it in the next step",
         ),
     },
     silent_on={

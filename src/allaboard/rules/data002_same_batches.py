@@ -1,16 +1,17 @@
 """Every rank reads the same batches.
 
 Of the first four batches of each pass, and of one in 64 after that, some elements are hashed and compared
-between ranks. It is told only where DDP averages the gradients over all ranks, in a loop that takes steps.
+between ranks. This is reported only if DDP averages the gradients over all ranks, in a loop that takes
+steps.
 
 ## Why it matters
-All ranks compute the same gradients, and their mean is that of one rank: the job costs as many devices as it
-has and learns as fast as one. Nothing fails.
+All ranks compute the same gradients, and their mean is that of one rank: the job pays for all its devices
+and learns as fast as with one. Nothing fails.
 
 ## What to do
-`sampler=DistributedSampler(dataset)` and `sampler.set_epoch(epoch)` in PyTorch, `dataset.shard(size, rank)`
-or `data[rank::size]` where the data is read by hand. Ranks that split one model between them read the same
-data by right; they do not wrap it in DDP over all ranks.
+In PyTorch, use `sampler=DistributedSampler(dataset)` and `sampler.set_epoch(epoch)`. If you read the data
+by hand, use `dataset.shard(size, rank)` or `data[rank::size]`. Ranks that split one model between them
+rightly read the same data; they do not wrap it in DDP over all ranks.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
             Evidence("gradients are averaged over all of them", "DDP"),
         ),
         fix=f"give the DataLoader at {place.file}:{place.line} sampler=DistributedSampler(dataset); "
-        "if it has one, see that each rank passes its own rank, and makes random items of its own seed",
+        "if it has one, see that each rank passes its own rank, and draws random items from a seed of its "
+        "own",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

@@ -1,15 +1,15 @@
 """Ranks train with batches of different sizes.
 
-The sizes of the first four batches of each pass, and of one in 64 after that, are compared where DDP averages
+The sizes of the first four batches of each pass, and of one in 64 after that, are compared if DDP averages
 gradients over all ranks. The last batch of a pass may be smaller, and is not looked at.
 
 ## Why it matters
-DDP averages the ranks' gradients with equal weight: a sample in the smaller batch counts for more than one in
-the larger, the learning rate fits neither, and every step waits for the larger.
+DDP averages the ranks' gradients with equal weight. A sample in the smaller batch counts for more than one
+in the larger, the learning rate fits neither, and every step waits for the larger batch.
 
 ## What to do
-One `batch_size` for all ranks. If hosts differ in speed and the sizes are meant to, weigh each rank's loss by
-its share: `loss * rows * world_size / total_rows`.
+Use one `batch_size` for all ranks. If hosts differ in speed and the sizes are meant to differ, weigh each
+rank's loss by its share: `loss * rows * world_size / total_rows`.
 """
 
 from __future__ import annotations

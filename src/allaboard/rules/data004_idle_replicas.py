@@ -1,17 +1,17 @@
 """Replicas of one process get no rows of the batches, or fewer than others.
 
-Under MirroredStrategy one process feeds several devices: each global batch is cut into one piece a replica.
-The pieces of the first eight batches are looked at, and of one in 64 after that, where a custom loop takes
-them from a distributed dataset.
+Under MirroredStrategy one process feeds several devices: each global batch is cut into one piece per
+replica. The pieces of the first eight batches, and of one in 64 after that, are looked at where a custom
+loop takes them from a distributed dataset.
 
 ## Why it matters
-A replica without rows computes nothing, and the others wait for it all the same: the device is paid for and
-idle. Where pieces differ, a loss that is averaged in each replica gives the rows of the smaller pieces more
+A replica without rows computes nothing, and the others wait for it all the same: you pay for an idle
+device. If pieces differ, a loss that is averaged in each replica gives the rows of the smaller pieces more
 weight.
 
 ## What to do
-`batch(n)` before `experimental_distribute_dataset` is the global batch, for all replicas together: make it a
-multiple of `strategy.num_replicas_in_sync`, with `drop_remainder=True` for the last one.
+`batch(n)` before `experimental_distribute_dataset` is the global batch, for all replicas together. Make it
+a multiple of `strategy.num_replicas_in_sync`, with `drop_remainder=True` for the last one.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 ## Why it matters
 A collective moves bytes. PyTorch on gloo adds the bits of an int32 to those of a float32 and goes on: the
-numbers are wrong, nobody hangs, the job ends with exit code 0. With other widths an innocent rank aborts.
+numbers are wrong, nobody hangs, and the job ends with exit code 0. If the dtypes differ in width, an
+innocent rank aborts.
 
 ## What to do
-Cast before the call, on every rank: `tensor.to(torch.float32)`. Look for a metric that is an integer on
-one rank (an empty shard: `0` instead of `0.0`), or for mixed precision that one rank has turned off.
+Cast before the call, on every rank: `tensor.to(torch.float32)`. Look for a metric that is an integer on one
+rank (an empty shard: `0` instead of `0.0`), or for mixed precision that one rank has turned off.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    return passed(view, Kind.DTYPE, lambda call: call.dtype, "cast to one dtype on all ranks")
+    return passed(view, Kind.DTYPE, lambda call: call.dtype, "cast to the same dtype on all ranks")
 
 
 _ONE = signature()

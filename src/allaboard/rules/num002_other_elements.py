@@ -8,8 +8,8 @@ may be uneven.
 Some ranks return with wrong values, others wait for bytes that never come.
 
 ## What to do
-Pad to one length, or gather with sizes of their own (`all_gather` of the lengths first). A last batch that
-is smaller on one rank: `drop_last=True`.
+Pad to one length, or gather with the real sizes (`all_gather` the lengths first). If the last batch is
+smaller on one rank, use `drop_last=True`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ranks asked one collective for different reduce operations.
+"""Ranks asked for different reduce operations in one collective.
 
 ## Why it matters
 Each rank reduces in its own way: parts of the result are sums, parts are maxima. Nobody hangs, and the job
@@ -20,7 +20,7 @@ from allaboard.facts.samples import signature
 
 def check(view: JobView) -> Iterator[Claim]:
     return passed(
-        view, Kind.REDUCE, lambda call: call.reduce, "pass one reduce operation on all ranks"
+        view, Kind.REDUCE, lambda call: call.reduce, "pass the same reduce operation on all ranks"
     )
 
 

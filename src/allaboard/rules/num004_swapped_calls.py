@@ -1,18 +1,18 @@
-"""Two calls that look alike were made in the other order by some ranks.
+"""Some ranks made two calls that look alike in the other order.
 
 Both calls have the same operation, shape and dtype, so the backend cannot tell them apart: it adds one
-rank's first tensor to the others' second. The places in the code show it: here ranks called at one line and
-then at the other, there others the other way round. After eight repetitions in one order it is certain;
-where the order was never kept it is likely.
+rank's first tensor to the others' second. The lines in the code show it: some ranks called at one line and
+then at the other, the rest the other way round. After eight repetitions in one order the finding is
+certain; if the order was never kept, it is likely.
 
 ## Why it matters
-Both sums are wrong, on every rank, without a word: nobody hangs, no size differs, the job ends with exit
-code 0.
+Both sums are silently wrong, on every rank: nobody hangs, no size differs, and the job ends with exit code
+0.
 
 ## What to do
 Look at the two lines, and at what decides which comes first: a branch on something that differs between
-ranks, the order of a set or dict, a callback or hook that fires earlier on one rank. Make the order the same
-on all ranks.
+ranks, the order of a set or dict, a callback or hook that fires earlier on one rank. Make the order the
+same on all ranks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, found: Swap) -> Claim:
     one, two = found.first.site, found.second.site
     where = f"calls {found.number} and {found.then} of {group_name(view, found.group)}"
-    kept = f"{found.kept} times before" if found.kept else "never in one order by all"
+    kept = f"{found.kept} times before" if found.kept else "never in the same order on all ranks"
     fix = f"; compare {_place(one)} with {_place(two)}" if one and two else ""
     return Claim(
         summary=f"{names(found.odd)} swapped two calls of {found.first.op} that look alike: "
@@ -46,7 +46,7 @@ def _claim(view: JobView, found: Swap) -> Claim:
             Evidence(f"rank {_ranks(found.others)}: {one}, then {two}", where),
             Evidence(f"both are {found.first}; {kept}", "black box"),
         ),
-        fix=f"make all ranks call them in one order{fix}",
+        fix=f"make all ranks call them in the same order{fix}",
         certainty=Certainty.CERTAIN if found.proven else Certainty.LIKELY,
         corrupts=True,
     )

@@ -1,18 +1,18 @@
-"""The loss of a member is not finite any more: NaN or infinity, in every step since.
+"""The loss of a worker is not finite any more: NaN or infinity, in every step since.
 
-Looked at is the value that each backward begins from, where it is one number on the CPU (a number on a GPU
-would have to be waited for). One bad value now and then is no finding: loops that skip such a step, and
-mixed precision that tries a scale, meet them by right. Three in a row are told, with the rank and the step
-where it began. Where it began on all ranks in the same step, no rank is told apart: most likely one rank's
-gradient was not finite in the update before, and the average carried it to all.
+allaboard looks at the value that each backward begins from, if it is one number on the CPU (a number on a
+GPU would have to be waited for). One bad value now and then is not reported: loops that skip such a step,
+and mixed precision that tries a scale, meet them in normal operation. Three in a row are reported, with the
+rank and the step where it began. If it began on all ranks in the same step, no rank is singled out: most
+likely one rank's gradient was not finite in the update before, and the average carried it to all.
 
 ## Why it matters
-From the first NaN on all parameters are NaN, on every rank after the next average. The job goes on to its
-end and saves checkpoints of nothing.
+From the first NaN on, all parameters are NaN, on every rank after the next average. The job goes on to its
+end and saves worthless checkpoints.
 
 ## What to do
 Look at the batch of that step on that rank: an empty shard (a mean over nothing), a label out of range, a
-division by zero, a logarithm of zero. Lower the learning rate where all ranks diverge at once;
+division by zero, a logarithm of zero. If all ranks diverge at once, lower the learning rate.
 `torch.autograd.set_detect_anomaly(True)` names the operation. Go back to the last checkpoint before that
 step.
 """

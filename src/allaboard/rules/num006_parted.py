@@ -1,18 +1,18 @@
-"""Parameters that were equal on all ranks are so no more.
+"""Parameters that were equal on all ranks no longer are.
 
-Opt-in: `--check-values N` looks at some elements of one parameter every N steps, each in its turn, right
-after the optimizer's step. Two looks in a row must differ.
+Opt-in: `--check-values N` looks at some elements of one parameter every N steps, each parameter in turn,
+right after the optimizer's step. Two looks in a row must differ.
 
 ## Why it matters
-Data-parallel ranks must hold one and the same model. A rank that has parted trains another model beside it,
-and what it adds to the average belongs to that one. The job ends with exit code 0, and with the checkpoint
-of whichever rank saved it.
+Data-parallel ranks must hold the same model. A rank that has diverged trains another model, and its share
+of the average belongs to that one. The job ends with exit code 0, and with the checkpoint of whichever rank
+saved it.
 
 ## What to do
-Usual reasons: a rank that loaded another checkpoint after DDP was built, `no_sync()` on one rank, a
-parameter outside of DDP, an optimizer state that was restored on one rank alone, a forward that calls
-`model.module`. Ranks that average now and then (local SGD) differ in between by right: choose N as a
-multiple of their interval.
+Look for the usual reasons: a rank that loaded another checkpoint after DDP was built, `no_sync()` on one
+rank, a parameter outside of DDP, an optimizer state that was restored on one rank alone, a forward that
+calls `model.module`. Ranks that average only now and then (local SGD) rightly differ in between: choose N
+as a multiple of their interval.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def _claim(
     step, parameter = whole[first]
     before = f"the same on all at step {whole[first - 1][0]}" if first else "no earlier look"
     return Claim(
-        summary=f"the parameters of {names(odd)} have parted from the others' by step {step}"
+        summary=f"the parameters of {names(odd)} have diverged from the others' by step {step}"
         if half
-        else f"the ranks' parameters have parted by step {step}",
+        else f"the ranks' parameters have diverged by step {step}",
         who=tuple(m.who for m in odd),
         evidence=(
             Evidence(
@@ -83,11 +83,11 @@ RULE = Rule(
     fires_on={
         "one has parted": (
             job(_checked(0, 1, 2, 3), _checked(1, 1, 7, 8), _checked(2, 1, 2, 3)),
-            "the parameters of worker 1 have parted from the others' by step 20",
+            "the parameters of worker 1 have diverged from the others' by step 20",
         ),
         "two ranks": (
             job(_checked(0, 1, 2, 3), _checked(1, 1, 7, 8)),
-            "the ranks' parameters have parted by step 20",
+            "the ranks' parameters have diverged by step 20",
         ),
     },
     silent_on={

@@ -1,19 +1,20 @@
 """A parameter server has ended while there is still work.
 
 ## Why it matters
-The variables that it held are gone with it. TensorFlow 1 does not say so: a worker stands in
-`Session.run`, or in `Session.close`, which MonitoredTrainingSession calls before it makes its session
-anew, and which waits for the dead server without a bound and in silence. TensorFlow 2's chief fails within
-seconds and names the server's address; its workers live on and wait for nothing.
+The variables that it held are gone with it. TensorFlow 1 does not say so: a worker stands in `Session.run`,
+or in `Session.close`. MonitoredTrainingSession calls the latter before it makes its session anew, and it
+waits for the dead server silently and without a limit. TensorFlow 2's chief fails within seconds and names
+the server's address; its workers live on and wait for nothing.
 
-What waits for what: every worker, in its next step, for this server. How long: for ever. No other worker
-is the cause, and ending them changes nothing.
+What waits for what: every worker, in its next step, for this server. How long: forever. No other worker is
+the cause, and ending the workers changes nothing.
 
 ## What to do
-Start it again at the same address: a worker of TensorFlow 1 that uses MonitoredTrainingSession then goes
-on, from the newest checkpoint where it has one. `allaboard run --on-failure restart` does so by itself, and
-with `--ps-snapshot SECONDS` the server comes back with the values of the newest snapshot. A
-server that ended with exit code 0 came to the end of its script: its branch for `ps` must end in
+Start the server again at the same address. A TensorFlow 1 worker that uses MonitoredTrainingSession then
+goes on, from the newest checkpoint if it has one. `allaboard run --on-failure restart` does this for you,
+and with `--ps-snapshot SECONDS` the server comes back with the values of the newest snapshot.
+
+If the server ended with exit code 0, it reached the end of its script: its branch for `ps` must end in
 `server.join()`.
 """
 
@@ -75,7 +76,7 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     steps = max((m.step for m in hurt), default=0)
     if steps:
-        evidence.append(Evidence(f"the furthest worker had done {steps} runs", "black box"))
+        evidence.append(Evidence(f"the most advanced worker had done {steps} runs", "black box"))
     return Claim(
         summary=f"{name(one)} {_gone(one, end)}; {names(hurt)} cannot go on without it",
         who=(one.who,),

@@ -1,19 +1,19 @@
 """Workers wait for the chief to initialise the variables, and it does not.
 
 ## Why it matters
-In TensorFlow 1 one task alone initialises: `chief 0`, or `worker 0` where the cluster has no chief.
-The others look whether it has, sleep 30 s (`recovery_wait_secs`), and look again, for ever and without
-a word. The servers are up and serve nothing.
+In TensorFlow 1 a single task initialises: `chief 0`, or `worker 0` if the cluster has no chief. The others
+look whether it has, sleep 30 s (`recovery_wait_secs`), and look again, forever and without a message. The
+servers are up and serve nothing.
 
-What waits for what: these workers for the chief, for nothing else. How long: until it has
-initialised, and up to 30 s more, because they look no more often. That last wait alone is normal, and
-gives no finding.
+What waits for what: these workers for the chief, and for nothing else. How long: until it has initialised,
+and up to 30 s more, because they look only that often. That last wait alone is normal and is not reported.
 
 ## What to do
-Bring the chief up: its place in the code is given. If it is a start from a large checkpoint, or it
-loads data first, let it make its session before that. To look more often than every 30 s make the
-session with `SessionManager(recovery_wait_secs=1)`, or wait in the script until
-`tf.report_uninitialized_variables()` is empty, as examples/tf1_ps_digits.py does.
+Get the chief going: the place where it is in its code is given. If it starts from a large checkpoint, or
+loads data first, let it make its session before that.
+
+To look more often than every 30 s, make the session with `SessionManager(recovery_wait_secs=1)`, or wait in
+the script until `tf.report_uninitialized_variables()` is empty, as examples/tf1_ps_digits.py does.
 """
 
 from __future__ import annotations

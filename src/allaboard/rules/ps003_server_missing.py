@@ -2,16 +2,17 @@
 
 ## Why it matters
 The chief opens its session on every server at once. While one is not there, TensorFlow 1 repeats
-`CreateSession still waiting for response from worker: /job:ps/replica:0/task:1` every ten
-seconds (a line of level INFO, hidden by `TF_CPP_MIN_LOG_LEVEL`), and TensorFlow 2's chief says nothing.
-Without `device_filters` TensorFlow 1 waits for the other workers too.
+`CreateSession still waiting for response from worker: /job:ps/replica:0/task:1` every ten seconds (a line
+of level INFO, hidden by `TF_CPP_MIN_LOG_LEVEL`), and TensorFlow 2's chief says nothing. Without
+`device_filters`, TensorFlow 1 waits for the other workers too.
 
-What waits for what: the chief for the named task, and every other worker for the chief. How long: for
-ever. Nothing that the waiting processes do can change it.
+What waits for what: the chief for the named task, and every other worker for the chief. How long: forever.
+Nothing that the waiting processes do can change it.
 
 ## What to do
-Start the missing task, or mend what ended it. If a worker is what is awaited, give each session
-`tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:N"])`: then it starts without the others.
+Start the missing task, or fix what ended it. If the missing task is a worker, give each session
+`tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:N"])`: it then starts without the other
+workers.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim
         who=tuple(there.who for _, there in tasks if there is not None),
         evidence=(
             Evidence(
-                f"{name(one)} makes its session for {view.now - since:.0f} s, idle", "black box"
+                f"{name(one)} has been making its session for {view.now - since:.0f} s, idle",
+                "black box",
             ),
             Evidence(said, "processes"),
             Evidence(one.declared.cluster[absent[0]], f"{absent[0]} in its cluster"),

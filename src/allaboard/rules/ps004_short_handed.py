@@ -1,18 +1,18 @@
-"""A synchronous job trains with fewer workers than its optimizer counts.
+"""A synchronous job trains with fewer workers than its optimizer counts on.
 
 ## Why it matters
-SyncReplicasOptimizer averages a fixed number of gradients for each update. When a worker is missing the
-others deliver its share, one gradient after the other: the job goes on at a part of its rate, and
-nobody says so. When more are missing than the others may replace, it stands.
+SyncReplicasOptimizer averages a fixed number of gradients for each update. If a worker is missing, the
+others deliver its share, one gradient after the other: the job goes on at a fraction of its speed, and
+nobody says so. If more are missing than the others may replace, the job stands still.
 
-What waits for what: every worker, inside `Session.run`, for a token that the chief puts into a queue
-when enough gradients have come, so for each other. How long: at every step, for as long as the
-worker is missing. This is a worker that halts in `sess.run` because of another worker; an asynchronous
-one never does.
+What waits for what: every worker, inside `Session.run`, for a token that the chief puts into a queue when
+enough gradients have come; so they wait for each other. How long: in every step, for as long as the worker
+is missing. This is a worker that halts in `sess.run` because of another worker; in an asynchronous job that
+never happens.
 
 ## What to do
-Bring the missing worker back, or start with the count that there is. A smaller
-`replicas_to_aggregate` than `total_num_replicas` lets updates go on without the slowest ones.
+Bring the missing worker back, or start the job with the number of workers that you have. With
+`replicas_to_aggregate` smaller than `total_num_replicas`, updates go on without the slowest workers.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _claim(
         evidence=(
             Evidence(f"{train[0].notes['synchronous']} gradients make an update",
                      "SyncReplicasOptimizer"),
-            Evidence(f"so for {view.now - since:.0f} s", "black box"),
+            Evidence(f"for {view.now - since:.0f} s", "black box"),
             Evidence(", ".join(f"{name(m)}: {m.step} runs" for m in (*train, *absent)), "black box"),
         ),
         fix=on_host(view, first, f"py-spy dump --pid {first.who.pid}")

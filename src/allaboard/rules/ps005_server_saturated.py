@@ -1,19 +1,19 @@
 """A parameter server uses all the CPU that it may, and the workers wait for it.
 
-It counts too where its control group withholds CPU from it for half of the time and more: of a small quota
-the kernel loses a part, so that less than all of it is used.
+A server also counts as saturated if its control group withholds CPU from it for half of the time or more:
+the kernel loses part of a small quota, so the server uses less than all of it.
 
 ## Why it matters
-Every step of every worker reads the variables from the servers and sends gradients back. When a server
+In every step, every worker reads the variables from the servers and sends gradients back. If a server
 cannot keep up, more workers make no more steps: each only stands longer in `Session.run`.
 
-What waits for what: the workers, for this server's turn. How long: the greater part of each step, as
-the shares below say. No other worker is the cause.
+What waits for what: the workers, for their turn at this server. How long: most of each step, as the shares
+below say. No other worker is the cause.
 
 ## What to do
-More servers (`--ps 2`) and large variables cut into parts (`partitioner=` of `get_variable`,
-`variable_partitioner=` of ParameterServerStrategy); more cores for the server; larger batches, so
-that there are fewer exchanges for the same data; sparse gradients for embeddings.
+Use more servers (`--ps 2`), and cut large variables into parts (`partitioner=` of `get_variable`,
+`variable_partitioner=` of ParameterServerStrategy). What also helps: more cores for the server; larger
+batches, so that there are fewer exchanges for the same data; sparse gradients for embeddings.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Nearly all bytes of the variables are on one of several parameter servers.
 
 ## Why it matters
-`replica_device_setter` and ParameterServerStrategy deal variables out in turn, by count and not by
-size: one embedding table or one dense layer puts its whole traffic on one server, and the others
-idle. Adding servers then changes nothing.
+`replica_device_setter` and ParameterServerStrategy deal out variables in turn, by count and not by size.
+One embedding table or one dense layer puts its whole traffic on one server while the others idle. Adding
+servers then changes nothing.
 
-Told where it is exchanged, too: a large table of which each step touches a few rows (an embedding with sparse
-gradients) costs its server memory alone, and gets no finding.
+This is reported only if the bytes are really exchanged. A large table of which each step touches a few rows
+(an embedding with sparse gradients) costs its server only memory, and is not reported.
 
 What waits for what: every worker, in every step, for the server with the most bytes. How long: as long as
-those bytes take; the other servers' answers have long come.
+those bytes take; the other servers' answers came long before.
 
 ## What to do
-Cut the large variable into parts: `partitioner=tf.fixed_size_partitioner(P)` in `get_variable`,
-`variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(...)` in TensorFlow 2; or
-deal by size: `ps_strategy=tf.contrib.training.GreedyLoadBalancingStrategy` (TensorFlow 1's own).
+Cut the large variable into parts: `partitioner=tf.fixed_size_partitioner(P)` in `get_variable`, or
+`variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(...)` in TensorFlow 2. Or
+deal out by size: `ps_strategy=tf.contrib.training.GreedyLoadBalancingStrategy` (TensorFlow 1's own).
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
-"""Workers wait for the way to a parameter server: the network between two hosts is what is slow.
+"""Workers wait for the network to a parameter server: the link between two hosts is slow.
 
 ## Why it matters
-Every step carries the variables one way and the gradients the other. When a link is narrow or far, both
-ends idle while the bytes are on their way, and neither more servers' CPU nor faster workers change it. One
-slow link to one of several servers holds up every step, since a step needs them all.
+Every step carries the variables one way and the gradients the other. If a link is narrow or far, both ends
+idle while the bytes are on their way, and neither more CPU for the servers nor faster workers changes that.
+One slow link to one of several servers holds up every step, since a step needs them all.
 
-What waits for what: the named workers, inside `Session.run`, for bytes on their way to or from the
-named server. How long: the share of the time that is given. Two kinds look different: on a narrow way the
-round trip is far longer while it is full than at its best, on a far one it is long always.
+What waits for what: the named workers, inside `Session.run`, for bytes on their way to or from the named
+server. How long: the share of the time that is given. There are two kinds: on a narrow link the round trip
+is far longer while the link is full than at its best; on a far one it is always long.
 
 ## What to do
-Narrow: put the large variables on servers with a better link (or cut them into parts over all of them);
-larger batches, so that there are fewer exchanges for the same data; sparse gradients. Far: bring the
-hosts together, and do more in each step. What else uses the link, and whether the interface is the one
-that was meant, is to be seen on the host with `ss -ti` and `ip -s link`.
+Look at the link on the host with `ss -ti` and `ip -s link`: what else uses it, and is it the interface that
+you meant?
+
+- Narrow: put the large variables on servers with a better link, or cut them into parts over all servers.
+  Use larger batches, so that there are fewer exchanges for the same data, and sparse gradients.
+- Far: bring the hosts closer together, and do more in each step.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ def _claim(
     )
     far = worst.least >= FAR
     return Claim(
-        summary=f"{names(workers)} {wait(workers)} for the way to {names(servers)}: "
+        summary=f"{names(workers)} {wait(workers)} for the network to {names(servers)}: "
         + (
             f"each round trip takes {worst.least * 1000:.0f} ms at its best"
             if far
@@ -150,23 +152,23 @@ RULE = Rule(
     fires_on={
         "one server of two": (
             job(_worker(0, 0.1, 0.95), _worker(1, 0.1, 0.9), *_BOTH),
-            "worker 0, worker 1 wait for the way to ps 1: it is full 95% of the time at 0.8 MB/s",
+            "worker 0, worker 1 wait for the network to ps 1: it is full 95% of the time at 0.8 MB/s",
         ),
         "one worker's link": (
             job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
-            "worker 1 waits for the way to ps 0, ps 1: it is full 90% of the time at 0.8 MB/s",
+            "worker 1 waits for the network to ps 0, ps 1: it is full 90% of the time at 0.8 MB/s",
         ),
         "one worker's link, of which only the way to the large variables is full": (
             job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
-            "worker 1 waits for the way to ps 1: it is full 90% of the time at 0.8 MB/s",
+            "worker 1 waits for the network to ps 1: it is full 90% of the time at 0.8 MB/s",
         ),
         "a narrow way, as the kernel sees it too": (
             job(_worker(0, 0.66, rate=8.3e5, delivers=1e6), _server(0)),
-            "worker 0 waits for the way to ps 0: it is full 66% of the time at 0.83 MB/s",
+            "worker 0 waits for the network to ps 0: it is full 66% of the time at 0.83 MB/s",
         ),
         "far from each other": (
             job(_worker(0, 0.9, least=0.05), _server(0)),
-            "worker 0 waits for the way to ps 0: each round trip takes 50 ms at its best",
+            "worker 0 waits for the network to ps 0: each round trip takes 50 ms at its best",
         ),
     },
     silent_on={

@@ -1,13 +1,14 @@
 """A parameter server holds no variable: there are more servers than variables.
 
 ## Why it matters
-Variables are dealt out whole, in turn. A server beyond their number holds nothing, serves nobody, and keeps
-a process and its memory; and the chief waits for it at every start, as for any other.
+Variables are dealt out whole, in turn. A server beyond their number holds nothing and serves nobody, yet it
+takes a process and its memory, and the chief waits for it at every start like for any other.
 
-What waits for what: nobody for this server while it trains. It is the others that are not relieved by it.
+What waits for what: nobody waits for this server during training. But the other servers get no relief from
+it either.
 
 ## What to do
-Start fewer servers, or cut the large variables into parts, so that there is something for each:
+Start fewer servers, or cut the large variables into parts, so that there is something for each server:
 `partitioner=tf.fixed_size_partitioner(P)` in `get_variable`, `variable_partitioner=` of
 ParameterServerStrategy.
 """

@@ -1,16 +1,16 @@
 """A collective strategy is made in a cluster that lists parameter servers.
 
 ## Why it matters
-MultiWorkerMirroredStrategy knows chief and workers alone. It connects to every task of the cluster all the
-same, and no parameter server comes: the workers hang in its start in silence, and a `ps` that runs the
-same script fails with `There is no id for task_type 'ps'`.
+MultiWorkerMirroredStrategy knows only chief and workers. It connects to every task of the cluster all the
+same, and no parameter server comes: the workers hang silently when the strategy starts, and a `ps` that
+runs the same script fails with `There is no id for task_type 'ps'`.
 
-What waits for what: the workers, in the strategy's start, for the listed servers. How long: for ever.
+What waits for what: the workers, while the strategy starts, for the listed servers. How long: forever.
 
 ## What to do
-Take `ps` out of the cluster in TF_CONFIG on every task, and do not start it; or train with
-`tf.distribute.ParameterServerStrategy`, which uses it. Job templates for TensorFlow list `ps` because
-the first one did.
+Take `ps` out of the cluster in TF_CONFIG on every task, and do not start it. Or train with
+`tf.distribute.ParameterServerStrategy`, which uses it. Many job templates for TensorFlow list `ps` only
+because the first one did.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """A script for parameter servers runs in a cluster that has none.
 
 ## Why it matters
-`replica_device_setter` places nothing where the cluster lists no `ps`: each worker of TensorFlow 1 keeps the
-variables to itself. Worker 0 then trains alone, and ends well; the others wait for a chief that initialises
-only its own copy. Not a word is said. TensorFlow 2 refuses: `There must be at least one ps.`
+If the cluster lists no `ps`, `replica_device_setter` places nothing: each TensorFlow 1 worker keeps the
+variables to itself. Worker 0 then trains alone and ends well; the others wait for a chief that initialises
+only its own copy. Nothing is printed. TensorFlow 2 refuses: `There must be at least one ps.`
 
-What waits for what: the other workers for worker 0, in vain, for ever.
+What waits for what: the other workers for worker 0, in vain, forever.
 
 ## What to do
-Start servers too: `allaboard run --ps 1 -n 2 SCRIPT` (with `--chief` for ParameterServerStrategy), or list
+Start servers too: `allaboard run --ps 1 -n 2 SCRIPT` (with `--chief` for ParameterServerStrategy). Or list
 them in TF_CONFIG: `"ps": ["host:2222"]`.
 """
 

@@ -1,19 +1,21 @@
 """A synchronous job waits for one worker, step after step.
 
 ## Why it matters
-SyncReplicasOptimizer makes an update when it has the gradients of all (or of `replicas_to_aggregate`).
-A worker that comes late to every step, with slow data, fewer cores or other work beside, sets the pace of
-all: the others stand in `Session.run` and wait for its gradient.
+SyncReplicasOptimizer makes an update when it has the gradients of all workers (or of
+`replicas_to_aggregate`). A worker that comes late to every step, because of slow data, fewer cores or other
+work on its host, sets the pace of all: the others stand in `Session.run` and wait for its gradient.
 
 What waits for what: the other workers for the named one. How long: the share of each step that is given.
-This is a worker that halts in `sess.run` because of another worker; it ends with the cause of that one's
-lateness, or with a smaller `replicas_to_aggregate`. An asynchronous job has no such wait, and gets no such
-finding.
+This is a worker that halts in `sess.run` because of another worker. It ends when the cause of that worker's
+lateness is gone, or with a smaller `replicas_to_aggregate`. In an asynchronous job there is no such wait,
+and no such finding.
 
 ## What to do
-Look at what the named worker does with its time. In its own code: its input, most of all (files on a slow
-disk, one thread for decoding). Computing: fewer cores than the others, or another program beside it.
-Waiting for servers: its link (PS007).
+Look at where the named worker spends its time (`py-spy record --duration 20 --pid PID -o late.svg`).
+
+- In its own code: most often its input (files on a slow disk, one thread for decoding).
+- Computing: it has fewer cores than the others, or another program runs beside it.
+- Waiting for servers: its link (PS007).
 """
 
 from __future__ import annotations

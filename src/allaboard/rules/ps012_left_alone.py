@@ -1,23 +1,24 @@
 """A worker of an asynchronous job ended well, long before the others.
 
 ## Why it matters
-Nobody waits for it, so nothing fails: the others go on with less help than was meant, and what they see of
-the data is weighted otherwise. A shard that was used up, or steps counted by each worker for itself, are the
-usual cause.
+Nobody waits for it, so nothing fails. The others go on with less help than you intended, and see the data
+in other proportions. The usual cause is a shard that was used up, or steps that each worker counts for
+itself.
 
-Told where somebody has done more runs than it had, and the global step has risen since. So a worker that
-only is slower, or began later, and has as much to do is none; nor is a chief that evaluates or exports when
-the training is over.
+This is reported only if another worker has done more runs than this one had, and the global step has risen
+since. So a worker that is only slower, or began later, and has as much to do is not reported; nor is a
+chief that evaluates or exports after the training.
 
-A worker of TensorFlow 2's ParameterServerStrategy has no end of its own: it runs what the chief gives it. One
-that ended with exit code 0 has left its `server.join()`, or never came to it, and the chief gives its share
-to the others without a word.
+A worker of TensorFlow 2's ParameterServerStrategy has no end of its own: it runs what the chief gives it.
+If one ended with exit code 0, it has left its `server.join()` or never reached it, and the chief silently
+gives its share to the others.
 
-What waits for what: nobody. What is lost: its share of the work, for the time that the others take.
+What waits for what: nobody. What is lost: this worker's share of the work, for as long as the others take.
 
 ## What to do
-Give every worker as much data (`Dataset.repeat`, shards of one size), or end all by the global step:
-`tf.train.StopAtStepHook(last_step=...)`. Under TensorFlow 2, let a worker's branch end in `server.join()`.
+Give every worker the same amount of data (`Dataset.repeat`, shards of one size), or end all of them by the
+global step: `tf.train.StopAtStepHook(last_step=...)`. In TensorFlow 2, let the branch for workers end in
+`server.join()`.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _served(view: JobView) -> Iterator[Claim]:
         goes_on = [m for m in chiefs if m.step_at > end + SERVED / 2 and view.now - end >= SERVED]
         if goes_on:
             yield Claim(
-                summary=f"{name(one)} ended with exit code 0, and serves no more; {names(goes_on)} goes on "
+                summary=f"{name(one)} ended with exit code 0 and no longer serves; {names(goes_on)} goes on "
                 "without it",
                 who=(one.who,),
                 evidence=(
@@ -114,7 +115,7 @@ def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
         f"for {alone:.0f} s by now",
         who=(one.who,),
         evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
-        fix="give every worker as much data (Dataset.repeat), or end all by the global step: "
+        fix="give every worker the same amount of data (Dataset.repeat), or end all by the global step: "
         "tf.train.StopAtStepHook(last_step=...)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
@@ -154,7 +155,7 @@ RULE = Rule(
         ),
         "a worker of TensorFlow 2 serves no more": (
             job(_chief(99.5), _GONE, task("worker", 0), _PS),
-            "worker 1 ended with exit code 0, and serves no more; chief 0 goes on without it",
+            "worker 1 ended with exit code 0 and no longer serves; chief 0 goes on without it",
         ),
     },
     silent_on={

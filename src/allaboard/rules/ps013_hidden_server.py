@@ -1,14 +1,14 @@
 """A worker's session does not see a server on which variables are placed.
 
 ## Why it matters
-`device_filters` tells a session which tasks it may see, so that it need not wait for the others. A list that
-leaves out a parameter server makes TensorFlow fail with `Cannot assign a device for operation ...`, over some
-hundred lines of the graph, none of which names the filter.
+`device_filters` tells a session which tasks it may see, so that it need not wait for the others. If the
+list leaves out a parameter server, TensorFlow fails with `Cannot assign a device for operation ...` and
+some hundred lines of the graph, none of which names the filter.
 
-What waits for what: nothing. The server is there, and this worker was told not to look.
+What waits for what: nothing. The server is there, and this worker was told not to look at it.
 
 ## What to do
-List all servers by their job, and itself: `device_filters=["/job:ps", "/job:worker/task:N"]`.
+List all servers by their job, and the worker itself: `device_filters=["/job:ps", "/job:worker/task:N"]`.
 """
 
 from __future__ import annotations

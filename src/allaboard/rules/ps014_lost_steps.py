@@ -1,22 +1,22 @@
-"""The training went back to an earlier step when somebody was started again.
+"""The training went back to an earlier step when a task was started again.
 
-Told by the framework's own number of steps (TensorFlow 1's global step, as the hooks of
-MonitoredTrainingSession read it in every run): whoever reads a smaller one than before reads variables that
-were restored, or made anew. How many were lost is known to within one for each worker. Where nothing reads
-that number, as in TensorFlow 2, it is not told.
+This is seen in the framework's own number of steps (TensorFlow 1's global step, as the hooks of
+MonitoredTrainingSession read it in every run). A task that reads a smaller number than before reads
+variables that were restored, or made anew. How many steps were lost is known to within one for each worker.
+If nothing reads that number, as in TensorFlow 2, this is not reported.
 
 ## Why it matters
-A server that comes back comes back empty, and a chief that comes back restores all servers: both cost what
-was learned since the newest checkpoint. Where there is none, all of it, and the training begins at step 0
-without a word: it ends well, and later. While the chief is away nobody saves, and what the others do
-meanwhile is lost with its return.
+A server that comes back comes back empty, and a chief that comes back restores all servers. Either way,
+everything learned since the newest checkpoint is lost. If there is no checkpoint, everything is lost, and
+the training silently begins again at step 0: it ends well, only later. While the chief is away nobody
+saves, and what the others do meanwhile is lost when it returns.
 
-What waits for what: nobody, any more. What is lost: so many updates of the variables, and the time that
-they had taken.
+What waits for what: nobody, any more. What is lost: that many updates of the variables, and the time they
+took.
 
 ## What to do
-Save more often (`save_checkpoint_steps=`, `save_checkpoint_secs=` of MonitoredTrainingSession): what is lost
-at worst is what lies between two checkpoints, and what is done while the chief is away. Without
+Save more often (`save_checkpoint_steps=`, `save_checkpoint_secs=` of MonitoredTrainingSession). The most
+you can lose is what lies between two checkpoints, plus what is done while the chief is away. Without
 `checkpoint_dir=` nothing is saved at all.
 """
 
@@ -66,7 +66,7 @@ def _claim(back: Setback, anew: bool) -> Claim:
             ),
             Evidence(back.how, "wait status"),
         ),
-        fix="give MonitoredTrainingSession a checkpoint_dir=, or every return begins anew"
+        fix="give MonitoredTrainingSession a checkpoint_dir=, or training begins anew with every return"
         if anew
         else "save more often: save_checkpoint_steps= of MonitoredTrainingSession",
         severity=Severity.WARNING if anew else Severity.INFO,

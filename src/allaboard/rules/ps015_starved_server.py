@@ -1,19 +1,20 @@
-"""Other programs of its host take the cores that a parameter server would need, and the workers wait for it.
+"""Other programs take the cores that a parameter server needs, and the workers wait for it.
 
-Told where the server's threads stood in the kernel's run queue for most of the time, the cores that it may
-run on were busy, much of that was not this job's doing, and no quota of the server's own explains it (then it
-is PS005, saturated by its own limit).
+This is reported if the server's threads stood in the kernel's run queue most of the time, the cores that it
+may use were busy, much of that was not this job's doing, and no quota of the server's own explains it (that
+would be PS005: saturated by its own limit).
 
 ## Why it matters
-A server that does not get a core answers late, and every step of every worker asks it. Its own figures look
+A server that gets no core answers late, and every step of every worker asks it. Its own figures look
 harmless: it uses little CPU, because it is given little.
 
-What waits for what: the workers, inside `Session.run`, for the server's turn; the server, for a core that
-somebody else has. How long: the shares below.
+What waits for what: the workers, inside `Session.run`, for their turn at the server; the server, for a core
+that another program has. How long: the shares below.
 
 ## What to do
-Look who it is: `ps -eo pid,user,pcpu,args --sort=-pcpu | head` on that host. Start the server where nobody
-else computes, or keep cores for it (`taskset`, `--cpus-per-task` in Slurm, a CPU request in Kubernetes).
+See which program it is: `ps -eo pid,user,pcpu,args --sort=-pcpu | head` on that host. Start the server on a
+host where nobody else computes, or reserve cores for it (`taskset`, `--cpus-per-task` in Slurm, a CPU
+request in Kubernetes).
 """
 
 from __future__ import annotations

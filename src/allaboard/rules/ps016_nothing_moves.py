@@ -1,16 +1,16 @@
-"""All who train wait, and neither they, nor the servers, nor the workers that serve do anything.
+"""All tasks that train wait, and no worker or server does anything.
 
 ## Why it matters
-An asynchronous job waits for nobody, so that nobody is missed: when the input of its workers does not answer
+In an asynchronous job nobody waits for anybody, so nobody is missed. If the workers' input does not answer
 (a file on a mount that hangs, a pipe, a queue that nobody fills), the chief stays in `join`, or a worker in
-`Session.run`, for ever, without a word.
+`Session.run`, forever and without a message.
 
-What waits for what: TensorFlow 2's chief for the functions that its workers run; a worker of TensorFlow 1 for
+What waits for what: TensorFlow 2's chief for the functions that its workers run; a TensorFlow 1 worker for
 its own `Session.run`. How long: until somebody ends the job.
 
 ## What to do
-Look at what the workers wait for: `py-spy dump --native --pid PID` shows the threads of TensorFlow that read
-(`read`, `openat`) below Python. The place of a `py_function` or of a generator is given where there is one.
+Look at what the workers wait for: `py-spy dump --native --pid PID` shows the threads of TensorFlow that
+read (`read`, `openat`) below Python. If the input is a `py_function` or a generator, its place is given.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A member was killed because memory ran out, or could not get more.
+"""A worker was killed because memory ran out, or could not get more memory.
 
 ## Why it matters
-The kernel's out-of-memory killer sends SIGKILL and writes its reason where few look. Exit code 137 alone
-looks like a kill by hand; the counter of the process's control group tells them apart.
+The kernel's out-of-memory killer sends SIGKILL and writes its reason where few people look. Exit code 137
+alone looks like a kill by hand; the counter of the process's control group tells them apart.
 
 ## What to do
-Ask the scheduler or container for more memory, or use less: smaller batches, fewer DataLoader
-workers (each holds a copy of what it touches), no growing lists of losses with their graphs.
+Ask the scheduler or container for more memory, or use less: smaller batches, fewer DataLoader workers (each
+holds a copy of what it touches), no growing lists of losses with their graphs.
 """
 
 from __future__ import annotations

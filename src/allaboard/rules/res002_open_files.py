@@ -1,16 +1,18 @@
-"""A member opens files and does not close them: it will run out of file descriptors.
+"""A worker opens files and does not close them: it will run out of file descriptors.
 
-The number of its open files is counted every few seconds. It is told once half of the limit (`ulimit -n`) is
-used, in a straight line that reaches the limit within five times the time over which it was seen.
+The number of its open files is counted every few seconds. It is reported once half of the limit (`ulimit
+-n`) is used, and the number rises in a straight line that reaches the limit within five times the time over
+which it was seen.
 
 ## Why it matters
-At the limit the next open, socket or DataLoader worker fails with "Too many open files", in whichever line
-comes first, which is seldom the one that leaks.
+At the limit, the next open, socket or DataLoader worker fails with "Too many open files", in whichever line
+comes first. That is seldom the line that leaks.
 
 ## What to do
-`ls -l /proc/PID/fd` shows what is open. Usual reasons: files opened for each sample without `with`, tensors
-shared between processes by descriptors (`torch.multiprocessing.set_sharing_strategy("file_system")`), a
-DataLoader or pool made anew in each pass. `ulimit -n` raises the limit and moves the end.
+`ls -l /proc/PID/fd` shows what is open. The usual reasons: files opened for each sample without `with`,
+tensors shared between processes through descriptors (use
+`torch.multiprocessing.set_sharing_strategy("file_system")`), a DataLoader or pool made anew in each pass.
+`ulimit -n` raises the limit and only moves the end.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Memory will run out, at the rate at which it is used.
 
-Looked at every few seconds: the memory of the workers' cgroup against its limit, that of the host, and a
-worker's address space where `ulimit -v` bounds it. Page cache that can be dropped does not count. It is
-told once half is used, in a straight line that reaches the limit within five times the time over which it
-was seen.
+Every few seconds these are read: the memory of the workers' cgroup against its limit, that of the host, and
+a worker's address space if `ulimit -v` limits it. Page cache that can be dropped does not count. It is
+reported once half is used, and the use rises in a straight line that reaches the limit within five times
+the time over which it was seen.
 
 ## Why it matters
 The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
 that is not the one that leaks. What was computed since the last checkpoint is lost.
 
 ## What to do
-Usual reasons: losses or outputs kept with their graph (`total += loss` instead of `loss.item()`), a list
-that grows by each batch, caches in the dataset, copies in many DataLoader workers. Save a checkpoint now;
-`tracemalloc` or `memray` names the lines.
+Save a checkpoint now. Then look for the usual reasons: losses or outputs kept with their graph (`total +=
+loss` instead of `loss.item()`), a list that grows with each batch, caches in the dataset, copies in many
+DataLoader workers. `tracemalloc` or `memray` names the lines.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """A disk or /dev/shm that the job writes to will be full.
 
-Looked at every few seconds: /dev/shm, and the file systems of the run folder and of the working folder. It
-is told once half is used, in a straight line that reaches the end within five times the time over which it
-was seen.
+Every few seconds these are read: /dev/shm, and the file systems of the run folder and of the working
+folder. It is reported once half is used, and the use rises in a straight line that reaches the end within
+five times the time over which it was seen.
 
 ## Why it matters
-A checkpoint that does not fit is a checkpoint that is torn. A full /dev/shm kills DataLoader workers with a
-bus error, and with it whatever shares memory there.
+A checkpoint that does not fit is left incomplete. A full /dev/shm kills DataLoader workers with a bus
+error, and with them whatever shares memory there.
 
 ## What to do
-`df -h`, `du -xsh * | sort -h`. Fewer checkpoints kept, logs elsewhere; `--shm-size` of the container for
-/dev/shm, or fewer DataLoader workers.
+See what takes the space: `df -h`, `du -xsh * | sort -h`. Keep fewer checkpoints, and put logs elsewhere.
+For /dev/shm, raise the container's `--shm-size`, or use fewer DataLoader workers.
 """
 
 from __future__ import annotations

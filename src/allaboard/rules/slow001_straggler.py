@@ -1,19 +1,24 @@
-"""One member is slow, and all others wait for it in every step.
+"""One worker is slow, and all others wait for it in every step.
 
-In a synchronous job every step lasts as long as that of the slowest. Who waits least in collectives is the
-one for whom the others wait. Where it loses the time is told if one part of its step explains four fifths of
-it: loading data, or its own code between data and collectives. Medians of steps are compared, over ten
-seconds and more: a first step that compiles, a checkpoint or an evaluation now and then does not count.
+In a synchronous job every step lasts as long as that of the slowest worker. The one that waits least in
+collectives is the one for whom the others wait. The finding names where it loses the time, if one part of
+its step explains four fifths of it: loading data, or its own code between data and collectives. Medians of
+steps over ten seconds or more are compared, so a first step that compiles, and an occasional checkpoint or
+evaluation, do not count.
 
 ## Why it matters
 The job runs at the pace of one worker; the others' devices stand idle for the share that is given.
 
 ## What to do
-Data: its disk or mount, its shard (larger files, more decoding), `num_workers`. Own code: what this rank
-alone does in every step (logging, metrics, a debug option), a busy or throttled core, a slower device.
-Compare its host with another's: `allaboard run` tells of threads, throttling and memory where it sees them.
+- If it loses the time in data: look at its disk or mount, its shard (larger files, more decoding),
+  `num_workers`.
+- If it loses it in its own code: look at what this rank alone does in every step (logging, metrics, a debug
+  option), a busy or throttled core, a slower device. `py-spy record -d 10 -o slow.svg --pid PID` shows it.
 
-What is not seen: waiting on a GPU, where collectives return at once; it shows on gloo and wherever the
+Compare its host with another one's: `allaboard run` reports threads, throttling and memory where it sees
+them.
+
+What is not seen: waiting on a GPU, where collectives return at once. It is seen on gloo, and wherever the
 script waits for the collective.
 """
 

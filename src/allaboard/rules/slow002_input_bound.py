@@ -1,15 +1,15 @@
-"""All members spend most of every step waiting for data.
+"""All workers spend most of every step waiting for data.
 
-Not one slow worker: the input pipeline does not keep up anywhere. Medians over ten seconds and more are
-compared, so that the first batch and the change of an epoch do not count.
+This is not one slow worker: the input pipeline does not keep up anywhere. Medians over ten seconds or more
+are compared, so the first batch and the change of an epoch do not count.
 
 ## Why it matters
 The devices stand idle for the share that is given; a faster model or more workers would change nothing.
 
 ## What to do
-`num_workers` of the DataLoader above 0 (data is then prepared while the step runs), decoding and
-augmentation done once beforehand, larger files instead of many small ones, a local copy instead of a mount;
-`persistent_workers=True` where passes are short.
+Set `num_workers` of the DataLoader above 0, so that data is prepared while the step runs. What also helps:
+decoding and augmentation done once beforehand; larger files instead of many small ones; a local copy
+instead of a mount; `persistent_workers=True` if passes are short.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The cgroup of the workers holds them back: they have used up their share of CPU.
 
-The kernel counts the time in which a cgroup's processes wanted to run and were not let (`cpu.stat`). A
-tenth of the time and more is told, with the quota.
+The kernel counts the time in which a cgroup's processes wanted to run and were not allowed to (`cpu.stat`).
+A tenth of the time or more is reported, with the quota.
 
 ## Why it matters
-The workers see all the host's cores and start as many threads, and then all of them stand still for the
-rest of each period. Every rank waits for the one that is held back.
+The workers see all of the host's cores and start as many threads; then all of them stand still for the rest
+of each period. Every rank waits for the one that is held back.
 
 ## What to do
 Raise the limit (`resources.limits.cpu` in Kubernetes, `--cpus` of a container, `--cpus-per-task` in Slurm),
-or use fewer threads (`OMP_NUM_THREADS`, `num_workers`) so that they fit in it.
+or use fewer threads (`OMP_NUM_THREADS`, `num_workers`) so that they fit into it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The hypervisor gives this virtual machine's CPU time to others.
 
 The kernel counts the time in which a virtual CPU was ready and did not run (steal, /proc/stat). A tenth of
-all cores' time and more is told.
+all cores' time or more is reported.
 
 ## Why it matters
 The job is slow for a reason that nothing inside the machine shows, and the other hosts wait for this one in
@@ -9,7 +9,7 @@ every step.
 
 ## What to do
 Ask for a machine that is not shared (dedicated cores, another instance type), or move the job. `vmstat 1`
-shows it in column `st`.
+shows the steal in column `st`.
 """
 
 from __future__ import annotations

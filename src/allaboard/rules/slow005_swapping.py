@@ -1,15 +1,15 @@
 """The host swaps: memory is written to disk and read back while the job trains.
 
 The kernel counts pages that go out and come in (/proc/vmstat). More than 4 MB a second over ten seconds is
-told.
+reported.
 
 ## Why it matters
-A page that has to come from disk costs a thousand times what it costs from memory; the whole job waits for
-the host where that happens, and it looks like a slow worker.
+A page from disk costs a thousand times what it costs from memory. The whole job waits for the host where
+that happens, and it looks like a slow worker.
 
 ## What to do
-Fewer DataLoader workers or smaller batches on that host, `pin_memory=False`; see who uses the memory: `ps
--eo pid,rss,args --sort -rss | head`.
+See who uses the memory: `ps -eo pid,rss,args --sort -rss | head`. Use fewer DataLoader workers or smaller
+batches on that host, and `pin_memory=False`.
 """
 
 from __future__ import annotations

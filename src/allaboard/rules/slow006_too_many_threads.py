@@ -1,16 +1,16 @@
-"""The workers of a host have more threads than it has cores, and wait for a core for much of their time.
+"""The workers of a host have more threads than it has cores, and often wait for a core.
 
-Told where the threads of all ranks together (as PyTorch was told, `torch.get_num_threads()`) are more than
-the cores, some rank has more than one, and the ranks' main threads stood in the kernel's run queue for
-three tenths of the time and more.
+This is reported if the threads of all ranks together (as PyTorch was told, `torch.get_num_threads()`) are
+more than the cores, some rank has more than one, and the ranks' main threads stood in the kernel's run
+queue for three tenths of the time or more.
 
 ## Why it matters
 Threads of one matrix product that cannot run at the same time wait for each other: each rank is slower than
 it would be with one thread.
 
 ## What to do
-`OMP_NUM_THREADS` = cores / ranks, which is 1 unless you set it (torchrun and `allaboard run -n` set it to
-1); the same for `torch.set_num_threads()` in the script; count DataLoader workers too.
+Set `OMP_NUM_THREADS` to cores / ranks. Unless you set it, it is 1 (torchrun and `allaboard run -n` set it
+to 1). The same goes for `torch.set_num_threads()` in the script. Count DataLoader workers too.
 """
 
 from __future__ import annotations

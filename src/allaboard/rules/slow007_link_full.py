@@ -1,18 +1,19 @@
 """A link between hosts became slow while the job trains, and every step waits for it.
 
-Of each connection between the workers of different hosts the kernel counts how long something that was sent
-is not acknowledged yet, and its round trip. Where all members wait for others in more than half of their
-steps, the link on which something is always under way, whose packets queue, is the one that they wait for, if
-others have room. That takes three hosts or more: between two there is nothing to compare with.
-The trials before the start (NET008) saw nothing of what comes later.
+For each connection between workers of different hosts, the kernel counts how long something that was sent
+is not acknowledged yet, and its round trip. If all workers wait for others in more than half of their
+steps, they wait for the link on which something is always under way and whose packets queue, provided that
+other links have room. That takes three hosts or more: between two there is nothing to compare with. The
+trials before the start (NET008) cannot see what comes later.
 
 ## Why it matters
 Every all-reduce is as slow as its slowest link. No rank looks guilty: all of them wait.
 
 ## What to do
-On the host that is named: `ethtool IF` (speed, duplex), `ip -s link` (errors, drops), `ss -ti` (round trips,
-retransmissions); what else uses the link (a copy of data, a checkpoint to a network disk), a limit of the
-cloud's machine type. Until then: leave the host out, or send less (larger batches, gradient accumulation).
+On the host that is named, run `ethtool IF` (speed, duplex), `ip -s link` (errors, drops) and `ss -ti`
+(round trips, retransmissions). See what else uses the link (a copy of data, a checkpoint to a network
+disk), and whether the cloud's machine type has a limit. Until that is solved, leave the host out, or send
+less (larger batches, gradient accumulation).
 """
 
 from __future__ import annotations
