@@ -138,7 +138,7 @@ def _problem(
     line = second.command[0].origin.line
     return Problem(
         kind="in_turn",
-        said=f"{waits.name} is to end before {member.name} is started"
+        said=f"{waits.name} has to end before {member.name} is started"
         + (f" in line {line}" if line != at.line else "")
         + (
             ", and no server ends"

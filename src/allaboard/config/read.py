@@ -78,7 +78,7 @@ def _decoded(name: str, data: bytes) -> Source:
         line = before.count(b"\n") + 1
         column = error.start - (before.rfind(b"\n") + 1) + 1
         byte = data[error.start : error.start + 1].hex()
-        said = "is no UTF-8 text"
+        said = "is not UTF-8 text"
         problem = _unreadable(name, said, f"byte 0x{byte} at offset {error.start}", line, column)
         return Source(name, "", problem=problem)
     first = text.find("\r\n")

@@ -135,7 +135,7 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
     if not seen.port:
         return ("has no port", right) if needs_port else None
     if number is None:
-        return f"has a port that is no number: {seen.port!r}", right
+        return f"has a port that is not a number: {seen.port!r}", right
     if not 0 <= number < 65536:
         return f"has port {number}; ports go from 1 to 65535", right
     if number == 0:

@@ -88,7 +88,7 @@ def _twice(document: Node, reader: Reader) -> Iterator[Problem]:
             place = Node("string", line, column, key)
             yield Problem(
                 kind="manifest.twice",
-                said=f"the key {key!r} stands twice in one mapping: the first one is ignored",
+                said=f"the key {key!r} appears twice in one mapping: the first one is ignored",
                 observed=f"{key}: again",
                 correction=f"one {key!r}, with what both say",
                 origin=reader.origin(place, key),

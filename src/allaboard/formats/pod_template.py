@@ -124,7 +124,7 @@ class Reader:
         self.problems.append(
             Problem(
                 kind="manifest.env",
-                said=f"{what} is a {node.kind}; Kubernetes takes strings alone here",
+                said=f"{what} is a {node.kind}; Kubernetes accepts only strings here",
                 observed=before + node.text,
                 correction=f'{before}"{node.text}"',
                 origin=self.origin(node, "", variable),

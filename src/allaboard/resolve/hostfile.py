@@ -103,7 +103,7 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
         elif name != "slots" and name in ("slot", "Slots", "SLOTS", "cpu", "gpus", "ngpus"):
             said, right = f"has {word!r}, which no launcher reads", f"{host} slots={text or 1}"
         elif name == "slots" and not (equals and text.isascii() and text.isdigit()):
-            said, right = f"has a slot count that is no number: {word!r}", f"{host} slots=1"
+            said, right = f"has a slot count that is not a number: {word!r}", f"{host} slots=1"
         elif name == "slots":
             slots = int(text[:9])
             if slots > _SLOTS:

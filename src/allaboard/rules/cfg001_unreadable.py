@@ -1,14 +1,14 @@
 """A file cannot be read as any kind of configuration.
 
 ## Why it matters
-What cannot be read was not judged: no finding for such a file is not the same as no fault in it.
-Binary files, UTF-16, texts that end in the middle, YAML whose aliases explode, and Windows line
-ends in shell scripts are the usual cases; the last one makes every exported value end in an
-invisible carriage return, so that no host name resolves.
+What cannot be read was not checked: if nothing is reported for such a file, that does not mean it is right.
+The usual cases are binary files, UTF-16, texts that end in the middle, YAML whose aliases explode, and
+Windows line ends in shell scripts. The last one makes every exported value end in an invisible carriage
+return, so that no host name resolves.
 
 ## What to do
-Look at the position given. `file NAME` tells what a file really holds; `sed -i 's/\\r$//' NAME`
-removes Windows line ends; a file of another kind can be left out of the command.
+Look at the position given. `file NAME` tells what a file really holds. `sed -i 's/\\r$//' NAME` removes
+Windows line ends. Leave a file of another kind out of the command.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 _BINARY = Problem(
     kind="unreadable",
-    said="is no UTF-8 text",
+    said="is not UTF-8 text",
     observed="byte 0x80 at offset 0",
     correction="give a TF_CONFIG as UTF-8 text",
     origin=Origin(file="model.bin", line=1, column=1),
@@ -42,7 +42,7 @@ RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
-    fires_on={"binary": (facts_of(problems=(_BINARY,)), "model.bin is no UTF-8 text")},
+    fires_on={"binary": (facts_of(problems=(_BINARY,)), "model.bin is not UTF-8 text")},
     silent_on={"an empty environment": facts_of()},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -1,14 +1,14 @@
 """TF_CONFIG is not JSON.
 
 ## Why it matters
-TensorFlow reads TF_CONFIG with `json.loads` when the strategy is built and fails with a
-JSONDecodeError that never mentions TF_CONFIG; the other workers wait for this one in silence.
-Most often it is a Python dict that was printed instead of `json.dumps`, a comma before a closing
-bracket, or quotes that a shell or a YAML file ate.
+TensorFlow reads TF_CONFIG with `json.loads` when the strategy is built, and fails with a JSONDecodeError
+that never mentions TF_CONFIG. The other workers silently wait for this one. Most often it is a Python dict
+that was printed instead of `json.dumps`, a comma before a closing bracket, or quotes that a shell or a YAML
+file ate.
 
 ## What to do
-Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in
-shells put the JSON in single quotes.
+Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in shells put the
+JSON in single quotes.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""TF_CONFIG is JSON, but not of the form that TensorFlow reads.
+"""TF_CONFIG is JSON, but not in the form that TensorFlow reads.
 
 ## Why it matters
-A missing `cluster` does not fail: the worker trains alone, in silence, with exit code 0. A
-missing `task`, a job that is a string instead of a list, a key that stands twice (JSON readers
-keep the last one) fail late, with messages that do not name TF_CONFIG, or hang the others.
+A missing `cluster` does not fail: the worker silently trains alone, with exit code 0. A missing `task`, a
+job that is a string instead of a list, or a key that appears twice (JSON readers keep the last one) fail
+late, with messages that do not name TF_CONFIG, or make the others hang.
 
 ## What to do
-Bring the part named into the form shown: `cluster` maps each job to a list of `host:port`, `task`
-holds this process's `type` and `index`.
+Bring the part named into the form shown: `cluster` maps each job to a list of `host:port`, and `task` holds
+this process's `type` and `index`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """The task that TF_CONFIG names is not in its cluster.
 
 ## Why it matters
-An index one too high is the commonest slip of a hand-written TF_CONFIG: indices count from 0
-within each job. TensorFlow refuses the task with a ValueError on this worker only; all the others
-wait for it. A negative index is taken by Python as counting from the end, and lands on somebody
-else.
+An index that is one too high is the most common slip in a hand-written TF_CONFIG: indices count from 0
+within each job. TensorFlow refuses the task with a ValueError on this worker only; all the others wait for
+it. Python takes a negative index as counting from the end, so that it lands on another task.
 
 ## What to do
-Use the type and an index in the range given. An evaluator alone may be absent from the cluster.
+Use the type and an index in the range given. Only an evaluator may be absent from the cluster.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The cluster has job names or counts that no strategy of TensorFlow takes.
+"""The cluster has job names or counts that no TensorFlow strategy accepts.
 
 ## Why it matters
-Keras and the strategies of TF2 know `chief`, `worker`, `ps` and `evaluator`, and at most one
-chief and one evaluator. A job with any other name is refused on some members and awaited for ever
-by others. `master` was the chief's name in TF1's estimators; TF2 no longer takes it.
+Keras and the strategies of TF2 know `chief`, `worker`, `ps` and `evaluator`, and at most one chief and one
+evaluator. A job with any other name is refused on some members, and others wait for it forever. `master`
+was the chief's name in TF1's estimators; TF2 no longer accepts it.
 
 ## What to do
-Rename the job as shown. Own sessions of TF1 (`tf.train.Server`) may use any names: then
-`allaboard check --ignore CFG005`.
+Rename the job as shown. TF1 programs that make their own sessions (`tf.train.Server`) may use any names:
+then use `allaboard check --ignore CFG005`.
 """
 
 from __future__ import annotations

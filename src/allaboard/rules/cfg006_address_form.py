@@ -1,9 +1,9 @@
 """A task's address is not of the form host:port.
 
 ## Why it matters
-TensorFlow hands the text to gRPC as it is. An address without a port, with `http://` before it,
-with a space, with a port above 65535 or a placeholder left in never connects, and nothing says
-so: every member waits. Port 0 means "any free port", which nobody else could know.
+TensorFlow hands the text to gRPC as it is. An address without a port, with `http://` before it, with a
+space, with a port above 65535, or with a placeholder left in it never connects, and nothing says so: every
+member waits. Port 0 means "any free port", which no other member can know.
 
 ## What to do
 Write the entry in the form shown. IPv6 addresses stand in brackets: `[fd00::1]:2222`.

@@ -1,13 +1,12 @@
 """A cluster of several hosts has an address that means "this host" to each of them.
 
 ## Why it matters
-`localhost`, `127.0.0.1`, `::1` and `0.0.0.0` are another machine for every reader. Each member
-connects to itself, finds nobody or the wrong one, and waits; PyTorch and TensorFlow are both
-silent about it. On one host such addresses are right, so a cluster that is on one host is not
-blamed.
+`localhost`, `127.0.0.1`, `::1` and `0.0.0.0` are a different machine for every reader. Each member connects
+to itself, finds nobody or the wrong one, and waits; PyTorch and TensorFlow both stay silent about it. On
+one host such addresses are right, so a cluster on one host is not reported.
 
 ## What to do
-Put the name or address by which the *other* hosts reach that one: `hostname -I` there prints it.
+Use the name or address by which the *other* hosts reach that host: `hostname -I` prints it there.
 """
 
 from __future__ import annotations

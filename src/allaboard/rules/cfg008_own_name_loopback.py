@@ -1,13 +1,12 @@
 """This host's own name is a loopback address in its hosts file.
 
 ## Why it matters
-Debian and Ubuntu write `127.0.1.1 HOSTNAME` into /etc/hosts. Gloo asks for the host's own name to
-find the address that it offers to its peers, and offers 127.0.1.1: its peers connect to
-themselves, get refused or hang, whatever timeout was set. It matters with several hosts only.
+Debian and Ubuntu write `127.0.1.1 HOSTNAME` into /etc/hosts. Gloo looks up the host's own name to find the
+address that it offers to its peers, and offers 127.0.1.1: the peers connect to themselves, and are refused
+or hang, whatever timeout was set. It matters only with several hosts.
 
 ## What to do
-Name the interface (`export GLOO_SOCKET_IFNAME=eth0`), or give the name its routable address in
-/etc/hosts.
+Name the interface (`export GLOO_SOCKET_IFNAME=eth0`), or give the name its routable address in /etc/hosts.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Two tasks of a cluster have the same address.
 
 ## Why it matters
-One address can serve one task. The second to start cannot bind its port and fails (TensorFlow
-says `No address added out of total 1 resolved`), or, on another host, is never reached; the
-others wait.
+One address can serve one task. The second task to start cannot bind its port and fails (TensorFlow says `No
+address added out of total 1 resolved`), or, on another host, is never reached; the others wait.
 
 ## What to do
-Give the second entry its own host, or its own port where both are on one host.
+Give the second entry its own host, or its own port if both are on one host.
 """
 
 from __future__ import annotations

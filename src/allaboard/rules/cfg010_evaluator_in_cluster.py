@@ -1,11 +1,11 @@
-"""The evaluator stands inside the training cluster.
+"""The evaluator is listed in the training cluster.
 
 ## Why it matters
-An evaluator takes no part in training. Listed in `cluster`, it is one more task that every member
-of the collective start-up waits for, and it never joins.
+An evaluator takes no part in training. If it is listed in `cluster`, it is one more task that the start of
+all members waits for, and it never joins.
 
 ## What to do
-Take it out of `cluster`; the evaluator's own TF_CONFIG keeps `"task": {"type": "evaluator"}`.
+Take it out of `cluster`. The evaluator's own TF_CONFIG keeps `"task": {"type": "evaluator"}`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """A cluster with parameter servers has no chief.
 
 ## Why it matters
-TF2's ParameterServerStrategy runs its coordinator on the chief: without one nobody creates the
-variables or schedules a step, and workers and parameter servers serve in silence for ever.
-Programs of TF1 that make worker 0 their chief are right without one.
+TF2's ParameterServerStrategy runs its coordinator on the chief. Without a chief nobody creates the
+variables or schedules a step, and workers and parameter servers serve silently forever. TF1 programs that
+make worker 0 their chief need none.
 
 ## What to do
-Give the coordinator's process an entry `"chief": ["host:2222"]` in every member's TF_CONFIG. For
-a TF1 program: `allaboard check --ignore CFG011`.
+Give the coordinator's process an entry `"chief": ["host:2222"]` in every member's TF_CONFIG. For a TF1
+program, use `allaboard check --ignore CFG011`.
 """
 
 from __future__ import annotations

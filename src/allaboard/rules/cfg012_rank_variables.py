@@ -1,12 +1,12 @@
-"""Of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT some are missing, or are no numbers.
+"""RANK, WORLD_SIZE, MASTER_ADDR or MASTER_PORT is missing, or is not a number.
 
 ## Why it matters
-`init_process_group` without arguments needs all four. One that is missing fails this process at
-once, with the variable's name; its peers learn nothing and wait up to half an hour. Under Slurm,
-MPI or torchrun the numbers come from elsewhere, and nothing is said here.
+`init_process_group` without arguments needs all four. If one is missing, this process fails at once with
+the variable's name; its peers learn nothing and wait up to half an hour. Under Slurm, MPI or torchrun the
+numbers come from elsewhere, and nothing is reported here.
 
 ## What to do
-Export what is missing, or start the script by `torchrun` or `allaboard run`, which set all four.
+Export what is missing, or start the script with `torchrun` or `allaboard run`, which set all four.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 continue  # given, but to what only a run can tell
             name = value.origin.name or field
             yield Claim(
-                summary=f"{name} is {value.text!r}, which is no whole number",
+                summary=f"{name} is {value.text!r}, which is not a whole number",
                 who=own(facts.spec),
                 evidence=(value.evidence,),
                 fix=value.origin.written(example),
@@ -112,7 +112,7 @@ RULE = Rule(
     fires_on={
         "no number": (
             _environment(RANK="one", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
-            "RANK is 'one', which is no whole number",
+            "RANK is 'one', which is not a whole number",
         ),
         "NODE_RANK given for RANK": (
             _environment(NODE_RANK="2", WORLD_SIZE="4", MASTER_ADDR="a", MASTER_PORT="29500"),

@@ -1,12 +1,12 @@
 """A rank is negative, or not below the world size.
 
 ## Why it matters
-Ranks go from 0 to WORLD_SIZE - 1. PyTorch refuses a larger one in this process (`rank < size`),
-and the others, rank 0 among them, wait for the rank that nobody has. A world size of 0 or below
-is a script's default that was never replaced.
+Ranks go from 0 to WORLD_SIZE - 1. PyTorch refuses a larger one in this process (`rank < size`), and the
+others, rank 0 among them, wait for the rank that nobody has. A world size of 0 or below is a script's
+default that was never replaced.
 
 ## What to do
-Number the processes from 0. If there really is one more of them, WORLD_SIZE is too small, on all.
+Number the processes from 0. If there really is one more process, WORLD_SIZE is too small on all of them.
 """
 
 from __future__ import annotations

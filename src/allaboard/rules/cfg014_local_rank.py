@@ -1,12 +1,12 @@
 """LOCAL_RANK is out of its range, or above the devices that the process may see.
 
 ## Why it matters
-LOCAL_RANK picks the GPU. At or above the number of visible devices the process fails with
-`invalid device ordinal`; a LOCAL_RANK of 0 in every process, the other slip, puts all of them
-onto one GPU, where NCCL hangs.
+LOCAL_RANK picks the GPU. If it is not below the number of visible devices, the process fails with `invalid
+device ordinal`. The other slip, a LOCAL_RANK of 0 in every process, puts all of them onto one GPU, where
+NCCL hangs.
 
 ## What to do
-Start as many processes as there are devices, or make more of them visible.
+Start as many processes as there are devices, or make more devices visible.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The address where the ranks meet is malformed: MASTER_ADDR, MASTER_PORT, a rendezvous endpoint.
 
 ## Why it matters
-Every rank but the first does nothing else at start than connect there. With a scheme, a port
-inside MASTER_ADDR, a placeholder, or a port that is no number, all fail or wait; those that wait
-are silent.
+At the start, every rank but the first does nothing but connect there. With a scheme, a port inside
+MASTER_ADDR, a placeholder, or a port that is not a number, all of them fail or wait; those that wait are
+silent.
 
 ## What to do
-MASTER_ADDR is a host name or an address alone (of IPv6 without brackets, a link-local one with its interface:
-`fe80::1%eth0`), MASTER_PORT a number from 1 to 65535, the same on
-every rank. `getent hosts NAME` tells whether the name is known on a host.
+Set MASTER_ADDR to a host name or an address alone (IPv6 without brackets, a link-local one with its
+interface: `fe80::1%eth0`), and MASTER_PORT to a number from 1 to 65535, the same on every rank. `getent
+hosts NAME` tells whether a host knows the name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
     bare = address.parse(text)
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
         if address.nobody(text):
-            yield _claim(facts, host, f"is of no host: {address.nobody(text)}", "HOST-OF-RANK-0")
+            yield _claim(facts, host, f"names no host: {address.nobody(text)}", "HOST-OF-RANK-0")
         elif address.lacks_interface(text):
             yield _claim(facts, host, address.LINK_LOCAL, f"{text}%INTERFACE")
         return  # an IPv6 address, which MASTER_ADDR takes without brackets
@@ -67,7 +67,7 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
 def _port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
     number = port.integer
     if number is None:
-        yield _claim(facts, port, "is no number", "29500")
+        yield _claim(facts, port, "is not a number", "29500")
     elif not 0 < number < 65536:
         said = "means any free port, which no other rank could know"
         yield _claim(facts, port, said if not number else "is not from 1 to 65535", "29500")

@@ -1,12 +1,11 @@
-"""The init_method is no URL that torch.distributed can use.
+"""The init_method is not a URL that torch.distributed can use.
 
 ## Why it matters
-`tcp://` without a port fails; `file://relative/path` is read as host `relative` and file `/path`,
-which then may not exist: PyTorch retries for ever, and ignores its timeout there.
+`tcp://` without a port fails. `file://relative/path` is read as host `relative` and file `/path`, which
+then may not exist: PyTorch retries forever, and ignores its timeout there.
 
 ## What to do
-`tcp://HOST-OF-RANK-0:29500`, `file:///absolute/path/on/a/shared/disk` (three slashes), or
-`env://`.
+Use `tcp://HOST-OF-RANK-0:29500`, `file:///absolute/path/on/a/shared/disk` (three slashes), or `env://`.
 """
 
 from __future__ import annotations

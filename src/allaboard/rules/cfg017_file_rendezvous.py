@@ -1,11 +1,11 @@
 """The file of a file:// rendezvous cannot be created here.
 
 ## Why it matters
-PyTorch opens the file in a loop. If its folder does not exist, or may not be written, the loop
-never ends: every rank is silent for ever, whatever timeout was passed.
+PyTorch opens the file in a loop. If its folder does not exist or is not writable, the loop never ends:
+every rank is silent forever, whatever timeout was passed.
 
 ## What to do
-Create the folder on every host that is not on a shared disk, or name one that is there.
+Create the folder (on every host, if it is not on a shared disk), or name one that exists.
 """
 
 from __future__ import annotations

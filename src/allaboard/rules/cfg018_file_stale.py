@@ -1,13 +1,13 @@
-"""The file of a file:// rendezvous is there already: an earlier run left it.
+"""The file of a file:// rendezvous exists already: an earlier run left it.
 
 ## Why it matters
-The file is the store itself. Ranks that find an old one read the addresses of processes that are
-gone: one fails (`connectFullMesh … refused`), the others hang. PyTorch removes the file only when
-all ranks end in good order.
+The file is the store itself. Ranks that find an old one read the addresses of processes that are gone: one
+fails (`connectFullMesh … refused`), the others hang. PyTorch removes the file only if all ranks end in good
+order.
 
 ## What to do
-Remove the file before each run, on the shared disk, once no run uses it. A file that was written
-a moment ago may belong to the run that is starting.
+Remove the file before each run, on the shared disk, once no run uses it. A file that was written a moment
+ago may belong to the run that is starting.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The file of a file:// rendezvous is on a file system whose locks do not reach the other hosts.
 
 ## Why it matters
-The ranks take turns by locking the file (fcntl). On a file system without locks that all hosts
-share (NFS mounted with `nolock`, s3fs, gcsfuse, sshfs and the like) two ranks write at once, the
-file is torn, and all wait.
+The ranks take turns by locking the file (fcntl). On a file system without locks that all hosts share (NFS
+mounted with `nolock`, s3fs, gcsfuse, sshfs and the like), two ranks write at once, the file is corrupted,
+and all wait.
 
 ## What to do
 Meet over TCP: `tcp://HOST-OF-RANK-0:29500`. With NFS, mount it without `nolock`.

@@ -1,12 +1,12 @@
 """Slurm's counts contradict each other, or what the job tells its framework.
 
 ## Why it matters
-The world size is usually computed from these numbers. If the task counts do not add up to the
-number of tasks, or a script exports a WORLD_SIZE of its own, some ranks exist that nobody awaits,
-or are awaited and never started.
+The world size is usually computed from these numbers. If the task counts do not add up to the number of
+tasks, or a script exports its own WORLD_SIZE, some ranks exist that nobody waits for, or the job waits for
+ranks that are never started.
 
 ## What to do
-Let `#SBATCH --nodes` times `--ntasks-per-node` be `--ntasks`, or leave one of them out; take
+Make `--ntasks` equal to `#SBATCH --nodes` times `--ntasks-per-node`, or leave one of them out. Take
 WORLD_SIZE from `$SLURM_NTASKS`.
 """
 
@@ -66,7 +66,7 @@ def _inside(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
         return
     missing = world - tasks
     said = (
-        f"{missing} rank{'s are' if missing > 1 else ' is'} awaited that nobody starts"
+        f"{missing} rank{'s are' if missing > 1 else ' is'} missing that nobody starts"
         if missing > 0
         else f"{-missing} of them {'are' if missing < -1 else 'is'} no rank of it"
     )
@@ -204,7 +204,7 @@ RULE = Rule(
         ),
         "a task in a larger world": (
             _task(RANK="1", WORLD_SIZE="8"),
-            "WORLD_SIZE is 8, and the step has 4 tasks: 4 ranks are awaited that nobody starts",
+            "WORLD_SIZE is 8, and the step has 4 tasks: 4 ranks are missing that nobody starts",
         ),
         "a task in a smaller world": (
             _task(RANK="1", WORLD_SIZE="3"),

@@ -1,13 +1,11 @@
 """Under Slurm, MASTER_ADDR is not the node that rank 0 runs on.
 
 ## Why it matters
-Rank 0 opens the store on its own node, and Slurm puts task 0 on the first node of the list. If
-MASTER_ADDR names another node, rank 0 listens where nobody knocks, and all the others knock where
-nobody listens.
+Rank 0 opens the store on its own node, and Slurm puts task 0 on the first node of the list. If MASTER_ADDR
+names another node, rank 0 listens where nobody knocks, and all the others knock where nobody listens.
 
 ## What to do
-Take the first node:
-`export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`.
+Take the first node: `export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`.
 """
 
 from __future__ import annotations

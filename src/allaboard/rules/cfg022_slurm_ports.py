@@ -1,14 +1,14 @@
 """Under Slurm, the port where the ranks meet is taken, or the ports of the tasks run past 65535.
 
 ## Why it matters
-Tasks of a job array that share a node, and have one MASTER_PORT, share that port too: the second
-cannot bind, or joins the first one's training. srun keeps ports of its own (SLURM_SRUN_COMM_PORT,
-SLURM_STEP_RESV_PORTS). A MASTER_PORT among them belongs to another program, which may answer, and
-then a rank waits for ever. Port bases that are computed from the job id are the other case: base plus
-local rank may be no port any more.
+Tasks of a job array that share a node and have the same MASTER_PORT share that port too: the second cannot
+bind, or joins the first one's training. srun keeps ports for itself (SLURM_SRUN_COMM_PORT,
+SLURM_STEP_RESV_PORTS). A MASTER_PORT among them belongs to another program, which may answer, and then a
+rank waits forever. The other case is a base port that is computed from the job id: base plus local rank may
+exceed 65535.
 
 ## What to do
-Take another one: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))`.
+Take another port: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Two sources say different things about the same value.
 
 ## Why it matters
-A process follows one of them: an argument overrules the environment, and what a launcher sets
-overrules what a script exported. The member that follows the other one waits somewhere else, or
-as somebody else.
+A process follows one of them: an argument overrides the environment, and what a launcher sets overrides
+what a script exported. A member that follows the other one waits somewhere else, or under another identity.
 
 ## What to do
 Remove one of the two, or make them say the same.

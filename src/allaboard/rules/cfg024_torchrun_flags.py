@@ -1,13 +1,13 @@
 """torchrun's flags cannot work together, or one of them has an impossible value.
 
 ## Why it matters
-With `--nnodes=2` and no address, each node's torchrun meets at its own 127.0.0.1 and waits for
-the other in silence. `--standalone` ignores whatever says that there are more nodes: each trains
-alone. Without `--node-rank`, a static rendezvous takes every node for node 0.
+With `--nnodes=2` and no address, each node's torchrun meets at its own 127.0.0.1 and silently waits for the
+other. `--standalone` ignores whatever says that there are more nodes: each trains alone. Without
+`--node-rank`, a static rendezvous takes every node for node 0.
 
 ## What to do
-Start the same command on every node, with `--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500`;
-then no node needs a number.
+Start the same command on every node, with `--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500`; then no
+node needs a number.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A line of a hostfile is not of a form that the launchers read, or names a host twice.
+"""A line of a hostfile is in no form that launchers read, or names a host twice.
 
 ## Why it matters
-Open MPI, DeepSpeed and Horovod read `host slots=4`. A bare number, another word or a comma list
-is taken for a host name or ignored; a host that stands twice gets the slots of both lines from
-one launcher, and is refused by the other.
+Open MPI, DeepSpeed and Horovod read `host slots=4`. A bare number, another word or a comma list is taken
+for a host name, or ignored. A host that appears twice gets the slots of both lines from one launcher, and
+is refused by another.
 
 ## What to do
-One line a host, as shown.
+Write one line per host, as shown.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A proxy variable is set that gRPC obeys, and the members' addresses are not exempt from it.
+"""gRPC would send its connections through a proxy: the members' addresses are not exempt.
 
 ## Why it matters
-gRPC, which TensorFlow and JAX meet by, sends its connections through `grpc_proxy`, `https_proxy`
-or `http_proxy` (lower case alone). A web proxy does not know the workers: start-up hangs, or ends
-in `DEADLINE_EXCEEDED`. PyTorch's store and gloo do not look at these variables.
+gRPC, which TensorFlow and JAX use to meet, sends its connections through `grpc_proxy`, `https_proxy` or
+`http_proxy` (lower case only). A web proxy does not know the workers: the start hangs, or ends in
+`DEADLINE_EXCEEDED`. PyTorch's store and gloo ignore these variables.
 
 ## What to do
-`export no_proxy=` with the members' names, or unset the proxy for the training process.
+Run `export no_proxy=` with the members' names, or unset the proxy for the training process.
 """
 
 from __future__ import annotations

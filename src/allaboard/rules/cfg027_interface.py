@@ -1,13 +1,13 @@
 """GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME or TP_SOCKET_IFNAME names an interface this host lacks.
 
 ## Why it matters
-Gloo fails on it with `Unable to find address for: NAME` on this host; NCCL says `Bootstrap : no
-socket interface found`. Hosts of one cluster often name their interfaces differently (`eth0`,
-`ens5`, `enp3s0f0`), so that one image fails on some of them; the others wait.
+Gloo fails with `Unable to find address for: NAME` on this host; NCCL says `Bootstrap : no socket interface
+found`. Hosts of one cluster often name their interfaces differently (`eth0`, `ens5`, `enp3s0f0`), so one
+image fails on some of them, and the others wait.
 
 ## What to do
-Choose one of the interfaces listed. NCCL takes prefixes (`eth`, `ens`), exclusions (`^docker,lo`)
-and exact names (`=eth0`); gloo takes exact names, separated by commas.
+Choose one of the interfaces listed. NCCL takes prefixes (`eth`, `ens`), exclusions (`^docker,lo`) and exact
+names (`=eth0`); gloo takes exact names, separated by commas.
 """
 
 from __future__ import annotations

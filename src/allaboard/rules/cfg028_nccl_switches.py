@@ -1,12 +1,12 @@
-"""A switch of NCCL asks for hardware that this host has not, or is no value that NCCL reads.
+"""An NCCL variable asks for hardware that this host lacks, or has a value that NCCL cannot read.
 
 ## Why it matters
-`NCCL_IB_HCA=mlx5_1` on a host without that device makes NCCL fall back to TCP there, or fail,
-while the other hosts take InfiniBand: the first collective hangs. `NCCL_IB_DISABLE=true` is not
-1: NCCL reads a number and takes this for 0.
+With `NCCL_IB_HCA=mlx5_1` on a host without that device, NCCL there falls back to TCP, or fails, while the
+other hosts use InfiniBand: the first collective hangs. `NCCL_IB_DISABLE=true` does not mean 1: NCCL reads a
+number, and takes this for 0.
 
 ## What to do
-List the devices with `ls /sys/class/infiniband`, and give every host the same switches.
+List the devices with `ls /sys/class/infiniband`, and give every host the same variables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The task's index in TF_CONFIG is a string.
 
 ## Why it matters
-TensorFlow converts it, so training starts. A script that compares it itself
-(`tf_config["task"]["index"] == 0`) finds it unequal on every worker: then nobody is the chief,
-and nobody saves.
+TensorFlow converts it, so training starts. But a script that compares it itself
+(`tf_config["task"]["index"] == 0`) finds it unequal on every worker: then no worker is the chief, and none
+saves.
 
 ## What to do
 Write the number without quotes.

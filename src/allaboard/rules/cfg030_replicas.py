@@ -1,10 +1,9 @@
-"""A manifest starts another number of pods than it tells them that there are.
+"""A manifest starts another number of pods than it tells the pods.
 
 ## Why it matters
-A literal WORLD_SIZE, a TF_CONFIG or `--nnodes` in the pod template is not adjusted when somebody
-changes `replicas`. With more pods than the world size two of them claim one rank or one is
-refused; with fewer, all wait for pods that nobody starts. Training operators set these variables
-themselves.
+A literal WORLD_SIZE, a TF_CONFIG or `--nnodes` in the pod template is not adjusted when somebody changes
+`replicas`. With more pods than the world size, two of them claim one rank or one is refused; with fewer,
+all wait for pods that nobody starts. Training operators set these variables themselves.
 
 ## What to do
 Make the numbers equal, or remove the variable and let the operator set it.

@@ -1,13 +1,12 @@
 """Pods are to find each other by name, and no headless service gives them names.
 
 ## Why it matters
-The name `POD.SERVICE` of a pod resolves only under a service with `clusterIP: None`. Without it,
-or with an ordinary service, rank 0's name is unknown to the others: they retry until their
-timeout.
+A pod's name `POD.SERVICE` resolves only under a service with `clusterIP: None`. Without one, or with an
+ordinary service, the others cannot resolve rank 0's name: they retry until their timeout.
 
 ## What to do
-Add the service shown, or set `clusterIP: None` in the one that is there. If it is created
-elsewhere, give its file to `check` as well.
+Add the service shown, or set `clusterIP: None` in the existing one. If it is created elsewhere, give its
+file to `check` as well.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The ranks meet through a service that does not pass on the port they use.
+"""The ranks meet through a service that does not forward the port they use.
 
 ## Why it matters
-An ordinary service forwards only the ports that it lists, and to its `targetPort`. If MASTER_PORT
-is another one, connections to the service are dropped in silence. A headless service forwards
-nothing: there, any port of the pod is reachable, and nothing is said.
+An ordinary service forwards only the ports that it lists, each to its `targetPort`. If MASTER_PORT is
+another one, connections to the service are silently dropped. A headless service forwards nothing, so any
+port of the pod is reachable, and nothing is reported.
 
 ## What to do
 List MASTER_PORT in the service, with the port that rank 0 opens as its target.
@@ -47,7 +47,7 @@ def _judged(service: Service, port: Value) -> Claim | None:
     if listed is None:
         numbers = ", ".join(p.port.text for p in service.ports)
         return _claim(
-            f"MASTER_PORT is {port.text}, and the service {service.name!r} passes on {numbers}",
+            f"MASTER_PORT is {port.text}, and the service {service.name!r} forwards {numbers}",
             port,
             service.ports[0].port,
             f"- port: {port.text}\n  targetPort: {port.text}",
@@ -56,8 +56,8 @@ def _judged(service: Service, port: Value) -> Claim | None:
     if target is None or target.integer is None or target.integer == port.integer:
         return None
     return _claim(
-        f"the service {service.name!r} passes port {port.text} on to {target.text}, "
-        f"and rank 0 listens on {port.text}",
+        f"the service {service.name!r} forwards port {port.text} to {target.text}, and rank 0 listens on "
+        f"{port.text}",
         port,
         target,
         f"targetPort: {port.text}",
@@ -94,11 +94,11 @@ RULE = Rule(
     fires_on={
         "another port": (
             _facts("23456"),
-            "MASTER_PORT is 29500, and the service 'master' passes on 23456",
+            "MASTER_PORT is 29500, and the service 'master' forwards 23456",
         ),
         "another target": (
             _facts("29500", "8080"),
-            "the service 'master' passes port 29500 on to 8080, and rank 0 listens on 29500",
+            "the service 'master' forwards port 29500 to 8080, and rank 0 listens on 29500",
         ),
     },
     silent_on={

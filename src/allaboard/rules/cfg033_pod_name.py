@@ -1,13 +1,13 @@
 """A pod is addressed by a name that no pod of its workload has.
 
 ## Why it matters
-Pods of an indexed Job and of a StatefulSet are called NAME-0, NAME-1, …, and that name resolves
-only as NAME-0.SERVICE, where SERVICE is the pod template's `subdomain` or the set's
-`serviceName`. A rank 0 that is called otherwise is never found.
+Pods of an indexed Job and of a StatefulSet are called NAME-0, NAME-1, …, and that name resolves only as
+NAME-0.SERVICE, where SERVICE is the pod template's `subdomain` or the set's `serviceName`. If rank 0's name
+is written differently, it is never found.
 
 ## What to do
-Use the name shown; a Job's template needs `subdomain:` and `completionMode: Indexed` for it. A
-JobSet's pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`.
+Use the name shown. A Job's template needs `subdomain:` and `completionMode: Indexed` for it. A JobSet's
+pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A manifest gives a number or a boolean to an environment variable or a command.
 
 ## Why it matters
-Kubernetes takes strings alone there and refuses the document (`cannot unmarshal number into … of
-type string`). Inside an operator's custom resource it may be refused later, by the operator,
-where nobody looks.
+Kubernetes accepts only strings there and refuses the document (`cannot unmarshal number into … of type
+string`). Inside an operator's custom resource, the operator may refuse it later, where nobody looks.
 
 ## What to do
 Put the value in quotes.
@@ -24,7 +23,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 _NUMBER = Problem(
     kind="manifest.env",
-    said="the value of MASTER_PORT is a number; Kubernetes takes strings alone here",
+    said="the value of MASTER_PORT is a number; Kubernetes accepts only strings here",
     observed="value: 29500",
     correction='value: "29500"',
     origin=Origin(variable="MASTER_PORT", file="job.yaml", line=19, column=20),
@@ -37,7 +36,7 @@ RULE = Rule(
     fires_on={
         "a number": (
             ManifestFacts(problems=(_NUMBER,)),
-            "the value of MASTER_PORT is a number; Kubernetes takes strings alone here",
+            "the value of MASTER_PORT is a number; Kubernetes accepts only strings here",
         )
     },
     silent_on={"nothing": ManifestFacts()},

@@ -1,13 +1,13 @@
 """A pod template with several replicas gives all of them one identity.
 
 ## Why it matters
-Every pod of a template gets the same literal variables. With `RANK: "0"` or a whole TF_CONFIG in
-it, all pods are the same member: the second one fails to bind, or silently takes the first one's
-place, and the others of the cluster are never started.
+Every pod of a template gets the same literal variables. With `RANK: "0"` or a whole TF_CONFIG in it, all
+pods are the same member: the second one fails to bind, or silently takes the first one's place, and the
+other members of the cluster are never started.
 
 ## What to do
-Let the operator set RANK and TF_CONFIG, or take the number from the pod: JOB_COMPLETION_INDEX of
-an indexed Job, the end of a StatefulSet pod's name.
+Let the operator set RANK and TF_CONFIG, or take the number from the pod: JOB_COMPLETION_INDEX of an indexed
+Job, the end of a StatefulSet pod's name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """An operator's job has no container of the name that the operator looks for.
 
 ## Why it matters
-The training operator sets TF_CONFIG, RANK and the rest in the container that is called
-`tensorflow` in a TFJob and `pytorch` in a PyTorchJob. Under another name the job is refused, or
-its containers start without any of these variables and train alone.
+The training operator sets TF_CONFIG, RANK and the rest in the container that is called `tensorflow` in a
+TFJob and `pytorch` in a PyTorchJob. Under another name the job is refused, or its containers start without
+any of these variables and train alone.
 
 ## What to do
 Rename the training container as shown.

@@ -1,13 +1,13 @@
-"""TensorFlow's SlurmClusterResolver would number the tasks otherwise than Slurm does.
+"""TensorFlow's SlurmClusterResolver would number the tasks differently from Slurm.
 
 ## Why it matters
-The resolver sorts the host names as text, and gives task n the n-th address. Slurm starts its
-tasks in the order of the node list. Where the two differ (`n9,n10`: as text, n10 comes first)
-every task takes itself for another one, binds the wrong port or none, and all wait.
+The resolver sorts the host names as text, and gives task n the n-th address. Slurm starts its tasks in the
+order of the node list. If the two differ (`n9,n10`: as text, n10 comes first), every task takes itself for
+another one, binds the wrong port or none, and all wait.
 
 ## What to do
-Pass the order yourself, or name hosts with leading zeros. `allaboard spec --as tf_config` writes
-a TF_CONFIG in Slurm's order.
+Pass the order yourself: `allaboard spec --as tf_config` writes a TF_CONFIG in Slurm's order. Or name hosts
+with leading zeros.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     at = next(i for i, (a, b) in enumerate(zip(names, order, strict=True)) if a != b)
     yield Claim(
         summary=f"SlurmClusterResolver would take {order[at]} for host {at}, where Slurm has "
-        f"{names[at]}; it matters to TensorFlow alone",
+        f"{names[at]}; it matters only to TensorFlow",
         who=own(facts.spec),
         evidence=(
             slurm.machines[0].name.evidence,
@@ -55,7 +55,7 @@ RULE = Rule(
         "n9 and n10": (
             _facts("n9", "n10"),
             "SlurmClusterResolver would take n10 for host 0, where Slurm has n9; "
-            "it matters to TensorFlow alone",
+            "it matters only to TensorFlow",
         )
     },
     silent_on={

@@ -1,11 +1,11 @@
 """The port of a member or of the meeting point is below 1024.
 
 ## Why it matters
-Linux lets only root, or a process with CAP_NET_BIND_SERVICE, bind these ports. The member fails
-with `Permission denied`, and its peers wait for it. As root, in a container, it works.
+Linux lets only root, or a process with CAP_NET_BIND_SERVICE, bind these ports. The member fails with
+`Permission denied`, and its peers wait for it. As root in a container it works.
 
 ## What to do
-Take a port above 1023.
+Use a port above 1023.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         address = parse(value.text)
         if _low(address.port):
             yield _claim(
-                f"{job} {index} has port {address.port}, which root alone may bind",
+                f"{job} {index} has port {address.port}, which only root may bind",
                 (Who(job=job, index=index),),
                 value,
                 f'"{join(address.host, DEFAULT_PORT["tensorflow"])}"',
@@ -45,7 +45,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if port is not None and _low(port.text.strip()):
         name = port.origin.variable or port.origin.flag or "the port"
         yield _claim(
-            f"{name} is {port.text}, which root alone may bind",
+            f"{name} is {port.text}, which only root may bind",
             own(facts.spec),
             port,
             f"export {name}=29500" if port.origin.variable else "29500",
@@ -75,11 +75,11 @@ RULE = Rule(
     fires_on={
         "a task": (
             facts_of(cluster={"worker": ["a:80"]}, task=("worker", 0)),
-            "worker 0 has port 80, which root alone may bind",
+            "worker 0 has port 80, which only root may bind",
         ),
         "the store": (
             facts_of(master_addr="a", master_port="443"),
-            "MASTER_PORT is 443, which root alone may bind",
+            "MASTER_PORT is 443, which only root may bind",
         ),
     },
     silent_on={"1024": facts_of(master_addr="a", master_port="1024")},

@@ -1,8 +1,8 @@
 """A manifest has a key twice in one mapping.
 
 ## Why it matters
-YAML forbids it, and most readers take the last one without a word: a `replicas` or an `env` list
-that somebody edited has no effect, because another one stands further down.
+YAML forbids it, and most readers silently take the last one: a `replicas` or an `env` list that somebody
+edited has no effect, because another one stands further down.
 
 ## What to do
 Merge the two. Strict readers refuse the document: `kubectl apply --validate=strict`.
@@ -23,7 +23,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 _REPLICAS = Problem(
     kind="manifest.twice",
-    said="the key 'replicas' stands twice in one mapping: the first one is ignored",
+    said="the key 'replicas' appears twice in one mapping: the first one is ignored",
     observed="replicas: again",
     correction="one 'replicas', with what both say",
     origin=Origin(key="replicas", file="job.yaml", line=9, column=7),
@@ -36,7 +36,7 @@ RULE = Rule(
     fires_on={
         "replicas": (
             ManifestFacts(problems=(_REPLICAS,)),
-            "the key 'replicas' stands twice in one mapping: the first one is ignored",
+            "the key 'replicas' appears twice in one mapping: the first one is ignored",
         )
     },
     silent_on={"nothing": ManifestFacts()},

@@ -1,13 +1,13 @@
-"""The script sets TF_CONFIG itself, identity included, over what the environment says.
+"""The script sets TF_CONFIG itself, identity included, whatever the environment says.
 
 ## Why it matters
-Started on every host, such a script is worker 0 everywhere. Whatever a launcher or an operator
-put into TF_CONFIG is lost. As a demonstration on one machine it is right: so it is a warning, and
-only where the cluster is on several hosts.
+Started on every host, such a script is worker 0 everywhere. Whatever a launcher or an operator put into
+TF_CONFIG is lost. As a demonstration on one machine it is fine, so this is a warning, and only if the
+cluster is on several hosts.
 
 ## What to do
-Take the index from outside: `int(os.environ["WORKER_INDEX"])`, or an argument; or leave TF_CONFIG
-to the launcher.
+Take the index from outside: `int(os.environ["WORKER_INDEX"])`, or an argument. Or leave TF_CONFIG to the
+launcher.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """TF_CONFIG is set after the strategy was made.
 
 ## Why it matters
-A strategy reads TF_CONFIG when it is made. What is set after it is not read at all: the worker
-trains alone, in silence. Setting it after `import tensorflow` but before the strategy is early
-enough, and nothing is said of that.
+A strategy reads TF_CONFIG when it is made. What is set later is not read at all: the worker silently trains
+alone. Setting it after `import tensorflow` but before the strategy is early enough, and is not reported.
 
 ## What to do
 Move the assignment before the strategy.

@@ -1,14 +1,14 @@
-"""A launch command asks for what its hosts, its allocation or its own flags do not give.
+"""A launch command does not match its hosts, its allocation or its own flags.
 
 ## Why it matters
-`srun`, `mpirun`, `deepspeed`, `accelerate launch` and `torchrun` are often put inside one another,
-and each has its own way to count. torchrun that waits for 4 nodes in a step of 2 waits until it gives
-up; `accelerate`'s num_processes counts all machines, not one; a launcher that is told of one node
-and started on two trains twice, alone.
+`srun`, `mpirun`, `deepspeed`, `accelerate launch` and `torchrun` are often nested, and each counts in its
+own way. A torchrun that waits for 4 nodes in a step of 2 waits until it gives up; `accelerate`'s
+num_processes counts all machines, not one; a launcher that is told of one node and started on two trains
+twice, each alone.
 
 ## What to do
-Let one place hold the number of nodes, and take it from there:
-`srun --ntasks-per-node=1 torchrun --nnodes=$SLURM_NNODES …`.
+Let one place hold the number of nodes, and take it from there: `srun --ntasks-per-node=1 torchrun
+--nnodes=$SLURM_NNODES …`.
 """
 
 from __future__ import annotations

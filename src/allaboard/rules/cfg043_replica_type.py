@@ -2,12 +2,12 @@
 
 ## Why it matters
 The training operator knows Chief, Master, PS, Worker and Evaluator in a TFJob, Master and Worker in a
-PyTorchJob, Launcher and Worker in an MPIJob. A job with another one (`Workers`, `ParameterServer`) is
-refused by the operator, after the cluster has taken it: no pod comes, and the reason stands only in
-the job's events.
+PyTorchJob, Launcher and Worker in an MPIJob. If a job has another one (`Workers`, `ParameterServer`), the
+cluster accepts it and the operator then refuses it: no pod comes, and the reason appears only in the job's
+events.
 
 ## What to do
-Write the name as shown. Capital letters do not matter to the operator.
+Write the name as shown. The operator ignores upper and lower case.
 """
 
 from __future__ import annotations

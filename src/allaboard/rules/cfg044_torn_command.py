@@ -1,10 +1,10 @@
 """A launch command ends before its last line.
 
 ## Why it matters
-A backslash joins two lines only as the very last character. With a blank after it, with a comment among
-the lines, or without it, the command ends there: torchrun starts with half of its options, one node
-instead of four, and the rest is a command that nobody knows (`--nproc-per-node: command not found`), of
-which a script without `set -e` says one line and goes on.
+A backslash joins two lines only as the very last character. With a blank after it, with a comment among the
+lines, or without it, the command ends there. torchrun starts with half of its options, one node instead of
+four. The rest becomes a command that does not exist (`--nproc-per-node: command not found`), about which a
+script without `set -e` prints one line and goes on.
 
 ## What to do
 Remove the blank, move the comment above the command, or add the backslash.

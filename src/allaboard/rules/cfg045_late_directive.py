@@ -1,12 +1,13 @@
 """An `#SBATCH` line stands below the first command of its script.
 
 ## Why it matters
-sbatch reads its options up to the first line that is no comment, and no further. What stands below a
-`set -e`, a `module load` or an `export` is a comment to it: the job gets one node and one task, where
+sbatch reads its options up to the first line that is not a comment, and no further. Anything below a `set
+-e`, a `module load` or an `export` is only a comment to it: the job gets one node and one task, while
 torchrun waits for two.
 
 ## What to do
-Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. One that is meant to be off reads `##SBATCH`.
+Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one off on purpose, write
+`##SBATCH`.
 """
 
 from __future__ import annotations

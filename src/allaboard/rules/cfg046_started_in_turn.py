@@ -1,13 +1,13 @@
 """A script starts the members of one job one after the other.
 
 ## Why it matters
-Each member waits in its init for the others. Without `&` at the end of its line the shell waits for the
-first to end before it starts the second: both wait, for half an hour and longer, and nothing is wrong in
-either's log.
+Each member waits in its init for the others. Without `&` at the end of its line, the shell waits for the
+first to end before it starts the second: both wait, for half an hour or longer, and neither log shows
+anything wrong.
 
 ## What to do
-Put `&` behind each of them, and `wait` behind the last; or start one script by `torchrun` or
-`allaboard run -n 2`.
+Put `&` after each of them, and `wait` after the last. Or start one script with `torchrun` or `allaboard run
+-n 2`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 _FIRST = Problem(
     kind="in_turn",
-    said="rank 0 is to end before rank 1 is started in line 3, and waits for it to begin",
+    said="rank 0 has to end before rank 1 is started in line 3, and waits for it to begin",
     observed="python train.py",
     correction="& at the end of that command, and `wait` behind the last one",
     origin=Origin(file="start.sh", line=2, column=8),

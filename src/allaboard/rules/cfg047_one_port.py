@@ -1,12 +1,12 @@
-"""Two launchers that a script starts beside each other listen on one port.
+"""Two launchers that a script starts side by side listen on one port.
 
 ## Why it matters
-Each torchrun opens a store for its workers. The second one on a host finds the port taken
-(`EADDRINUSE`) and ends, or its workers join the first one's. Older torchruns take port 29500 where none is
-given, and so does the second one, whatever GPUs each of them has.
+Each torchrun opens a store for its workers. The second one on a host finds the port taken (`EADDRINUSE`)
+and ends, or its workers join the first one's. Older torchruns take port 29500 if none is given, and so does
+the second one, whatever GPUs each of them has.
 
 ## What to do
-Give each a `--master-port` of its own, or start each with `--standalone`, which takes a free port.
+Give each its own `--master-port`, or start each with `--standalone`, which takes a free port.
 """
 
 from __future__ import annotations

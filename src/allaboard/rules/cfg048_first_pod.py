@@ -1,8 +1,8 @@
 """The pods meet at another pod than the one that has rank 0.
 
 ## Why it matters
-Rank 0 opens the store where it runs itself. Where each pod takes its rank from the end of its name, rank 0
-is pod NAME-0: with NAME-1 for MASTER_ADDR, rank 0 listens in one pod, and all knock at another one.
+Rank 0 opens the store in its own pod. If each pod takes its rank from the end of its name, rank 0 is pod
+NAME-0. With NAME-1 as MASTER_ADDR, rank 0 listens in one pod, and all knock at another.
 
 ## What to do
 Put pod 0's name into the address: `MASTER_ADDR=train-0.train`.

@@ -1,9 +1,9 @@
 """A model or a variable is made outside of `strategy.scope()`.
 
 ## Why it matters
-Only what is created inside the scope becomes a mirrored variable. A model made before or beside
-it has plain variables: `compile` or `fit` fails with a message about variables from another
-strategy, or each worker trains a copy of its own and nothing is averaged.
+Only what is created inside the scope becomes a mirrored variable. A model made before or beside it has
+plain variables: `compile` or `fit` fails with a message about variables from another strategy, or each
+worker trains a copy of its own and nothing is averaged.
 
 ## What to do
 Make the model, its optimizer and its metrics inside `with strategy.scope():`.

@@ -1,12 +1,11 @@
 """A strategy is made, and the train step never goes through `strategy.run`.
 
 ## Why it matters
-This is a very common loop, and it seems to work: every worker computes its own gradients on its
-own data and applies them to itself. Nothing is averaged and nothing fails; N workers train N
-models.
+This loop is very common, and it seems to work: every worker computes its own gradients on its own data and
+applies them to its own model. Nothing is averaged and nothing fails; N workers train N models.
 
 ## What to do
-Put the step's body into a function of one replica, and call it by `strategy.run(step,
+Put the step's body into a function for one replica, and call it through `strategy.run(step,
 args=(batch,))`, on batches of `strategy.experimental_distribute_dataset(...)`.
 """
 

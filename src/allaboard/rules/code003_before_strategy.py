@@ -1,13 +1,12 @@
-"""TensorFlow is put to work before MultiWorkerMirroredStrategy is made.
+"""TensorFlow is used before MultiWorkerMirroredStrategy is made.
 
 ## Why it matters
-The strategy has to set up collectives before TensorFlow's runtime starts. A dataset, a constant
-or a variable made before it starts the runtime: the constructor fails with `Collective ops must
-be configured at program startup`, or, where it was a slow load, the other workers wait for this
-one.
+The strategy has to set up collectives before TensorFlow's runtime starts, and a dataset, constant or
+variable made earlier starts it. The constructor then fails with `Collective ops must be configured at
+program startup`; or, if that was a slow load, the other workers wait for this one.
 
 ## What to do
-Make the strategy the first thing after the imports; load data by NumPy before it, if at all.
+Make the strategy first, right after the imports. If you must load data before it, load it with NumPy.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if not works or call.lineno >= first.lineno or script.function(call) is not home:
             continue
         yield Claim(
-            summary="TensorFlow is put to work before MultiWorkerMirroredStrategy is made, "
+            summary="TensorFlow is used before MultiWorkerMirroredStrategy is made, "
             "which must come first",
             evidence=(script.evidence(call), script.evidence(first)),
             fix=f"{script.text(first)}   # before line {call.lineno}",
@@ -63,8 +62,7 @@ RULE = Rule(
     fires_on={
         "a dataset": (
             ScriptFacts(source="import tensorflow as tf\n" + _DATA + _MAKE),
-            "TensorFlow is put to work before MultiWorkerMirroredStrategy is made, "
-            "which must come first",
+            "TensorFlow is used before MultiWorkerMirroredStrategy is made, which must come first",
         )
     },
     silent_on={

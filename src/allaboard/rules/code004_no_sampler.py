@@ -1,14 +1,16 @@
 """A distributed PyTorch script feeds every rank from a DataLoader without a distributed sampler.
 
 ## Why it matters
-Each rank then reads the whole dataset in the same order: N ranks do the same work N times over.
-Nothing fails; an epoch takes as long as on one process, and the batches are effectively equal.
+Each rank then reads the whole dataset in the same order: N ranks do the same work N times over. Nothing
+fails; an epoch takes as long as on one process, and the batches are effectively equal.
 
 ## What to do
-`sampler = DistributedSampler(dataset)` and `DataLoader(dataset, sampler=sampler, …)`, without
-`shuffle=True`. An `IterableDataset` takes no sampler: let its `__iter__` yield every N-th item,
-`itertools.islice(items, dist.get_rank(), None, dist.get_world_size())`, and divide further by
-`get_worker_info()` where the loader has workers.
+Use `sampler = DistributedSampler(dataset)` and `DataLoader(dataset, sampler=sampler, …)`, without
+`shuffle=True`.
+
+An `IterableDataset` takes no sampler. Let its `__iter__` yield every N-th item, `itertools.islice(items,
+dist.get_rank(), None, dist.get_world_size())`, and divide further by `get_worker_info()` if the loader has
+workers.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def _fix(dataset: ast.expr | None, own: ast.ClassDef | None) -> str:
     if own is not None:
         return (
             f"in {own.name}.__iter__: itertools.islice(items, dist.get_rank(), None, "
-            "dist.get_world_size()), and by get_worker_info() too where num_workers > 1"
+            "dist.get_world_size()), and by get_worker_info() too if num_workers > 1"
         )
     plain = isinstance(dataset, (ast.Name, ast.Attribute))
     name = ast.unparse(dataset) if dataset is not None and plain else "dataset"

@@ -1,11 +1,11 @@
 """A DistributedSampler shuffles, and `set_epoch` is never called.
 
 ## Why it matters
-The sampler's order depends on its epoch number alone. Without `set_epoch` every epoch has the
-same order and each rank sees the same part of the data for the whole training.
+The sampler's order depends on its epoch number alone. Without `set_epoch`, every epoch has the same order,
+and each rank sees the same part of the data for the whole training.
 
 ## What to do
-`sampler.set_epoch(epoch)` at the head of the epoch loop.
+Call `sampler.set_epoch(epoch)` as the first line of the epoch loop.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""In a custom loop under a strategy the loss is averaged over the replica's batch alone.
+"""In a custom loop under a strategy, the loss is averaged over the replica's batch alone.
 
 ## Why it matters
-Gradients are summed over the replicas. A mean over one replica's batch makes the sum N times too
-large with N replicas: the learning rate is N times what was meant, and the loss may diverge.
+Gradients are summed over the replicas. With N replicas, a mean over one replica's batch makes the sum N
+times too large: the learning rate is N times what you meant, and the loss may diverge.
 
 ## What to do
-`tf.nn.compute_average_loss(per_example, global_batch_size=GLOBAL_BATCH_SIZE)` instead of the
-mean.
+Use `tf.nn.compute_average_loss(per_example, global_batch_size=GLOBAL_BATCH_SIZE)` instead of the mean.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """NCCL is used, and all processes of a host take the default GPU.
 
 ## Why it matters
-`.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a
-host then share GPU 0: NCCL refuses two ranks on one device, or hangs in the first collective,
-while the other GPUs stand idle.
+`.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a host then
+share GPU 0: NCCL refuses two ranks on one device, or hangs in the first collective, while the other GPUs
+stand idle.
 
 ## What to do
-`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.
+Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.
 """
 
 from __future__ import annotations

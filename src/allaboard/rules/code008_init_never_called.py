@@ -1,9 +1,9 @@
-"""The script prepares for distributed training, and never joins.
+"""The script prepares for distributed training, and never joins it.
 
 ## Why it matters
-With TF_CONFIG set and no strategy made, TensorFlow trains alone on every worker, in silence, with
-exit code 0. DistributedDataParallel or a collective without `init_process_group` fails with
-`Default process group has not been initialized` on the ranks that get there.
+If TF_CONFIG is set and no strategy is made, TensorFlow trains alone on every worker, silently, with exit
+code 0. DistributedDataParallel or a collective without `init_process_group` fails with `Default process
+group has not been initialized` on the ranks that get there.
 
 ## What to do
 Call the framework's own init first: `dist.init_process_group(...)`, or make a strategy.

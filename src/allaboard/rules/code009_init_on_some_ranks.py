@@ -1,8 +1,8 @@
-"""The distributed init is reached by some ranks only.
+"""Only some ranks reach the distributed init.
 
 ## Why it matters
-`init_process_group` and the multi-worker strategies wait for *all* members. Under `if rank == 0`
-one rank waits for the others until its timeout, and the others train without a group.
+`init_process_group` and the multi-worker strategies wait for *all* members. Under `if rank == 0`, one rank
+waits for the others until its timeout, and the others train without a group.
 
 ## What to do
 Call it on every rank, before any branch on the rank.

@@ -1,9 +1,9 @@
-"""A collective stands under a condition on the rank.
+"""A collective is called under a condition on the rank.
 
 ## Why it matters
-A collective returns only when *every* rank of its group has entered it. Under `if rank == 0` the
-others never come: rank 0 waits in it until the timeout, and the ranks that went on stop at their
-next collective, which pairs with this one.
+A collective returns only when *every* rank of its group has entered it. Under `if rank == 0` the others
+never come: rank 0 waits in it until the timeout, and the ranks that went on stop at their next collective,
+which pairs with this one.
 
 ## What to do
 Move the collective out of the branch; leave inside only what that rank does alone.

@@ -1,9 +1,8 @@
 """One rank downloads while the others wait in a barrier with a short timeout.
 
 ## Why it matters
-The barrier's timeout is that of the group. A download that takes longer makes the waiting ranks
-fail, and blame the network; it works on the second run, when the files are there, and fails on
-new hosts.
+The barrier's timeout is that of the group. If the download takes longer, the waiting ranks fail and blame
+the network. On the second run it works, since the files are there; on new hosts it fails again.
 
 ## What to do
 Give the group a timeout that outlasts the download, or download before `init_process_group`.

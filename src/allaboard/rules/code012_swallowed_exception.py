@@ -1,13 +1,12 @@
-"""An exception in the training step is swallowed, and the rank goes on to the next one.
+"""An exception in the training step is swallowed, and the rank goes on to the next step.
 
 ## Why it matters
-The step that failed on one rank did not enter its collectives; the other ranks wait in them. The
-rank that went on enters the *next* ones, which pair with the wrong ones or never match. What
-would have been one clear traceback becomes a hang or wrong numbers.
+The step that failed on one rank did not enter its collectives, and the other ranks wait in them. The rank
+that went on enters the *next* ones, which pair with the wrong ones or never match. One clear traceback has
+become a hang or wrong numbers.
 
 ## What to do
-Let the exception end the process: its peers fail within a second, and the launcher can restart
-all.
+Let the exception end the process: its peers fail within a second, and the launcher can restart all of them.
 """
 
 from __future__ import annotations

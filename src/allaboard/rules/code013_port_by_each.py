@@ -1,13 +1,13 @@
 """Each process chooses MASTER_PORT or MASTER_ADDR by itself.
 
 ## Why it matters
-A random or free port that is chosen inside the process which then joins is another one in each of
-them: rank 0 listens on its own, the others knock on theirs, and all wait. So it is with a port that is
-computed from the rank, or written anew, and otherwise, in the function of each process.
+If the process that joins picks a random or free port itself, every process has another one: rank 0 listens
+on its own, the others knock on theirs, and all wait. The same happens if the port is computed from the
+rank, or if each process's function sets a different one.
 
 ## What to do
-Choose it once, in the launcher or the parent process, and hand it to all: torchrun and
-`allaboard run` do that.
+Choose the port once, in the launcher or the parent process, and hand it to all: torchrun and `allaboard
+run` do that.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Every rank writes its checkpoint to one path.
 
 ## Why it matters
-On a shared disk the ranks overwrite each other's file while another one is still writing it: a
-checkpoint that loads is luck. On disks of their own it is N times the same work.
+On a shared disk the ranks overwrite each other's file while another one is still writing it: it is pure
+luck if the checkpoint loads. On separate disks it is N times the same work.
 
 ## What to do
-PyTorch: write under `if rank == 0:`, with a barrier after it. TensorFlow's
-MultiWorkerMirroredStrategy wants every worker to save, each to a folder of its own.
+In PyTorch, write under `if rank == 0:`, with a barrier after it. TensorFlow's MultiWorkerMirroredStrategy
+wants every worker to save, each to a folder of its own.
 """
 
 from __future__ import annotations

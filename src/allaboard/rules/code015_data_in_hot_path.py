@@ -1,14 +1,14 @@
 """The data pipeline is built anew in every training step.
 
 ## Why it matters
-`next(iter(loader))` inside the loop starts a new pass each time: its worker processes start and end
-with every step, and with a sampler that is not told of a new epoch every step gets the same first batch.
-A rank whose workers start slowly is what the others wait for. `experimental_distribute_dataset` inside
-the loop makes a new distributed dataset a step: slower and larger from step to step.
+`next(iter(loader))` inside the loop starts a new pass each time: its worker processes start and end with
+every step, and a sampler that is not told of a new epoch yields the same first batch in every step. The
+others wait for the rank whose workers start slowly. `experimental_distribute_dataset` inside the loop makes
+a new distributed dataset in each step, which gets slower and larger from step to step.
 
 ## What to do
-Build the loader before the loop and iterate over it: `for x, y in loader:`, or keep one iterator,
-`batches = iter(loader)`, and call `next(batches)`.
+Build the loader before the loop and iterate over it: `for x, y in loader:`. Or keep one iterator, `batches
+= iter(loader)`, and call `next(batches)`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             yield _claim(
                 script,
                 call,
-                "every step begins the data anew: its workers start again, and it may be the same "
-                "batch each time",
+                "every step starts the data anew: its workers start again, and it may be the same batch "
+                "each time",
                 "batches = iter(loader)   # before the loop, then next(batches)",
             )
         elif (
@@ -145,8 +145,8 @@ RULE = Rule(
             ScriptFacts(
                 source=f"{_HEAD}for step in range(9):\n    x = next(iter(loader))\n{_STEP}"
             ),
-            "every step begins the data anew: its workers start again, and it may be the same "
-            "batch each time",
+            "every step starts the data anew: its workers start again, and it may be the same batch each "
+            "time",
         ),
         "a new distribution a step": (
             ScriptFacts(

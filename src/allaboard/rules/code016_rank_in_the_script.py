@@ -1,12 +1,12 @@
-"""The script sets its own RANK to a number, whoever runs it.
+"""The script sets its own RANK to a fixed number, whoever runs it.
 
 ## Why it matters
 `os.environ["RANK"] = "0"` replaces what the launcher said: every process is rank 0. The second one cannot
-bind the port, or all wait for rank 1, which nobody is.
+bind the port, or all wait for rank 1, which does not exist.
 
 ## What to do
-Leave RANK to the launcher (torchrun, `allaboard run`), or take it from an argument. For a world of
-one process, which is fine for a trial, set WORLD_SIZE to 1.
+Leave RANK to the launcher (torchrun, `allaboard run`), or take it from an argument. A world of one process
+is fine for a trial: set WORLD_SIZE to 1.
 """
 
 from __future__ import annotations

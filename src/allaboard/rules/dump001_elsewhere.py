@@ -1,12 +1,12 @@
-"""In one look at the stacks, some wait for the others and some are somewhere else.
+"""In one look at the stacks, some ranks wait for the others and some are somewhere else.
 
 ## Why it matters
-Who waits in a collective or in init waits for those that are not there. One look shows where they are;
-it cannot show whether they move.
+Ranks that wait in a collective or in init wait for those that are not there. One look shows where those
+are; it cannot show whether they move.
 
 ## What to do
-Take the dumps again some seconds later. Who is at the same place then is stuck there; who is not is only
-slow. `allaboard diagnose PID...` looks several times by itself.
+Take the dumps again some seconds later. A rank that is still at the same place is stuck there; one that is
+not is only slow. `allaboard diagnose PID...` looks several times by itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check(dumps: Dumps) -> Iterator[Claim]:
             Evidence(f"{_ranks(g.ranks)}: {g.frames[0]}{_user(g)}", "stacks")
             for g in (*found.odd[:2], most)
         ),
-        fix="take the dumps once more: who is at the same place then is stuck there",
+        fix="take the dumps again: a rank that is still at the same place is stuck there",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

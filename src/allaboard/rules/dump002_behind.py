@@ -1,12 +1,12 @@
 """By the recorders, some ranks have entered a collective that others have not.
 
 ## Why it matters
-The Flight Recorder numbers every collective of a group. Where the job stands still, the ranks with the
-lower number are awaited: they never entered the one that the others wait in.
+The Flight Recorder numbers every collective of a group. If the job stands still, the ranks with the lower
+number are the ones to look at: they never entered the collective that the others wait in.
 
 ## What to do
 Look at what the ranks that are behind do instead: their stacks, their logs. If the dumps were taken while
-the job moved, a difference of one is nothing.
+the job moved, a difference of one means nothing.
 """
 
 from __future__ import annotations

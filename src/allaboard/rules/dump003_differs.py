@@ -1,12 +1,12 @@
 """By the recorders, ranks did not do the same at one number of a group.
 
 ## Why it matters
-Collectives meet by their order. Where one rank calls another operation, or the same with another shape or
-type, some backends hang, some fail on an innocent rank, and some give wrong numbers and exit code 0.
+Collectives are matched by their order. If one rank calls another operation, or the same with another shape
+or type, some backends hang, some fail on an innocent rank, and some give wrong numbers and exit code 0.
 
 ## What to do
-Compare the lines of code that are given: a branch on the rank, another number of batches, a tensor whose
-size depends on the data.
+Compare the lines of code that are given: a branch on the rank, a different number of batches, a tensor
+whose size depends on the data.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def check(found: Recording) -> Iterator[Claim]:
                 Evidence(f"rank {told(ranks)}: {described(entry)}{place(entry)}", "Flight Recorder")
                 for ranks, entry in one.sides[:3]
             ),
-            fix="make every rank of the group call the same collectives in one order, with tensors of "
-            "one shape and type",
+            fix="make every rank of the group call the same collectives in the same order, with tensors of "
+            "the same shape and type",
         )
 
 

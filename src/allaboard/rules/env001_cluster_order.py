@@ -1,11 +1,11 @@
-"""Members list the same tasks in another order.
+"""Some members list the same tasks in another order.
 
 ## Why it matters
-A task's number is its place in the list. Two members that order it differently talk to the wrong
-peer: with TensorFlow all of them hang, and the one that says anything blames an innocent worker.
+A task's number is its place in the list. Two members that order it differently talk to the wrong peer: with
+TensorFlow all of them hang, and the one that says anything blames an innocent worker.
 
 ## What to do
-Copy the majority's list to the member named; it differs in the order alone.
+Copy the majority's list to the member named; only the order differs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Members list other tasks, or another number of them.
+"""Some members list other tasks, or another number of them.
 
 ## Why it matters
-TensorFlow fails on groups of another size (`joining a group with size3, but that group has size
-2`) and hangs where one address differs; PyTorch with another WORLD_SIZE lets the smaller group
-start and stop in its first collective.
+TensorFlow fails on groups of another size (`joining a group with size3, but that group has size 2`), and
+hangs if one address differs. In PyTorch with another WORLD_SIZE, the smaller group starts, and stops in its
+first collective.
 
 ## What to do
-Bring the member named to what the majority says. With two members there is no majority: then look
+Give the member named the cluster that the majority has. With two members there is no majority: find out
 which of them is right.
 """
 

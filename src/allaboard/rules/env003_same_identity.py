@@ -1,9 +1,9 @@
 """Two members claim one identity: the same task, or the same rank.
 
 ## Why it matters
-Identity is checked first, or nothing else can be trusted. Two tasks with one index: the second
-cannot bind, or is never reached, and the index that nobody has is awaited for ever. Two processes
-with one rank: PyTorch names the *absent* rank in its timeout, never the double one.
+Until identities are right, nothing else can be trusted. If two tasks have one index, the second cannot
+bind, or is never reached, and the others wait forever for the index that nobody has. If two processes have
+one rank, PyTorch's timeout names the *absent* rank, never the double one.
 
 ## What to do
 Give one of the two the identity that is free.

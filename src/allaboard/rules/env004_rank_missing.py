@@ -1,12 +1,12 @@
-"""Of the members that are awaited, one has no configuration among those given.
+"""One member that the others wait for has no configuration among those given.
 
 ## Why it matters
-All members wait for each task of the cluster, or each rank below WORLD_SIZE. One that nobody
-starts holds up all of them, without end in TensorFlow and for half an hour in PyTorch.
+All members wait for each task of the cluster, or each rank below WORLD_SIZE. One that nobody starts holds
+up all of them: forever in TensorFlow, for half an hour in PyTorch.
 
 ## What to do
-Write the missing member's configuration and start it, or take it out of the cluster. It is said
-only where more than half of the members were given: fewer are a sample, not the job.
+Write the missing member's configuration and start it, or take it out of the cluster. This is reported only
+if more than half of the members were given: fewer are a sample, not the job.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Members mean to meet at other places, or disagree on how many they are.
+"""The members would meet at different places, or disagree on how many they are.
 
 ## Why it matters
-The member with another MASTER_ADDR or MASTER_PORT knocks where nobody listens; with another
-WORLD_SIZE, the store of rank 0 counts to another number: its own init succeeds, and the first
-collective stops.
+A member with another MASTER_ADDR or MASTER_PORT knocks where nobody listens. With another WORLD_SIZE, rank
+0's store counts to another number: its own init succeeds, and the first collective stops.
 
 ## What to do
 Give all members the majority's value.

@@ -1,13 +1,13 @@
 """Members run different versions of Python, of the framework or of a library under it.
 
 ## Why it matters
-A framework's wire format, its operators' numerics and its pickles change between versions: some mixtures
-fail with an error that names neither host, some hang in init, and some train with slightly
-different results on each rank.
+A framework's wire format, its operators' numerics and its pickles change between versions. Some mixtures
+fail with an error that names neither host, some hang in init, and some train with slightly different
+results on each rank.
 
 ## What to do
-Install the same environment on every host: one lock file, one container image by digest, or one
-environment on a shared file system.
+Install the same environment on every host: one lock file, one container image by digest, or one environment
+on a shared file system.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ A host that was not synchronised runs last week's code: its model has other para
 collectives. JAX trains on with wrong numbers and exit code 0; the others hang or abort in the middle.
 
 ## What to do
-Copy the script again (`rsync`), check out the same commit on every host, or put it on a file system that
-all share.
+Copy the script again (`rsync`), check out the same commit on every host, or put the script on a file system
+that all hosts share.
 """
 
 from __future__ import annotations

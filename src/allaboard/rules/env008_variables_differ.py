@@ -1,8 +1,8 @@
-"""A variable that frameworks obey is not the same on every host.
+"""A variable that changes how frameworks run is not the same on every host.
 
 ## Why it matters
 `NCCL_*`, `GLOO_*`, `TF_*`, `XLA_*` and thread counts change how a rank talks and computes. Set on one host
-only they make it hang in init (another transport), or make every step as slow as that host.
+only, they make init hang (another transport), or make every step as slow as that host.
 
 ## What to do
 Set it on every host or on none: in the job script rather than in somebody's shell profile.

@@ -1,11 +1,11 @@
 """A host's clock is far from the others'.
 
 ## Why it matters
-Tokens and certificates are refused as not yet valid or expired, shared file systems and make-like caches
-take new files for old, and the logs of several hosts cannot be put in order.
+Tokens and certificates are refused as not yet valid or as expired, shared file systems and make-like caches
+mistake new files for old ones, and the logs of several hosts cannot be put in order.
 
 ## What to do
-Let the host keep time: `timedatectl`, `chronyc tracking`.
+Synchronise the host's clock: `timedatectl`, `chronyc tracking`.
 """
 
 from __future__ import annotations

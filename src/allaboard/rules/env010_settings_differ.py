@@ -1,11 +1,11 @@
-"""Members were told different things of one job: another backend, another framework.
+"""Members were given different settings for one job: another backend, another framework.
 
 ## Why it matters
-A rank on gloo and a rank on nccl never meet: each waits for peers that use the other's protocol. Nothing
-in either log says so.
+A rank on gloo and a rank on nccl never meet: each waits for peers that use its own protocol. Nothing in
+either log says so.
 
 ## What to do
-Pass the same backend on every rank; do not let it depend on whether *this* host has a GPU.
+Pass the same backend on every rank. Do not let it depend on whether *this* host has a GPU.
 """
 
 from __future__ import annotations

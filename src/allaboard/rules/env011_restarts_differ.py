@@ -1,12 +1,12 @@
-"""The hosts were told different things of what is to be started again.
+"""The hosts were given different options for starting the job again.
 
 ## Why it matters
-A job on several hosts is started again on all of them together, or not at all: a host without
-`--on-failure restart` ends with its worker, and then there is nobody who could start it again. Where only the
-numbers differ, those of the host where all meet (rank 0's) count for the whole job.
+A job on several hosts is started again on all of them together, or not at all. A host without `--on-failure
+restart` ends with its worker, and then nobody is there to start it again. If only the numbers differ, those
+of the host where all meet (rank 0's) count for the whole job.
 
 ## What to do
-Give the same options on every host; put them into the command that the launcher starts everywhere.
+Give the same options on every host: put them into the command that the launcher starts everywhere.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def check(view: JobView) -> Iterator[Claim]:
         told = {one.usual, *(value for value, _ in one.others)}
         way = next((t for t in sorted(told) if t not in (STOP, "")), STOP)
         yield Claim(
-            summary=f"what is started again differs: {one.told}"
-            + ("; so nothing is started again" if STOP in told else ""),
+            summary=f"the hosts' restart options differ: {one.told}"
+            + ("; nothing is started again" if STOP in told else ""),
             who=tuple(m.who for m in one.members),
             evidence=tuple(
-                Evidence(m.facts.get(RESTARTS, "") or "not told", m.who.host)
+                Evidence(m.facts.get(RESTARTS, "") or "no option", m.who.host)
                 for m in one.members[:4]
             ),
             fix=f"give every host the same: allaboard run {way} ...",
@@ -47,12 +47,12 @@ RULE = Rule(
     fires_on={
         "one host without": (
             side_by_side(RESTARTS, _AGAIN, _AGAIN, STOP, _AGAIN),
-            f"what is started again differs: h2 (rank 2) has {STOP}, the others {_AGAIN}; so nothing is "
+            f"the hosts' restart options differ: h2 (rank 2) has {STOP}, the others {_AGAIN}; nothing is "
             "started again",
         ),
         "other numbers": (
             side_by_side(RESTARTS, _AGAIN, _AGAIN, _AGAIN, _AGAIN.replace("3", "9")),
-            "what is started again differs: h3 (rank 3) has --on-failure restart --max-restarts 9 "
+            "the hosts' restart options differ: h3 (rank 3) has --on-failure restart --max-restarts 9 "
             f"--backoff 1, the others {_AGAIN}",
         ),
     },

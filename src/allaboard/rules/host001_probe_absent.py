@@ -1,13 +1,13 @@
-"""The probe could not load in a worker: it is seen from outside only.
+"""The probe could not load in a worker, which is therefore seen only from outside.
 
 ## Why it matters
-Without it there is no roll call for this worker and no step count; stacks come from py-spy alone. The
-interpreter was started with `-I`, `-S` or `-E`, the command resets its environment, the program is
-not Python, or its sitecustomize was replaced.
+Without the probe there is no roll call for this worker and no step count, and stacks come from py-spy
+alone. Either the interpreter was started with `-I`, `-S` or `-E`, or the command resets its environment, or
+the program is not Python, or its sitecustomize was replaced.
 
 ## What to do
-Start the interpreter without those flags, or let the wrapper pass PYTHONPATH and ALLABOARD_* on.
-Training is not affected.
+Start the interpreter without those flags, or let the wrapper pass on PYTHONPATH and ALLABOARD_*. Training
+is not affected.
 """
 
 from __future__ import annotations

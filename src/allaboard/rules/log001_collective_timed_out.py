@@ -1,12 +1,12 @@
 """Ranks waited in a collective until its timeout for a peer that did not come.
 
 ## Why it matters
-The message is written by the victims: each names an address or nothing at all. Who does not write it
-is awaited: stopped, stuck, slow, in another collective, or gone.
+The message is written by the victims: each names an address, or nothing at all. The rank that did not write
+it is the one they wait for: it is stopped, stuck, slow, in another collective, or gone.
 
 ## What to do
-Read the log of the rank that is named here as silent, or look at it while it hangs with
-`allaboard diagnose PID...`. Started by `allaboard run`, the job says by itself who it is, and where.
+Read the log of the rank that is named here as silent, or look at it while it hangs: `allaboard diagnose
+PID...`. Under `allaboard run`, the job itself tells you which rank it is, and where.
 """
 
 from __future__ import annotations

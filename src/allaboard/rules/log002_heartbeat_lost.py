@@ -1,12 +1,12 @@
-"""A member sent, or the leader answered, no more heartbeats.
+"""A worker stopped sending heartbeats, or the leader stopped answering them.
 
 ## Why it matters
-TensorFlow's and JAX's coordination service then says that the task "has crashed". It may be stopped, may
-swap, be held by a debugger or by a disk that does not answer, or be alive behind a link that broke.
+TensorFlow's and JAX's coordination service then says that the task "has crashed". But it may be stopped,
+swapping, held by a debugger or by a disk that does not answer, or alive behind a broken link.
 
 ## What to do
-Look whether the process is there and in which state (`ps -o pid,stat,etime -p PID`: T is stopped, D waits
-for a disk), then at its own log and at the kernel's.
+See whether the process is there, and in which state: `ps -o pid,stat,etime -p PID` (T is stopped, D waits
+for a disk). Then read its own log and the kernel's.
 """
 
 from __future__ import annotations

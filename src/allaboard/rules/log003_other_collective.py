@@ -1,8 +1,9 @@
-"""Members called other collectives than their peers.
+"""Some workers called other collectives than their peers.
 
 ## Why it matters
-Collectives are matched by their order alone. Where ranks run different code, have another number of batches
-or make their variables in another order, they meet in the wrong one: an error at best, wrong sums at worst.
+Collectives are matched by their order alone. If ranks run different code, have different numbers of
+batches, or create their variables in another order, they meet in the wrong collective: at best an error, at
+worst wrong sums.
 
 ## What to do
 Compare what the ranks do: branches on the rank, loops over data of different length, models that differ.

@@ -1,11 +1,11 @@
 """Two ranks use one GPU.
 
 ## Why it matters
-NCCL refuses to build a communicator over it. Without `set_device`, every rank of a host takes GPU 0.
+NCCL refuses to build a communicator then. Without `set_device`, every rank of a host takes GPU 0.
 
 ## What to do
-`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before the first collective; start no more processes
-on a host than it has GPUs; look at CUDA_VISIBLE_DEVICES.
+Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before the first collective. Start no more
+processes on a host than it has GPUs. Check CUDA_VISIBLE_DEVICES.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """NCCL found no network interface to use.
 
 ## Why it matters
-NCCL_SOCKET_IFNAME names an interface that this host does not have, or none reaches the others.
+NCCL_SOCKET_IFNAME names an interface that this host does not have, or no interface reaches the others.
 
 ## What to do
-Compare NCCL_SOCKET_IFNAME with `ip -br address` on the host that says so; names differ between hosts. A
-leading `^` leaves interfaces out, a leading `=` means the exact name.
+Compare NCCL_SOCKET_IFNAME with `ip -br address` on the host that reports it; names differ between hosts. A
+leading `^` excludes interfaces, a leading `=` means the exact name.
 """
 
 from __future__ import annotations

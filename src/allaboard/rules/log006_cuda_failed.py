@@ -1,11 +1,11 @@
-"""A GPU failed, or CUDA below NCCL.
+"""A GPU failed, or CUDA failed below NCCL.
 
 ## Why it matters
-NCCL, PyTorch or the kernel's log (`NVRM: Xid`) reports it, but the GPU, its driver, its memory or a kernel
-that runs on it is where it happened; the peers only see a lost connection.
+NCCL, PyTorch or the kernel's log (`NVRM: Xid`) reports it, but it happened in the GPU, its driver, its
+memory or a kernel that runs on it. The peers see only a lost connection.
 
 ## What to do
-On that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.
+Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """By NCCL's watchdogs, some ranks did not come to a collective in which the others waited for them.
 
 ## Why it matters
-The watchdog speaks on the victims, and ends them by SIGABRT; launchers then name one of those as the root
-cause. Who is at fault wrote only how far it had come: fewer collectives of the group than the others.
+The watchdog reports on the victims, and ends them with SIGABRT; launchers then name one of those as the
+root cause. The rank at fault wrote only how far it had come: fewer collectives of the group than the
+others.
 
 ## What to do
-Look at what the ranks that are named did meanwhile: their own log, a `py-spy dump` while it hangs, a branch
-on the rank, data that ran out there, a slow checkpoint or download on one rank alone. Where the rank had
-called the collective and its GPU did not get through it, look at that GPU, its links and its host.
+Look at what the named ranks did meanwhile: their own log, a `py-spy dump --pid PID` while the job hangs, a
+branch on the rank, data that ran out there, a slow checkpoint or download on one rank alone. If the rank
+had called the collective and its GPU did not get through it, look at that GPU, its links and its host.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """By NCCL's watchdogs, every rank came to the collective, and still it did not end.
 
 ## Why it matters
-Advice for a collective that timed out is nearly always to look for the rank that is missing. Here there is
-none: all of them called it, with the same operation and size, so what failed is what carries it: a GPU, its
-link to another, the network, NCCL's choice of a path.
+The usual advice for a collective that timed out is to look for the missing rank. Here none is missing: all
+of them called it, with the same operation and size. What failed is what carries it: a GPU, its link to
+another, the network, or the path that NCCL chose.
 
 ## What to do
-Run once with `NCCL_DEBUG=INFO`; look for Xid errors on each host; try `NCCL_P2P_DISABLE=1` (links between
-GPUs of a host) or `NCCL_IB_DISABLE=1` (InfiniBand and RoCE), and `all_reduce_perf` of nccl-tests between the
-same hosts. Where collectives of several groups run at once, see that all ranks call them in one order.
+Run once with `NCCL_DEBUG=INFO`, and look for Xid errors on each host. Try `NCCL_P2P_DISABLE=1` (links
+between GPUs of a host) or `NCCL_IB_DISABLE=1` (InfiniBand and RoCE), and `all_reduce_perf` of nccl-tests
+between the same hosts. If collectives of several groups run at once, make sure that all ranks call them in
+the same order.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ def _claim(one: Complete) -> Claim:
     evidence.append(Evidence(doubt, "what this does not prove"))
     return Claim(
         summary=f"rank {told(one.ranks)} all waited in {first.op}, collective {first.number} of group "
-        f"{first.group}: nobody of them is missing, what carries it failed",
+        f"{first.group}: none of them is missing; what carries it failed",
         evidence=tuple(evidence),
         fix="run once with NCCL_DEBUG=INFO; dmesg -T | grep -i xid on each host; NCCL_P2P_DISABLE=1 or "
-        "NCCL_IB_DISABLE=1 as a trial tells which link",
+        "NCCL_IB_DISABLE=1 as a trial shows which link",
         certainty=Certainty.LIKELY,
     )
 
@@ -59,8 +60,8 @@ RULE = Rule(
     fires_on={
         "all were there": (
             watchdogs(overdue(0, 133, 135), overdue(1, 133, 134), overdue(2, 133, 135)),
-            "rank 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg): nobody of them is "
-            "missing, what carries it failed",
+            "rank 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg): none of them is "
+            "missing; what carries it failed",
         ),
     },
     silent_on={

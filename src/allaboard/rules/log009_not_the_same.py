@@ -1,12 +1,12 @@
 """By NCCL's watchdogs, ranks waited in different collectives at one number of a group.
 
 ## Why it matters
-NCCL matches collectives by their order alone. Where one rank calls another operation, or the same with
-another number of elements, all of them wait until the timeout, and each is told only of its own.
+NCCL matches collectives by their order alone. If one rank calls another operation, or the same with another
+number of elements, all of them wait until the timeout, and each reports only its own call.
 
 ## What to do
-Compare the ranks' code: a branch on the rank, parameters that not all have, a last batch that is shorter,
-another number of steps; models or tokenizers of another version.
+Compare what the ranks run: a branch on the rank, parameters that only some have, a shorter last batch, a
+different number of steps; models or tokenizers of another version.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def _claim(one: Unequal) -> Claim:
         + "; ".join(sides),
         who=tuple(Who(index=r, rank=r) for r in one.odd[:64]),
         evidence=tuple(evidence),
-        fix="make every rank of the group call the same collectives in one order, with tensors of one shape",
+        fix="make every rank of the group call the same collectives in the same order, with tensors of the "
+        "same shape",
         certainty=certainty(first),
     )
 

@@ -1,13 +1,13 @@
-"""NCCL failed, for a reason of which it says little.
+"""NCCL failed and says little about the reason.
 
 ## Why it matters
-The traceback points to an innocent line: whatever used NCCL first. What NCCL met stands after "Last
-error:", and in the lines of `NCCL_DEBUG=INFO` before it; those of other ranks say only that a peer went
+The traceback points to an innocent line: whatever used NCCL first. What NCCL ran into stands after "Last
+error:", and in the lines of `NCCL_DEBUG=INFO` before it. Those of other ranks say only that a peer went
 away.
 
 ## What to do
-Run once with `NCCL_DEBUG=INFO` and read the rank that failed first: sockets (interfaces, firewalls),
-InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that differ between the hosts.
+Run once with `NCCL_DEBUG=INFO`, and read the log of the rank that failed first: sockets (interfaces,
+firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that differ between the hosts.
 """
 
 from __future__ import annotations
