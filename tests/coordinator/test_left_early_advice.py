@@ -13,7 +13,7 @@ from allaboard.rules.exit004_left_early import check
     [
         ("torch", "DistributedSampler", "Dataset.repeat"),
         ("tensorflow", "Dataset.repeat", "DistributedSampler"),
-        ("jax", "batches; where", "("),
+        ("jax", "batches; if one", "("),
     ],
 )
 def test_the_framework_s_own_means(framework: str, says: str, never: str) -> None:

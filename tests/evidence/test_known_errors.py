@@ -44,23 +44,23 @@ SAID = [
     ),
     ("HTTPSConnectionPool(host='hub', port=443): Max retries exceeded", "HF_HUB_OFFLINE=1"),
     ("No backend type associated with device type cpu", "the tensor is on cpu"),
-    ("'LOCAL_RANK'", "start it by what sets LOCAL_RANK"),
+    ("'LOCAL_RANK'", "start it with something that sets LOCAL_RANK"),
 ]
 REAL = [
     (
         "import torch.distributed as d\nd.init_process_group('gloo')",
-        "start it by what sets RANK",
+        "start it with something that sets RANK",
     ),
     ("import torch.distributed as d\nd.get_rank() if d.is_initialized() else d.get_world_size()\n"
      "d.distributed_c10d._get_default_group()", "call init_process_group before it"),
     (
         "import torch.distributed as d\nfor _ in range(2):\n"
         " d.init_process_group('gloo', store=d.HashStore(), rank=0, world_size=1)",
-        "one init_process_group a process",
+        "call init_process_group once per process",
     ),
     ("import torch.distributed as d\nd.init_process_group('nccl', store=d.HashStore(), rank=0, world_size=1)",
      "backend='gloo'"),  # of a build without NCCL, or one for CUDA on a host without a GPU
-    ("import os\nos.environ['LOCAL_RANK']", "start it by what sets LOCAL_RANK"),
+    ("import os\nos.environ['LOCAL_RANK']", "start it with something that sets LOCAL_RANK"),
     ("import jax\njax.distributed.initialize()", "no launcher that JAX knows"),
     (
         "import jax\njax.numpy.ones(3)\njax.distributed.initialize('127.0.0.1:1', 1, 0)",

@@ -19,11 +19,13 @@ _TABLE = tuple(
     for pattern, advice in (
         (
             r"environment variable (?P<name>\w+) expected, but not set",
-            "start it by what sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard run SCRIPT",
+            "start it with something that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
+            "run SCRIPT",
         ),
         (
             r"^'(?P<name>(?:LOCAL_|GROUP_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'$",
-            "start it by what sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard run SCRIPT",
+            "start it with something that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
+            "run SCRIPT",
         ),
         (
             r"Default process group has not been initialized",
@@ -32,8 +34,9 @@ _TABLE = tuple(
         ),
         (
             r"trying to initialize the default process group twice",
-            "one init_process_group a process: remove the second (accelerate, Lightning and Trainer call it "
-            "themselves), or ask torch.distributed.is_initialized() before",
+            "call init_process_group once per process: remove the second (accelerate, Lightning and Trainer "
+            "call it "
+            "themselves), or check torch.distributed.is_initialized() first",
         ),
         (
             r"CUDA error: invalid device ordinal",
@@ -47,12 +50,12 @@ _TABLE = tuple(
         ),
         (
             r"ProcessGroupNCCL is only supported with GPUs, no GPUs found",
-            "this process sees no GPU: nvidia-smi -L, CUDA_VISIBLE_DEVICES, --gpus of the container; on CPUs "
-            "backend='gloo'",
+            "this process sees no GPU: nvidia-smi -L, CUDA_VISIBLE_DEVICES, --gpus of the container; on "
+            "CPUs use backend='gloo'",
         ),
         (
             r"Distributed package doesn't have NCCL built in",
-            "this PyTorch is a build without NCCL: install the one for CUDA, or take backend='gloo'",
+            "this PyTorch is a build without NCCL: install the one for CUDA, or use backend='gloo'",
         ),
         (
             r"No backend type associated with device type (?P<device>\w+)",
@@ -61,13 +64,13 @@ _TABLE = tuple(
         ),
         (
             r"Unable to find address for: (?P<name>\S+)",
-            "this host has no interface {name}: ip -br address; set GLOO_SOCKET_IFNAME to one of those, on "
-            "each host to its own",
+            "this host has no interface {name}: ip -br address; set GLOO_SOCKET_IFNAME on each host to one "
+            "of its own",
         ),
         (
             r"ss1\.ss_family == ss2\.ss_family",
             "the hosts' own names resolve to IPv4 first on some and to IPv6 first on others: compare getent "
-            "ahosts $(hostname) and sysctl net.ipv6.conf.all.disable_ipv6; or, with PyTorch, "
+            "ahosts $(hostname) and sysctl net.ipv6.conf.all.disable_ipv6; or, with PyTorch, set "
             "GLOO_SOCKET_IFNAME on every host",
         ),
         (
@@ -90,8 +93,8 @@ _TABLE = tuple(
         ),
         (
             r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled",
-            "this host has no way to where it wants to download from: fetch it before, to a disk that all "
-            "hosts have (HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
+            "this host cannot reach the server that it wants to download from: download first, to a disk "
+            "that all hosts share (HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
         ),
         (
             r"Collective ops must be configured at program startup",
@@ -106,7 +109,7 @@ _TABLE = tuple(
         (
             r"coordinator_address should be defined|Number of processes must be defined|"
             r"process id of the current process must be defined",
-            "no launcher that JAX knows has started it: allaboard run -n N SCRIPT, or give "
+            "no launcher that JAX knows has started it: use allaboard run -n N SCRIPT, or give "
             "coordinator_address=, num_processes= and process_id=",
         ),
     )

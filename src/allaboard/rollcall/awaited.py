@@ -27,7 +27,7 @@ def _means(call: Call) -> str:
     if call.answer is not Answer.REFUSED:
         return MET[call.answer]
     if call.shook:
-        return "it was there, and now the port is refused: it has gone, or comes back"
+        return "it was there before, and now refuses the port: it has gone, or is coming back"
     return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
 
 
@@ -56,10 +56,10 @@ def turned_away(view: JobView) -> list[str]:
 MET = {
     Answer.ABOARD: "this host is taken in",
     Answer.SILENT: "nothing answers there",
-    Answer.UNREACHABLE: "there is no way to that host",
+    Answer.UNREACHABLE: "there is no route to that host",
     Answer.NO_NAME: "its name does not resolve here",
-    Answer.CLOSED: "who listens there hangs up at once",
-    Answer.MUTE: "who listens there says nothing",
+    Answer.CLOSED: "what listens there hangs up at once",
+    Answer.MUTE: "what listens there says nothing",
     Answer.STORE: "a PyTorch store has the port",
     Answer.GRPC: "a gRPC server (TensorFlow or JAX) has the port",
     Answer.HTTP: "a web server has the port",

@@ -44,7 +44,8 @@ MESSAGES = (
         pattern=r"No address added out of total \d+ resolved for '(?P<host>[^']*):(?P<port>\d+)'",
         rule="NET005",
         says="port {port} was taken when a task wanted to listen there",
-        fix="ss -ltnp 'sport = :{port}'   # who holds it; then another port in TF_CONFIG, or end that one",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another port in "
+        "TF_CONFIG",
         proves_not="who holds it: a second process with this task index, an earlier job and another "
         "program look the same",
         sample="E0000 00:00:1795264219.970783 28025 add_port.cc:83] Failed to add port to server: "

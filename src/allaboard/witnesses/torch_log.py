@@ -65,7 +65,7 @@ MESSAGES = (
         pattern=r"failed to listen on any local network address\. port: (?P<port>\d+).*?EADDRINUSE",
         rule="NET005",
         says="port {port} was taken when rank 0 wanted to listen there",
-        fix="ss -ltnp 'sport = :{port}'   # who holds it; then another MASTER_PORT, or end that one",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
         sample="torch.distributed.DistNetworkError: The server socket has failed to listen on any "
         "local network address. port: 29777, useIpv6: false, code: -98, name: EADDRINUSE, message: "
@@ -77,7 +77,7 @@ MESSAGES = (
         pattern=r"failed to bind to \S{1,200}?:(?P<port>\d{1,5}) \(errno: 98",
         rule="NET005",
         says="port {port} was taken when rank 0 wanted to listen there",
-        fix="ss -ltnp 'sport = :{port}'   # who holds it; then another MASTER_PORT, or end that one",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
         sample="[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
         "Address already in use).",
@@ -160,7 +160,8 @@ MESSAGES = (
         r"collective: (?P<what>[^\n]{0,200})",
         rule="LOG003",
         says="rank {rank} runs another collective than its peers",
-        fix="compare the lines of the ranks' code: every rank must call the same collectives in one order",
+        fix="compare the lines of the ranks' code: every rank must call the same collectives in the same "
+        "order",
         proves_not="which side is right",
         sample="RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running "
         "collective: CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[4])",
