@@ -55,7 +55,9 @@ def test_three_lines_a_finding() -> None:
     done = allaboard("check", str(CORPUS / "tf_config/counted_from_one.json"))
     lines = done.stdout.splitlines()
     assert len(lines) == 4
-    assert lines[0].endswith("so its index is 0 to 1") and "counted_from_one.json:2:" in lines[0]
+    assert (
+        lines[0].endswith("so its index must be 0 to 1") and "counted_from_one.json:2:" in lines[0]
+    )
     assert lines[1].startswith("    because: 2 [task.index")
     assert lines[2] == '    do: "task": {"type": "worker", "index": 1}'
     assert lines[3].startswith("1 error in ")
@@ -65,7 +67,7 @@ def test_the_environment_is_read() -> None:
     bad = {"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
     done = allaboard("check", env=bad)
     assert done.returncode == 1
-    assert "CFG013 error: RANK is 2 with WORLD_SIZE=2: it can be 0 to 1" in done.stdout
+    assert "CFG013 error: RANK is 2 with WORLD_SIZE=2: it must be 0 to 1" in done.stdout
     assert "    do: export RANK=1" in done.stdout
     assert "nothing to check" in allaboard("check").stdout
 

@@ -80,7 +80,7 @@ def lacks_interface(host: str) -> bool:
     return re.fullmatch(r"fe[89ab][0-9a-f]:[0-9a-f:]+", host.strip("[]").lower()) is not None
 
 
-LINK_LOCAL = "is a link-local address of IPv6 without its interface, which leads nowhere"
+LINK_LOCAL = "is a link-local IPv6 address without its interface, which leads nowhere"
 
 
 def canonical(text: str) -> str:

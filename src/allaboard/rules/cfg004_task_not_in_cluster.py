@@ -43,10 +43,10 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if index is None or spec.index is None or 0 <= index < len(listed):
         return
     job, last = _written(job, listed), len(listed) - 1
-    span = f"0 to {last}" if last else "0 alone"
+    span = f"0 to {last}" if last else "0"
     yield Claim(
         summary=f"{job} {index} is not in the cluster: {job} has {len(listed)} "
-        f"task{'s' if last else ''}, so its index is {span}",
+        f"task{'s' if last else ''}, so its index must be {span}",
         who=own(spec),
         evidence=(spec.index.evidence, listed[-1].evidence),
         fix=f'"task": {{"type": "{job}", "index": {min(max(index, 0), last)}}}',
@@ -83,15 +83,15 @@ RULE = Rule(
     fires_on={
         "counted from 1": (
             facts_of(cluster=_TWO, task=("worker", 2)),
-            "worker 2 is not in the cluster: worker has 2 tasks, so its index is 0 to 1",
+            "worker 2 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
         "negative": (
             facts_of(cluster=_TWO, task=("worker", -1)),
-            "worker -1 is not in the cluster: worker has 2 tasks, so its index is 0 to 1",
+            "worker -1 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
         "one of Vertex AI's pools": (
             _pool(1),
-            "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index is 0 alone",
+            "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index must be 0",
         ),
         "unknown job": (
             facts_of(cluster=_TWO, task=("workers", 0)),

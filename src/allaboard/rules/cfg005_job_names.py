@@ -51,7 +51,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         elif job in ("chief", "evaluator") and len(listed) > 1:
             yield Claim(
                 summary=f"the cluster has {len(listed)} tasks of the job {job!r}; "
-                "TensorFlow takes one at most",
+                "TensorFlow allows at most one",
                 who=own(facts.spec),
                 evidence=(listed[0].evidence, listed[1].evidence),
                 fix=f'"{job}": ["{listed[0].text}"], and the others as "worker"',
@@ -70,7 +70,7 @@ RULE = Rule(
         ),
         "two chiefs": (
             facts_of(cluster={"chief": ["a:1", "b:1"]}, task=("chief", 0)),
-            "the cluster has 2 tasks of the job 'chief'; TensorFlow takes one at most",
+            "the cluster has 2 tasks of the job 'chief'; TensorFlow allows at most one",
         ),
     },
     silent_on={

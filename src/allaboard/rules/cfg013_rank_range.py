@@ -33,7 +33,7 @@ def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
     size = Value(text).integer if total is not None else None
     if total is not None and size is not None and size < 1:
         yield Claim(
-            summary=f"{_name(total, all_of)} is {size}; the least is 1",
+            summary=f"{_name(total, all_of)} is {size}; it must be at least 1",
             who=(),
             evidence=(total.evidence,),
             fix=total.origin.written(str(max(number or 0, 0) + 1)),
@@ -44,11 +44,11 @@ def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
         return
     if size is not None and 0 <= number < size:
         return
-    bound = f"0 to {size - 1}" if size is not None else "0 and up"
+    bound = f"0 to {size - 1}" if size is not None else "0 or more"
     said = f" with {_name(total, all_of)}={total.text}" if total is not None else ""
     who = (Who(index=number, rank=number),) if one == "rank" and number >= 0 else ()
     yield Claim(
-        summary=f"{_name(value, one)} is {number}{said}: it can be {bound}",
+        summary=f"{_name(value, one)} is {number}{said}: it must be {bound}",
         who=who,
         evidence=(value.evidence, *((total.evidence,) if total is not None else ())),
         fix=value.origin.written(str(size - 1 if size is not None and number > 0 else 0)),
@@ -67,15 +67,15 @@ RULE = Rule(
     fires_on={
         "counted from 1": (
             facts_of(rank="2", world_size="2"),
-            "RANK is 2 with WORLD_SIZE=2: it can be 0 to 1",
+            "RANK is 2 with WORLD_SIZE=2: it must be 0 to 1",
         ),
         "negative": (
             facts_of(rank="-1", world_size="2"),
-            "RANK is -1 with WORLD_SIZE=2: it can be 0 to 1",
+            "RANK is -1 with WORLD_SIZE=2: it must be 0 to 1",
         ),
         "world size 0": (
             facts_of(rank="0", world_size="0"),
-            "WORLD_SIZE is 0; the least is 1",
+            "WORLD_SIZE is 0; it must be at least 1",
         ),
     },
     silent_on={

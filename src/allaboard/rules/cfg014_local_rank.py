@@ -36,9 +36,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     size = facts.spec.values.get("local_world_size")
     count = size.integer if size is not None else None
     if number < 0 or (count is not None and size is not None and number >= count):
-        span = f"0 to {count - 1}" if count else "0 and up"
+        span = f"0 to {count - 1}" if count else "0 or more"
         yield Claim(
-            summary=f"{name} is {number}: it can be {span}",
+            summary=f"{name} is {number}: it must be {span}",
             who=own(facts.spec),
             evidence=(value.evidence, *((size.evidence,) if size is not None else ())),
             fix=f"export {name}=0",
@@ -84,7 +84,7 @@ RULE = Rule(
     fires_on={
         "beyond its world": (
             facts_of(local_rank="4", local_world_size="4"),
-            "LOCAL_RANK is 4: it can be 0 to 3",
+            "LOCAL_RANK is 4: it must be 0 to 3",
         ),
         "beyond the devices": (
             facts_of(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),

@@ -51,9 +51,7 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
             yield _claim(facts, host, address.LINK_LOCAL, f"{text}%INTERFACE")
         return  # an IPv6 address, which MASTER_ADDR takes without brackets
     if re.fullmatch(r"\[[^]]*:[^]]*\]", text):
-        yield _claim(
-            facts, host, "has brackets, with which PyTorch takes it for a name", text[1:-1]
-        )
+        yield _claim(facts, host, "has brackets, so PyTorch takes it for a name", text[1:-1])
         return
     if bare.port and not bare.scheme and port is not None:
         number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
@@ -116,16 +114,16 @@ RULE = Rule(
         ),
         "IPv6 in brackets": (
             facts_of(master_addr="[fd00::1]", master_port="29500"),
-            "MASTER_ADDR has brackets, with which PyTorch takes it for a name: '[fd00::1]'",
+            "MASTER_ADDR has brackets, so PyTorch takes it for a name: '[fd00::1]'",
         ),
         "a link-local address without its interface": (
             facts_of(master_addr="fe80::1", master_port="29500"),
-            "MASTER_ADDR is a link-local address of IPv6 without its interface, which leads nowhere: "
+            "MASTER_ADDR is a link-local IPv6 address without its interface, which leads nowhere: "
             "'fe80::1'",
         ),
         "JAX, a link-local address without its interface": (
             facts_of(coordinator="[fe80::1]:1234", source="jax"),
-            "COORDINATOR is a link-local address of IPv6 without its interface, which leads nowhere: "
+            "COORDINATOR is a link-local IPv6 address without its interface, which leads nowhere: "
             "'[fe80::1]:1234'",
         ),
         "JAX without a port": (

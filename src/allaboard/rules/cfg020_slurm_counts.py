@@ -66,9 +66,9 @@ def _inside(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
         return
     missing = world - tasks
     said = (
-        f"{missing} rank{'s are' if missing > 1 else ' is'} missing that nobody starts"
+        f"nobody starts {missing} of the ranks"
         if missing > 0
-        else f"{-missing} of them {'are' if missing < -1 else 'is'} no rank of it"
+        else f"{-missing} of them {'have' if missing < -1 else 'has'} no rank"
     )
     yield Claim(
         summary=f"WORLD_SIZE is {world}, and the step has {tasks} tasks: {said}",
@@ -204,11 +204,11 @@ RULE = Rule(
         ),
         "a task in a larger world": (
             _task(RANK="1", WORLD_SIZE="8"),
-            "WORLD_SIZE is 8, and the step has 4 tasks: 4 ranks are missing that nobody starts",
+            "WORLD_SIZE is 8, and the step has 4 tasks: nobody starts 4 of the ranks",
         ),
         "a task in a smaller world": (
             _task(RANK="1", WORLD_SIZE="3"),
-            "WORLD_SIZE is 3, and the step has 4 tasks: 1 of them is no rank of it",
+            "WORLD_SIZE is 3, and the step has 4 tasks: 1 of them has no rank",
         ),
         "a world of another size": (_batch("4"), "WORLD_SIZE is 4, and the step has 8 tasks"),
     },

@@ -36,7 +36,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         used, other = conflict.used, conflict.other
         yield Claim(
             summary=f"{conflict.field.replace('_', ' ')}: {_name(used)} says {used.text!r} "
-            f"and is in force, {_name(other)} says {other.text!r}",
+            f"and is used; {_name(other)} says {other.text!r}",
             who=own(facts.spec),
             evidence=(used.evidence, other.evidence),
             fix=_fix(used, other),
@@ -72,7 +72,7 @@ RULE = Rule(
                 Value("0", Origin(flag="init_process_group(rank=)", file="train.py", line=3)),
                 Value("1", Origin(variable="RANK")),
             ),
-            "rank: init_process_group(rank=) says '0' and is in force, RANK says '1'",
+            "rank: init_process_group(rank=) says '0' and is used; RANK says '1'",
         )
     },
     silent_on={"one source": facts_of(rank="0")},

@@ -99,7 +99,8 @@ def _one(workload: Workload, role: Role) -> Iterator[Claim]:
     count = role.replicas.integer
     if count is not None and count < 0:
         yield Claim(
-            summary=f"{workload.kind} {workload.name} has {count} {role.name} replicas; the least is 0",
+            summary=f"{workload.kind} {workload.name} has {count} {role.name} replicas; it must be at least "
+            "0",
             evidence=(role.replicas.evidence,),
             fix="replicas: 1",
             where=role.replicas.origin.place,
@@ -200,7 +201,7 @@ RULE = Rule(
         ),
         "fewer than none": (
             _job("-2", "4"),
-            "PyTorchJob mnist has -2 Worker replicas; the least is 0",
+            "PyTorchJob mnist has -2 Worker replicas; it must be at least 0",
         ),
     },
     silent_on={

@@ -43,7 +43,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     name = script.name(first.func).rpartition(".")[2]
     yield Claim(
-        summary=f"TF_CONFIG is set after {name} was made, which has read it by then",
+        summary=f"TF_CONFIG is set after {name} was made, which has already read it",
         evidence=(script.evidence(sets[0]), script.evidence(first)),
         fix=f"{script.text(sets[0])}   # before line {first.lineno}",
         certainty=Certainty.LIKELY,
@@ -62,8 +62,7 @@ RULE = Rule(
     fires_on={
         "after it": (
             ScriptFacts(source=_IMPORT + _MAKE + _SET),
-            "TF_CONFIG is set after MultiWorkerMirroredStrategy was made, "
-            "which has read it by then",
+            "TF_CONFIG is set after MultiWorkerMirroredStrategy was made, which has already read it",
         )
     },
     silent_on={"after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE)},

@@ -93,7 +93,7 @@ def _on_each(name: str, launcher: PartialSpec, there: tuple[int, Value]) -> Iter
     if most == 1:
         if name == "torchrun":
             yield likely(
-                f"torchrun is started on {count} nodes and told of one: each of them trains alone",
+                f"torchrun is started on {count} nodes but told of one: each of them trains alone",
                 (*((value,) if value is not None else ()), held),
                 "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
                 "--rdzv-endpoint=FIRST-HOST:29500 …",
@@ -159,7 +159,7 @@ RULE = Rule(
         ),
         "told of one": (
             _facts("2", {}, nproc_per_node="4"),
-            "torchrun is started on 2 nodes and told of one: each of them trains alone",
+            "torchrun is started on 2 nodes but told of one: each of them trains alone",
         ),
         "one node too many": (
             _facts("3", {}, nnodes="2", rdzv_backend="c10d"),

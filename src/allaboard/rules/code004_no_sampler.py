@@ -126,7 +126,7 @@ def _unused(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
         if not isinstance(target, ast.Name) or not plain or _used(script, target.id):
             continue
         yield Claim(
-            summary=f"{target.id} is handed to no DataLoader: every rank reads the whole dataset",
+            summary=f"{target.id} is not passed to any DataLoader: every rank reads the whole dataset",
             evidence=(script.evidence(assign), script.evidence(plain[0])),
             fix=f"sampler={target.id} instead of shuffle=True",
             severity=Severity.WARNING,
@@ -204,7 +204,7 @@ RULE = Rule(
                 + "s = DistributedSampler(data)\nloader = DataLoader(data, shuffle=True)\n"
                 "s.set_epoch(1)\n"
             ),
-            "s is handed to no DataLoader: every rank reads the whole dataset",
+            "s is not passed to any DataLoader: every rank reads the whole dataset",
         ),
         "a stream of its own": (
             ScriptFacts(source=_HEAD + _STREAM + "loader = DataLoader(Lines(), batch_size=8)\n"),

@@ -90,7 +90,9 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
     places.sort(key=lambda one: ended_thread(one[0]) is None)
     first, place = places[0]
     done = [m for m in view.members if m.exit is not None and not m.launcher]
-    after = f", after {len(done)} others have ended" if done else ""
+    after = (
+        f", after {len(done)} other{'s have' if len(done) > 1 else ' has'} ended" if done else ""
+    )
     return Claim(
         summary=f"{names} {verb} still at {place}{_child(first)} "
         + (alone if down else f"and nobody waits for {it}")
@@ -162,7 +164,7 @@ RULE = Rule(
         "the last one never ends": (
             job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
             "worker 1 stands still at train.py:24 in main and nobody waits for it, "
-            "after 1 others have ended",
+            "after 1 other has ended",
         ),
         "its thread has ended, and all wait for theirs": (
             job(
@@ -184,7 +186,7 @@ RULE = Rule(
         "a child process that never ends": (
             job(ended(0, code=0), member(1, stack=_UPLOADS), progress_at=90.0, now=400.0),
             "worker 1 stands still at train.py:41 in train, waiting for its child process 4711 "
-            "(rsync), and nobody waits for it, after 1 others have ended",
+            "(rsync), and nobody waits for it, after 1 other has ended",
         ),
     },
     silent_on={

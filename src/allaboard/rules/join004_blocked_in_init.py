@@ -58,14 +58,14 @@ def check(view: JobView) -> Iterator[Claim]:
             yield _bound(elsewhere, inside, since)
             continue
         through = [m for m in roll.here if m.phase > Phase.JOINING]
-        told = "all are in it"
+        told = "nobody is missing"
         if roll.missing:
             told = f"{absent} {'are' if len(roll.missing) > 1 else 'is'} not"
         elif _to_servers(inside[0]):
-            told = "all whom it connects to are up"
+            told = "all tasks that it connects to are up"
         elif through:
             out = called(None, (m.who.rank for m in through), 64)
-            told = f"{out} {'have' if len(through) > 1 else 'has'} come out of it"
+            told = f"{out} {'have' if len(through) > 1 else 'has'} left it"
         blocked = f"{len(inside)} of {roll.size} are"
         if _to_servers(inside[0]):
             blocked = f"{names(inside)} {'are' if len(inside) > 1 else 'is'}"
@@ -147,7 +147,7 @@ def _bound(one: Member, inside: list[Member], since: float) -> Claim:
     assert told is not None
     there, here = _port(told.place), _port(told.bind)
     return Claim(
-        summary=f"{one.who.name} listens at port {here}, and all go to port {there}",
+        summary=f"{one.who.name} listens at port {here}, but all connect to port {there}",
         who=tuple(m.who for m in inside),
         evidence=(
             Evidence(told.bind, "coordinator_bind_address"),
@@ -190,22 +190,22 @@ RULE = Rule(
     fires_on={
         "data ports closed": (
             job(*(member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))),
-            "3 of 3 are blocked inside init_process_group; all are in it",
+            "3 of 3 are blocked inside init_process_group; nobody is missing",
         ),
         "one has come out": (
             job(
                 member(0),
                 *(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
             ),
-            "2 of 3 are blocked inside init_process_group; rank 0 has come out of it",
+            "2 of 3 are blocked inside init_process_group; rank 0 has left it",
         ),
         "JAX's coordinator binds another port": (
             job(*(_told(r, "0.0.0.0:30003") for r in range(2)), launched=2),
-            "worker 0 listens at port 30003, and all go to port 30000",
+            "worker 0 listens at port 30003, but all connect to port 30000",
         ),
         "it binds that port": (
             job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
-            "2 of 2 are blocked inside init_process_group; all are in it",
+            "2 of 2 are blocked inside init_process_group; nobody is missing",
         ),
         "TensorFlow 2's chief does not reach a server": (
             job(
@@ -214,11 +214,11 @@ RULE = Rule(
                 _task(2, "ps", Phase.JOINED),
                 joined=True,
             ),
-            "chief 0 is blocked inside ParameterServerStrategy; all whom it connects to are up",
+            "chief 0 is blocked inside ParameterServerStrategy; all tasks that it connects to are up",
         ),
         "once more in one process": (
             job(*(member(r, phase=Phase.JOINING, phase_since=60.0, round=2) for r in range(3))),
-            "3 of 3 are blocked inside init_process_group; all are in it",
+            "3 of 3 are blocked inside init_process_group; nobody is missing",
         ),
         "one never entered": (
             gathering(

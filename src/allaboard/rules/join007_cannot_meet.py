@@ -178,7 +178,7 @@ def _places(roll: Roll) -> Iterator[Claim]:
         names = ", ".join(f"rank {m.who.rank}" for m in members)
         told = members[0].declared
         yield Claim(
-            summary=f"{names} means to meet at {_typed(told, place)}, the others at {_typed(told, right)}",
+            summary=f"{names} is set to meet at {_typed(told, place)}, the others at {_typed(told, right)}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(place, f"{told.origin if told else ''} of {names}"),
@@ -257,11 +257,11 @@ RULE = Rule(
             gathering(
                 held(0), held(1, declared=declared(1, place="tcp://127.0.0.1:20009")), held(2)
             ),
-            "rank 1 means to meet at tcp://127.0.0.1:20009, the others at tcp://127.0.0.1:20000",
+            "rank 1 is set to meet at tcp://127.0.0.1:20009, the others at tcp://127.0.0.1:20000",
         ),
         "another coordinator_address": (
             gathering(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),
-            "rank 1 means to meet at a:3001, the others at a:3000",
+            "rank 1 is set to meet at a:3001, the others at a:3000",
         ),
     },
     silent_on={

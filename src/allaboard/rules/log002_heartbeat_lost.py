@@ -16,7 +16,7 @@ from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
-_SAYS = "worker 1 sent no more heartbeats"
+_SAYS = "worker 1 stopped sending heartbeats"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Heard,

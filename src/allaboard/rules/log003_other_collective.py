@@ -16,7 +16,7 @@ from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
-_SAYS = "at collective 216 members called other operations (type 0 and type 1)"
+_SAYS = "at collective 216 members called different operations (type 0 and type 1)"
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Heard,

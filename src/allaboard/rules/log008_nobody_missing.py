@@ -45,7 +45,7 @@ def _claim(one: Complete) -> Claim:
     evidence.append(Evidence(doubt, "what this does not prove"))
     return Claim(
         summary=f"rank {told(one.ranks)} all waited in {first.op}, collective {first.number} of group "
-        f"{first.group}: none of them is missing; what carries it failed",
+        f"{first.group}: none of them is missing: the GPU, link or network that carries it failed",
         evidence=tuple(evidence),
         fix="run once with NCCL_DEBUG=INFO; dmesg -T | grep -i xid on each host; NCCL_P2P_DISABLE=1 or "
         "NCCL_IB_DISABLE=1 as a trial shows which link",
@@ -61,7 +61,7 @@ RULE = Rule(
         "all were there": (
             watchdogs(overdue(0, 133, 135), overdue(1, 133, 134), overdue(2, 133, 135)),
             "rank 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg): none of them is "
-            "missing; what carries it failed",
+            "missing: the GPU, link or network that carries it failed",
         ),
     },
     silent_on={

@@ -39,7 +39,7 @@ def check(view: JobView) -> Iterator[Claim]:
         first = f"give every host the same --coordinator (ALLABOARD_COORDINATOR), or none; {first}"
     elif tried.origin.startswith("posted"):
         first = "see on rank 0's host why its allaboard ended: it had posted this address;"
-    what = "something listened there before, and is gone" if lost else "nobody listens there"
+    what = "something listened there before, and is gone" if lost else "but nothing listens there"
     yield Claim(
         summary=f"{tried.member.who.host} is refused at {tried.call.address} where all are to meet: "
         f"the host is up, {what}",
@@ -58,7 +58,7 @@ RULE = Rule(
     fires_on={
         "rank 0 never came": (
             calling(Answer.REFUSED, said="Connection refused"),
-            "a is refused at node0:29500 where all are to meet: the host is up, nobody listens there",
+            "a is refused at node0:29500 where all are to meet: the host is up, but nothing listens there",
         ),
         "the roll call was there": (
             calling(Answer.REFUSED, said="Connection refused", shook=True),

@@ -62,7 +62,7 @@ def check(view: JobView) -> Iterator[Claim]:
     # A roll call whose host is stopped or overloaded would be as mute.
     sure = tried.call.answer in (Answer.HTTP, Answer.OTHER)
     yield Claim(
-        summary=f"{SAID[tried.call.answer]} answers at {tried.call.address}, where all are to meet",
+        summary=f"{SAID[tried.call.answer]} listens at {tried.call.address}, where all are to meet",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or take another port; "
@@ -184,11 +184,11 @@ RULE = Rule(
     fires_on={
         "seen from another host": (
             calling(Answer.HTTP, 3.0, "HTTP/1.1"),
-            "a web server answers at node0:29500, where all are to meet",
+            "a web server listens at node0:29500, where all are to meet",
         ),
         "a silent listener": (
             calling(Answer.MUTE, 3.0, "nothing is said"),
-            "a program that accepts and says nothing answers at node0:29500, where all are to meet",
+            "a program that accepts and says nothing listens at node0:29500, where all are to meet",
         ),
         "on the host itself": (
             _holding(Answer.HTTP),

@@ -47,10 +47,10 @@ def _claim(view: JobView, fault: Fault) -> Claim:
         others.remove(fault.host)
         named = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
         what = f"{fault.host} cannot {'reach' if fault.out else 'be reached by'} {named}"
-        what += " nor reach them" if fault.both else ""
+        what += " and cannot reach them" if fault.both else ""
     else:
         way = f"{first.source} cannot connect to {first.target}"
-        other = ", nor the other way round" if fault.both else "; the other way works"
+        other = " (nor the other way round)" if fault.both else " (the other way works)"
         what = way + (other if fault.ways > 1 else "")
     hosts = (fault.host,) if fault.host else fault.pair
     chosen, fix = _interface(view, fault), _opened(view, first)
@@ -132,7 +132,7 @@ RULE = Rule(
                 *(failed(i, 2, Answer.SILENT) for i in (0, 1, 3)),
                 *(failed(2, i, Answer.SILENT) for i in (0, 1, 3)),
             ),
-            "h2 cannot be reached by h0, h1, h3 nor reach them on the ports for data: no answer",
+            "h2 cannot be reached by h0, h1, h3 and cannot reach them on the ports for data: no answer",
         ),
         "an interface that leads to nobody": (
             _idle(),
@@ -140,7 +140,7 @@ RULE = Rule(
         ),
         "one pair": (
             four(failed(1, 3, Answer.REFUSED), failed(3, 1, Answer.REFUSED)),
-            "h1 cannot connect to h3, nor the other way round on the ports for data: refused",
+            "h1 cannot connect to h3 (nor the other way round) on the ports for data: refused",
         ),
         "a host that reaches nobody": (
             four(*(failed(2, i, Answer.SILENT) for i in (0, 1, 3))),
@@ -156,7 +156,7 @@ RULE = Rule(
         ),
         "one way": (
             four(failed(1, 3, Answer.SILENT)),
-            "h1 cannot connect to h3; the other way works on the ports for data: no answer",
+            "h1 cannot connect to h3 (the other way works) on the ports for data: no answer",
         ),
     },
     silent_on={

@@ -43,7 +43,7 @@ def _by_name(member: Member) -> bool:
 def _claim(member: Member, address: str) -> Claim:
     host = member.who.host
     return Claim(
-        summary=f"{host} will offer {address} to the other hosts, which is loopback",
+        summary=f"{host} will offer its loopback address {address} to the other hosts",
         who=(member.who,),
         evidence=(Evidence(address, member.facts.get("data interface", "")),),
         fix=f"on {host}: getent hosts {host}; ip -br addr   # give the name its real address in "
@@ -70,15 +70,15 @@ RULE = Rule(
     fires_on={
         "Debian's 127.0.1.1": (
             _view("127.0.1.1"),
-            "h2 will offer 127.0.1.1 to the other hosts, which is loopback",
+            "h2 will offer its loopback address 127.0.1.1 to the other hosts",
         ),
         "the same of IPv6": (
             _view("::1"),
-            "h2 will offer ::1 to the other hosts, which is loopback",
+            "h2 will offer its loopback address ::1 to the other hosts",
         ),
         "JAX on CPUs": (
             _view("127.0.1.1", "", "jax", JAX_PLATFORMS="cpu"),
-            "h2 will offer 127.0.1.1 to the other hosts, which is loopback",
+            "h2 will offer its loopback address 127.0.1.1 to the other hosts",
         ),
     },
     silent_on={

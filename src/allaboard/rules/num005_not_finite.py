@@ -73,9 +73,9 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in began)
     trains = [m for m in view.members if _trains(m)]
     together = len(began) == len(trains) > 1
-    whose = f"the loss of {names(began)} is"
+    whose = f"the loss of {names(began)} has been"
     if together:
-        whose = f"the losses of all {len(began)} ranks are"
+        whose = f"the losses of all {len(began)} ranks have been"
     return Claim(
         summary=f"{whose} {loss.value} since step {first}",
         who=tuple(m.who for m in began),
@@ -120,21 +120,21 @@ RULE = Rule(
     fires_on={
         "first on one rank": (
             job(_losing(0, 4, 61), _losing(1, 5), _losing(2, 4, 61)),
-            "the loss of worker 1 is nan since step 60",
+            "the loss of worker 1 has been nan since step 60",
         ),
         "on all at once, which is no rank's own": (
             job(*(_losing(r, 4) for r in range(3))),
-            "the losses of all 3 ranks are nan since step 60",
+            "the losses of all 3 ranks have been nan since step 60",
         ),
         "infinity": (
             job(
                 _losing(0, 3, value="inf"), member(1, step=62), member(2, step=60), median_step=0.1
             ),
-            "the loss of worker 0 is inf since step 60",
+            "the loss of worker 0 has been inf since step 60",
         ),
         "another does not get on": (
             job(_losing(0, 40), member(1, step=58), median_step=0.1),
-            "the loss of worker 0 is nan since step 60",
+            "the loss of worker 0 has been nan since step 60",
         ),
     },
     silent_on={

@@ -67,7 +67,7 @@ def _claim(view: JobView, most: str, placed: dict[str, Held], total: int, server
     )
     return Claim(
         summary=f"{most.replace(':', ' ')} holds {placed[most].bytes / total:.0%} of the variables' "
-        f"bytes; the other {servers - 1} of {servers} servers hold nearly none",
+        f"bytes; the other {f'{servers - 1} servers hold' if servers > 2 else 'server holds'} nearly none",
         who=(who.who,) if who is not None else (),
         evidence=(Evidence(listed, "devices of the variables"),),
         fix=f"partitioner=tf.fixed_size_partitioner({servers}) for the largest variable "
@@ -99,7 +99,7 @@ RULE = Rule(
     fires_on={
         "one table": (
             job(task("worker", 0, **_placed(40_000_000, 2560)), *_TWO),
-            "ps 0 holds 100% of the variables' bytes; the other 1 of 2 servers hold nearly none",
+            "ps 0 holds 100% of the variables' bytes; the other server holds nearly none",
         ),
         "TensorFlow 2's chief knows what is placed, its workers exchange it": (
             job(
@@ -107,7 +107,7 @@ RULE = Rule(
                 task("worker", 0, op=SERVING, pairs=_placed(512, 6_000_000)["pairs"]),
                 *_TWO,
             ),
-            "ps 1 holds 100% of the variables' bytes; the other 1 of 2 servers hold nearly none",
+            "ps 1 holds 100% of the variables' bytes; the other server holds nearly none",
         ),
     },
     silent_on={

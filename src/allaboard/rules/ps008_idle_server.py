@@ -38,8 +38,8 @@ def check(view: JobView) -> Iterator[Claim]:
         return  # all of them: the variables are made where this does not see it
     count = sum(held.variables for task_, held in placed.items() if task_.startswith("ps:"))
     yield Claim(
-        summary=f"{names(idle)} {'hold' if len(idle) > 1 else 'holds'} no variable: there are "
-        f"{count} for {len(servers)} servers",
+        summary=f"{names(idle)} {'hold' if len(idle) > 1 else 'holds'} no variable: there "
+        f"{'is' if count == 1 else 'are'} {count} variable{'s' * (count != 1)} for {len(servers)} servers",
         who=tuple(m.who for m in idle),
         evidence=(
             Evidence(
@@ -81,7 +81,7 @@ RULE = Rule(
     fires_on={
         "one variable for two": (
             job(task("worker", 0, **_placed("ps:0")), *_TWO),
-            "ps 1 holds no variable: there are 1 for 2 servers",
+            "ps 1 holds no variable: there is 1 variable for 2 servers",
         ),
     },
     silent_on={

@@ -30,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
         yield claim(
             use,
             tuple(m.who for m in whose),
-            f"{names(whose)} runs out of file descriptors",
+            f"{names(whose)} will run out of file descriptors",
             on_host(view, whose[0], f"ls -l /proc/{use.pid}/fd | sort -k 11 | tail -50")
             + "   # what is open; close it after use",
         )
@@ -43,7 +43,7 @@ RULE = Rule(
     fires_on={
         "a leak": (
             rising("open files"),
-            "worker 1 runs out of file descriptors in about 30 s: 700 of 1000, 10 more a second",
+            "worker 1 will run out of file descriptors in about 30 s: 700 of 1000, 10 more a second",
         ),
     },
     silent_on={

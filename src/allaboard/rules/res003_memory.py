@@ -30,11 +30,11 @@ FIX = "save a checkpoint; look for tensors or lists that are kept from step to s
 def check(view: JobView) -> Iterator[Claim]:
     for use, whose in running_out(view, "address space", "memory of the cgroup", "host memory"):
         if use.name == "address space":
-            what = f"{names(whose)} runs out of address space (ulimit -v)"
+            what = f"{names(whose)} will run out of address space (ulimit -v)"
         elif use.name == "host memory":
-            what = f"host {use.host} runs out of memory"
+            what = f"host {use.host} will run out of memory"
         else:
-            what = f"the cgroup of the workers on {use.host} runs out of memory"
+            what = f"the cgroup of the workers on {use.host} will run out of memory"
         yield claim(use, tuple(m.who for m in whose), what, FIX)
 
 
@@ -45,17 +45,17 @@ RULE = Rule(
     fires_on={
         "ulimit -v": (
             rising("address space"),
-            "worker 1 runs out of address space (ulimit -v) in about 30 s: 700.0 MB of 1.0 GB, "
+            "worker 1 will run out of address space (ulimit -v) in about 30 s: 700.0 MB of 1.0 GB, "
             "10.0 MB more a second",
         ),
         "a cgroup": (
             rising("memory of the cgroup", pid=0),
-            "the cgroup of the workers on a runs out of memory in about 30 s: 700.0 MB of 1.0 GB, "
+            "the cgroup of the workers on a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, "
             "10.0 MB more a second",
         ),
         "the host": (
             rising("host memory", pid=0),
-            "host a runs out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
+            "host a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
     },
     silent_on={

@@ -56,7 +56,7 @@ def _claim(members: list[Member], threads: list[int], cores: int, queued: list[U
     return loaded(
         tuple(members),
         f"{len(members)} workers on {host} have {sum(threads)} threads for {cores} cores, and wait "
-        f"for a core in {min(u.rate for u in queued):.0%} of their time",
+        f"for a core {min(u.rate for u in queued):.0%} of the time",
         Evidence(
             ", ".join(
                 f"rank {m.who.rank} {n} threads, waits {u.rate:.0%}"
@@ -89,7 +89,7 @@ RULE = Rule(
     fires_on={
         "four each": (
             _threaded(4, 4, 4),
-            "3 workers on a have 12 threads for 4 cores, and wait for a core in 50% of their time",
+            "3 workers on a have 12 threads for 4 cores, and wait for a core 50% of the time",
         ),
     },
     silent_on={

@@ -70,7 +70,7 @@ MESSAGES = (
         key="tasks are unhealthy",
         pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + _TASK,
         rule="LOG002",
-        says="{job} {task} sent no more heartbeats",
+        says="{job} {task} stopped sending heartbeats",
         fix="look at {job} {task}: ps -o stat= -p PID says T where it is stopped; then its log and "
         "the kernel's: dmesg -T | grep -i kill",
         proves_not="that it crashed, though the message says so: a stopped process sends none either, "
@@ -113,7 +113,8 @@ MESSAGES = (
         pattern=r"Collective instance (?P<number>\d+) expected type (?P<want>\d+) and data[_ ]type "
         r"(?P<kind>\w+) but got type (?P<got>\d+) and data[_ ]type (?P<other>\w+)",
         rule="LOG003",
-        says="at collective {number} members called other operations (type {want} of data type {kind}, and "
+        says="at collective {number} members called different operations (type {want} of data type {kind}, "
+        "and "
         "type {got} of data type {other})",
         fix="compare the workers' code and data: another number of batches, another model, a metric or "
         "checkpoint that one worker makes alone, or variables made in another order",
