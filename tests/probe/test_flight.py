@@ -73,6 +73,22 @@ def test_the_last_of_each_group_with_the_user_s_line(any_program: Program) -> No
     assert (done.code, done.err) == (0, "")
 
 
+BOTH = START + (
+    "cuda = [dict(entry(n), profiling_name='nccl:all_gather') for n in (1, 2)]\n"
+    "native._dump_nccl_trace = lambda *asked: pickle.dumps({'entries': cuda})\n"
+    "assert flight.listen()\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+)
+
+
+def test_the_numbers_of_two_recorders_are_kept_apart(program: Program) -> None:
+    found = answered(program, started(program, BOTH))
+    assert [(r.group, r.number, r.op) for r in found[-2:]] == [
+        ("0 default_pg (NCCL)", 1, "all_gather"),
+        ("0 default_pg (NCCL)", 2, "all_gather"),
+    ]
+    assert len(found) == 51
+
+
 def test_it_is_asked_now_and_then(program: Program) -> None:
     pid = started(program, WAITS)
     assert answered(program, pid)
