@@ -140,8 +140,16 @@ def test_where_there_is_no_recorder_nobody_listens(program: Program) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"entries": 7}', '{"entries": [7, {}, null]}'])
-def test_what_is_no_answer_is_read_as_none(program: Program, text: str) -> None:
-    file = program.folder / "7.recorded"
-    file.write_text(text)
-    assert read(file) == ()
+def test_what_it_writes_for_us_is_no_io_of_its_own(program: Program) -> None:
+    pid = started(program, WAITS)
+    box, until = program.box(pid), time.monotonic() + LIMIT
+    while not box.dumped and time.monotonic() < until:
+        asyncio.run(Recorders().look(box, 10.0))
+    assert box.dumped > 5000 and not list(program.boxes.glob("*.recorded"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"\xff", b"[]", b'{"entries": 7}', b'{"entries": [7, {}, null]}']
+)
+def test_what_is_no_answer_is_read_as_none(data: bytes) -> None:
+    assert read(data) == ()
