@@ -26,6 +26,9 @@ UNKNOWN = Certainty.UNKNOWN
 CAUSES = ("EXIT", "HANG", "JOIN", "NET")
 """Rules that tell why peers are lost sooner or later: who failed, stands, never came, is out of reach."""
 
+ALREADY = {"EXIT002": "JOIN003"}
+"""How a member ended is told by the second rule, with line and words: the first has nothing to add."""
+
 People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
 MEASURED = ("SLOW", "PS015")
@@ -40,7 +43,8 @@ class Ledger:
     A claim that only adds members to an earlier one of its rule takes that one's place, and is not
     said again. That some lost their peers for an unknown reason is not said once it was told what is the
     matter: they lose them when their framework's own timeout ends the wait. And an agent whose deciding host
-    has gone sees its own members alone, and knows what it was told.
+    has gone, or has done its part, sees its own members alone, and knows what it was told of them, together
+    with others of whom it sees nothing: that does not come a second time where it cannot pass.
     """
 
     def __init__(self, utc: Callable[[float], str]) -> None:
@@ -53,6 +57,8 @@ class Ledger:
         self._lasted: dict[Key, tuple[str, float]] = {}
         """What passed by itself, in its words, and for how many seconds it was so."""
         self._blind_until = 0.0
+        self._elsewhere: set[Key] = set()
+        """What other hosts' coordinators have made."""
 
     def new(self, now: float, claims: Iterable[tuple[Entry, Claim]]) -> Iterator[Finding]:
         """Those of the claims that were not made before, as findings."""
@@ -73,6 +79,8 @@ class Ledger:
                 else:
                     self._known[key] = msgspec.structs.replace(known, over=None)
             if known is not None or (_unexplained(entry, claim) and self._cause_known()):
+                continue
+            if not entry.rule.passes and self._said_with_others(entry.code, who):
                 continue
             finding = self._finding(now, entry, claim)
             grown = self._grown(entry.code, who)
@@ -138,6 +146,18 @@ class Ledger:
     def _grown(self, code: str, who: People) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
+    def _said_with_others(self, code: str, who: People) -> bool:
+        """Whether these were named before, with others, by a host that sees more; or by the rule that told
+        their end."""
+        for (rule, people), known in self._known.items():
+            if not who <= people or not who or known.over is not None:
+                continue
+            if rule == code and (rule, people) in self._elsewhere:
+                return True
+            if rule == ALREADY.get(code) and known.certainty is Certainty.CERTAIN:
+                return True
+        return False
+
     def _finding(self, now: float, entry: Entry, claim: Claim) -> Finding:
         since = claim.since
         return stamp(
@@ -151,6 +171,7 @@ class Ledger:
     def told(self, finding: Finding) -> None:
         """A finding that another host's coordinator made."""
         who = _people(finding.who)
+        self._elsewhere.add((finding.rule, who))
         if finding.over is not None:
             self._known[finding.rule, who] = finding
         self._known.setdefault((finding.rule, who), finding)
