@@ -9,7 +9,8 @@ import msgspec
 from allaboard.catalogue import Entry
 from allaboard.diagnose import stamp
 from allaboard.evidence.host_load import trains
-from allaboard.facts import Certainty, Claim, Finding, JobView, Severity, Stage, Who
+from allaboard.evidence.servers import serves
+from allaboard.facts import Certainty, Claim, Finding, JobView, Member, Severity, Stage, Who
 
 SETTLED = 5.0
 """Seconds for which a claim must not have been made, while the job moves, before it is over."""
@@ -33,6 +34,9 @@ People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
 MEASURED = ("SLOW", "PS015")
 """Rules that compare how the members of a training get on."""
+
+UNANSWERED = ("NET012",)
+"""Rules on what a member that waits is not answered: the others of its job may get on meanwhile."""
 
 Key = tuple[str, People]
 
@@ -128,6 +132,8 @@ class Ledger:
                 continue
             if key[0].startswith(MEASURED) and not training:
                 continue  # nothing is measured any more: who was slow to the end has not recovered
+            if key[0] in UNANSWERED and any(_inside(m, key[1], at) for m in view.alive):
+                continue  # between two attempts to connect there is nothing that is not answered
             if done or key[1] <= alive:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 if key[0].startswith("HANG") and key in self._since:
@@ -179,6 +185,15 @@ class Ledger:
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._known.values())
+
+
+def _inside(member: Member, people: People, at: float) -> bool:
+    """Whether one of these is where it was at this time: in that operation, or before its first step."""
+    if _called(member.who) not in people or serves(member):
+        return False
+    if member.op is not None:
+        return member.op.since <= at
+    return not member.step and member.moved_at <= at
 
 
 def _unexplained(entry: Entry, claim: Claim) -> bool:

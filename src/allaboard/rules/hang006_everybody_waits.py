@@ -30,7 +30,7 @@ from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring
 from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import NOTE, ended_thread, thread_ended
+from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
 from allaboard.evidence.two_threads import two_threads
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -115,9 +115,10 @@ def _crossed(view: JobView, circle: tuple[Member, ...]) -> Claim:
 
 def _fallen(found: Stall) -> tuple[Member, ...]:
     """Those of whom a thread has ended by an exception, while another one waits in a thread beside its main
-    one; () where nobody waits so."""
+    one, or for a message of the kind that this thread sent or received last; () where nobody waits so."""
     besides = [m for m in found.waiting if m.op is not None and m.op.beside]
-    return tuple(m for m in found.waiting if besides and m not in besides and ended_thread(m))
+    fallen = tuple(m for m in found.waiting if besides and m not in besides and ended_thread(m))
+    return fallen or tuple(m for m in found.waiting if owes_message(m, found.waiting))
 
 
 def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
@@ -129,12 +130,13 @@ def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
         summary=f"{_who(view, found)} wait for each other, after a thread of {_names(fallen)} ended by "
         f"{ended.raised}{where}",
         who=tuple(m.who for m in fallen),
-        evidence=tuple(
+        evidence=tuple(e for m in fallen[:MANY] for e in thread_ended(m))
+        + tuple(
             Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks") for m in found.waiting[:MANY]
-        )
-        + tuple(e for m in fallen[:MANY] for e in thread_ended(m)),
-        fix=f"mend {ended.place.partition(' in ')[0] or 'what ended it'}: the thread's collectives are "
-        f"waited for, and do not come any more; its traceback is in {first.log}",
+        ),
+        fix=f"mend {ended.place.partition(' in ')[0] or 'what ended it'}: the thread's "
+        f"{'messages' if owes_message(first, found.waiting) else 'collectives'} are waited for, and do not "
+        f"come any more; its traceback is in {first.log}",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -258,6 +260,15 @@ def _between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
     )
 
 
+def _sender(called: str, inside: str = "barrier") -> JobView:
+    """A thread of rank 1 did this last before it ended, and rank 0 waits for a message of that rank."""
+    notes = {NOTE: "RuntimeError: away at /home/u/train.py:12 in report", CALLED: called}
+    return stalled(
+        waiting(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
+        waiting(1, op=Op(inside, 41, 90.0), notes=notes),
+    )
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -314,6 +325,27 @@ RULE = Rule(
             "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
             "/home/u/train.py:12 in report",
         ),
+        "a thread that sent what another rank waits for has ended": (
+            _sender("send to rank 0, tag 7"),
+            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
+            "/home/u/train.py:12 in report",
+        ),
+        "a thread that has ended sent another message": (
+            _sender("send to rank 0, tag 8"),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "a thread that has ended sent to another rank": (
+            _sender("send to rank 2, tag 7"),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "a thread that has ended sent nothing": (
+            _sender(""),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "its main thread is at a message itself": (
+            _sender("send to rank 0, tag 7", "send to rank 0, tag 8"),
+            "all 2 members wait for each other in 2 different places",
+        ),
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
@@ -368,5 +400,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("other-order-unseen", "crossed-groups", "jax-extra-sync"),
+    drill=("other-order-unseen", "crossed-groups", "jax-extra-sync", "sender-raises"),
 )
