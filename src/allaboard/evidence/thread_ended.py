@@ -4,16 +4,13 @@ thread was to make.
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
+from allaboard.evidence.between_two import message
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Evidence, Frame, Member
 
 NOTE, CALLED = "thread raised", "thread called"
-_MESSAGE = re.compile(r"(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?")
-"""How the probe calls a message between two ranks."""
 _HOOK = "its excepthook"
 _WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
 """Where a program waits for a thread of its own, or looks now and then whether that has made something."""
@@ -42,14 +39,14 @@ def owes_message(one: Member, waiting: tuple[Member, ...]) -> bool:
     """Whether somebody waits for the other side of a message with this member, the like of which was the last
     that a thread of it did before that ended by an exception; and the member itself is at something else."""
     ended = ended_thread(one)
-    last = _MESSAGE.fullmatch(ended.called) if ended is not None else None
-    if last is None or (one.op is not None and _MESSAGE.fullmatch(one.op.name)):
+    last = message(ended.called) if ended is not None else None
+    if last is None or (one.op is not None and message(one.op.name)):
         return False
     for other in waiting:
-        side = _MESSAGE.fullmatch(other.op.name) if other.op is not None else None
-        if side is None or side["way"] == last["way"] or side["tag"] != last["tag"]:
+        side = message(other.op.name) if other.op is not None else None
+        if side is None or not side.answers(last):
             continue
-        if (int(side["peer"]), int(last["peer"])) == (one.who.rank, other.who.rank):
+        if (side.peer, last.peer) == (one.who.rank, other.who.rank):
             return True
     return False
 
@@ -60,7 +57,7 @@ def thread_ended(one: Member) -> tuple[Evidence, ...]:
     if found is None:
         return ()
     told = Evidence(f"a thread of it has ended: {found.raised}", found.place or _HOOK)
-    if not _MESSAGE.fullmatch(found.called):
+    if message(found.called) is None:
         return (told,)
     return (told, Evidence(f"what that thread did last: {found.called}", "black box"))
 
