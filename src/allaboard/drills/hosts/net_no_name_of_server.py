@@ -11,6 +11,6 @@ DRILL = HostDrill(
     arrange=lambda bed: bed.name("h3", "h0", None),
     ends=False,
     within=20.0,
-    allowed=("JOIN001", "PS003"),
+    allowed=("JOIN001", "NET002", "PS003"),
     long="net-no-name shows the same of a worker",
 )
