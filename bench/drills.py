@@ -1,13 +1,13 @@
-"""How long every fire drill takes from its fault to the finding that names it.
+"""How long every drill takes from its fault to the finding that names it.
 
-Each drill runs k times on a real framework (`allaboard.rehearse`); a seed draws the step at which
-the fault begins. A drill whose fault was not named counts as infinite. Results are kept by commit
-in drills.json: a measurement that was interrupted goes on where it stopped, and --redo begins anew.
+Each drill puts a fault into a job of a real framework, k times (`allaboard.rehearse`). A seed draws the
+step at which the fault begins. A drill whose fault was not named counts as infinite. Results are kept by
+commit in drills.json: a measurement that was interrupted goes on where it stopped; --redo begins anew.
 
-Three groups are summed up apart, because they wait for different things: what is provable at once
-(a death, a contradiction), stalls (the job's own rhythm has to be missed first), and what
-is bounded by a timeout that was given on the command line. Seconds are blank where the fault has
-no moment of its own, such as a rank that nobody starts.
+Three groups are summed up separately, because they wait for different things: faults that can be proven
+at once (a death, a contradiction); stalls (the job must first miss its own rhythm); and faults that are
+only reported after a timeout that was given on the command line. Seconds are blank if the fault has no
+moment of its own, such as a rank that nobody starts.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ every block and, where allaboard's probe is loaded, what one event of it costs i
 import argparse
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -26,6 +27,10 @@ def parse_args():
     parser.add_argument("--blocks", type=int, default=10, help="blocks that are measured")
     parser.add_argument("--width", type=int, default=192, help="of the network: sets the step time")
     parser.add_argument("--costs", action="store_true", help="measure the events' cost at the end")
+    parser.add_argument(
+        "--rounds", type=int, default=0, help="of blocks watched and bare, at the end"
+    )
+    parser.add_argument("--short", type=int, default=10, help="steps of each of these")
     return parser.parse_args()
 
 
@@ -39,13 +44,18 @@ class Loop:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, foreach=False)
         self.images = torch.randn(256, width)
         self.labels = torch.randint(0, 10, (256,))
+        self.reduce = dist.all_reduce
+        self.batches = None
+        """An iterator that has the same batch ready each time; None: no loader."""
 
     def step(self):
+        if self.batches is not None:
+            next(self.batches)
         self.optimizer.zero_grad()
         nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
         gradients = [p.grad for p in self.model.parameters()]
         flat = torch.cat([g.reshape(-1) for g in gradients])
-        dist.all_reduce(flat)
+        self.reduce(flat)
         flat /= dist.get_world_size()
         parts = flat.split([g.numel() for g in gradients])
         for gradient, part in zip(gradients, parts, strict=True):
@@ -118,6 +128,55 @@ def costs(loop, steps):
         watched, bare = between[name, 0], between[name, 1]
         found[f"{name}_between"] = middle(watched) - middle(bare)
     return found
+
+
+def alternating(loop, rounds, block):
+    """The same loop in this process in turns, a block of steps watched, one bare, and one bare as a control,
+    in an order that is drawn alike on all ranks: the middle step of each (s), round by round."""
+    ways = [watched_or_not(loop, watched) for watched in (True, False, False)]
+    draw = random.Random(1)
+    found = []
+    for _ in range(rounds):
+        middles = [0.0] * len(ways)
+        for way in draw.sample(range(len(ways)), len(ways)):
+            ways[way]()
+            taken = []
+            for _ in range(block):
+                begin = time.perf_counter()
+                loop.step()
+                taken.append(time.perf_counter() - begin)
+            middles[way] = middle(taken)
+        found.append(middles)
+    ways[0]()
+    return found
+
+
+def watched_or_not(loop, watched):
+    """What makes the next steps watched, by all that this loop's watching consists of, or bare."""
+    hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
+    engine = torch.autograd
+    data = sys.modules["_allaboard_probe.adapters._torch_data"]
+    reduce, run, kept = dist.all_reduce, engine._engine_run_backward, dict(hooks)
+    loaders = loaded([loop.images, loop.labels])
+    if watched:
+        data.loader(type("dataloader", (), {"_BaseDataLoaderIter": loaders}))
+    else:
+        reduce, run, kept = ours(reduce).__wrapped__, ours(run).__wrapped__, {}
+    batches = loaders()
+
+    def switch():
+        loop.reduce, loop.batches = reduce, batches
+        engine._engine_run_backward = run
+        hooks.clear()
+        hooks.update(kept)
+
+    return switch
+
+
+def ours(call):
+    """The same, if it is of the probe's; PyTorch wraps some of its own."""
+    assert "probe" in call.__code__.co_filename, call.__code__.co_filename
+    return call
 
 
 def observers(probe, loop):
@@ -194,6 +253,7 @@ def main():
         "before": before,
         "after": after,
         "costs": costs(loop, options.block // 2) if options.costs else None,
+        "rounds": alternating(loop, options.rounds, options.short) if options.rounds else [],
         "torch": torch.__version__,
     }
     dist.barrier()

@@ -1,4 +1,5 @@
-"""A collective inside of a compiled graph is not counted, which is told; a rank that is stopped is found."""
+"""A collective inside of a compiled graph is seen only where the job stands still, which is told; a rank
+that is stopped is found."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 JOB = Path(__file__).parent / "jobs" / "torch_compiled.py"
 TOLD = (
     "what torch.compile does, in worker 0, worker 1: its graphs call collectives (all_reduce), "
-    "which are not counted"
+    "which are seen only where they stand still"
 )
 
 

@@ -12,6 +12,7 @@ from allaboard.agent.grips import Grips
 from allaboard.agent.looking import Looking
 from allaboard.agent.obedience import may_end
 from allaboard.agent.options import Options
+from allaboard.agent.recorders import Recorders
 from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
@@ -80,6 +81,7 @@ class Deeds:
         self._coming: dict[int, asyncio.TimerHandle] = {}
         self._looking = Looking()
         self._grips = Grips(sampler.spy_threads)
+        self._recorders = Recorders()
         self.events: list[Event] = []
         self.waited = ""
         """Whom all wait for, as it was last told."""
@@ -178,7 +180,10 @@ class Deeds:
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self._voice.clock.monotonic
         self.events += await asyncio.gather(
-            *(sampler.look(p, self._watch.boxes.get(p), now(), self._grips) for p in pids)
+            *(
+                sampler.look(p, self._watch.boxes.get(p), now(), self._grips, self._recorders)
+                for p in pids
+            )
         )
         ours = self._watch.boxes
         self.events.append(Locks(waits=tuple(w for w in lock_waits() if w.waiter in ours)))

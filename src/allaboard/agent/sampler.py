@@ -14,6 +14,7 @@ import msgspec
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.grips import Grips
+from allaboard.agent.recorders import Recorders
 from allaboard.agent.threads import asks, feeds, threads
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import (
@@ -40,10 +41,16 @@ SPY = 5.0
 """Seconds that py-spy gets."""
 
 
-async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = None) -> Looked:
+async def look(
+    pid: int,
+    box: OpenBox | None,
+    now: float,
+    grips: Grips | None = None,
+    recorders: Recorders | None = None,
+) -> Looked:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
     be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
-    ``grips`` remembers earlier looks."""
+    ``grips`` and ``recorders`` remember earlier looks."""
     held = await grips.look(pid) if grips is not None else None
     stacks, by = await _stacks(pid, box)
     below = proc.descendants(pid)
@@ -66,6 +73,9 @@ async def look(pid: int, box: OpenBox | None, now: float, grips: Grips | None = 
         grip=_with_source(held) if held is not None else None,
         fed_by=fed_by,
         asks=at_lock and any(map(asks, beside)),
+        recorded=await recorders.look(box, now)
+        if recorders is not None and box is not None
+        else (),
     )
 
 
@@ -195,10 +205,10 @@ def spy_program() -> str | None:
 
 
 def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Adds the source line to the user's own frames."""
+    """Adds the source line to the user's own frames, and to what was compiled of them."""
     return tuple(
         Frame(f.file, f.line, f.function, linecache.getline(f.file, f.line).strip()[:200])
-        if f.is_user
+        if f.is_user or f.is_compiled
         else f
         for f in frames
     )

@@ -30,6 +30,7 @@ from allaboard.facts import (
     Pace,
     Raised,
     Reading,
+    Recorded,
     RoundReport,
     Saves,
     Silence,
@@ -130,7 +131,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     ``children`` its own child processes (pid and command) where it waits for one; ``blocked`` the
     system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run;
     ``fed_by`` the thread in which the framework runs the user's Python for its input; ``asks`` where it
-    stands at a lock and another thread waits for the answer of another process."""
+    stands at a lock and another thread waits for the answer of another process; ``recorded`` its last
+    collectives by PyTorch's own recorder, where it was asked for them now."""
 
     pid: int
     at: float
@@ -145,6 +147,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     grip: Grip | None = None
     fed_by: tuple[Frame, ...] = ()
     asks: bool = False
+    recorded: tuple[Recorded, ...] = ()
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -24,6 +24,7 @@ from allaboard.facts import (
     Member,
     Pace,
     Phase,
+    Recorded,
     Silence,
     Stack,
     Traced,
@@ -45,8 +46,8 @@ class Record:
     __slots__ = (
         "_made", "_named", "_seen", "_timed", "after", "alike", "beside", "box", "candidate", "cpu_marks",
         "exit", "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
-        "shares", "sleeps", "started", "started_at", "state", "state_since", "task", "traces", "unanswered",
-        "unreadable", "worker", "wraps",
+        "recorded", "shares", "sleeps", "started", "started_at", "state", "state_since", "task", "traces",
+        "unanswered", "unreadable", "worker", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +79,7 @@ class Record:
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
         self.looks: list[Looked] = []
+        self.recorded: tuple[float, tuple[Recorded, ...]] = 0.0, ()
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
         # There are thousands of these before there is anything to keep in them.
@@ -156,6 +158,9 @@ class Record:
     def look(self, looked: Looked) -> None:
         """Takes in one look at its stack; only those at one place are kept together."""
         self._made = None
+        if looked.recorded:
+            self.recorded = looked.at, looked.recorded
+            looked = msgspec.structs.replace(looked, recorded=())
         if looked.frames:
             line = asking_line(looked.frames)
             fed_by = asking_line(looked.fed_by)
@@ -232,6 +237,8 @@ class Record:
             ops=box.ops,
             groups=box.groups,
             traces=tuple(self.traces.values()) if self.traces else (),
+            # What was recorded before it went on says nothing of where it stands now.
+            recorded=self.recorded[1] if self.recorded[0] >= self.moved_at else (),
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),

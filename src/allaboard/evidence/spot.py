@@ -116,7 +116,8 @@ def spot(stack: Stack | None) -> Spot:
         for pattern, meaning in _LINES:
             if pattern.search(leaf.text):
                 return meaning if not _inside_data(stack) else Spot.DATA
-    called = stack.user.text if stack.user is not None else ""
+    compiled = next((f.text for f in stack.frames if f.is_compiled), "")
+    called = compiled or (stack.user.text if stack.user is not None else "")
     if leaf.file.endswith("torch/_ops.py") and _OPERATION.search(called):
         return Spot.COLLECTIVE  # as compiled graphs call them
     for frame in stack.frames:

@@ -6,6 +6,7 @@ import msgspec
 
 from allaboard.evidence.feeding import at_generator, goes_on
 from allaboard.evidence.grips import gripped
+from allaboard.evidence.recorded import in_operation
 from allaboard.evidence.servers import lost, serves, wait_for_peers
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
@@ -82,6 +83,8 @@ def waits(member: Member) -> bool:
         return member.cpu < IDLE  # the main thread's stack says nothing of another's call
     if member.op is None and _in_jitted(member):
         return member.cpu < IDLE
+    if member.op is None and in_operation(member):
+        return member.cpu < IDLE
     if member.op is None and not waits_for_peers(member.stack):
         return False
     return member.cpu < IDLE and (member.stack is None or waits_for_peers(member.stack))
@@ -133,6 +136,8 @@ def waiting_where(found: Stall) -> Evidence:
     what = first.op.name if first.op is not None else str(spot(first.stack)).removeprefix("in ")
     if first.op is None and _in_jitted(first):
         what = "a jitted step"
+    if first.op is None and in_operation(first):
+        what = "an operation of a compiled graph"
     if spot(first.stack) is Spot.STEP and first.op is None:
         what = "a training step (gradients)"
     if first.op is not None and first.op.beside:

@@ -45,6 +45,7 @@ from allaboard.facts.member import (
 from allaboard.facts.outcome import Outcome
 from allaboard.facts.part import Part
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
+from allaboard.facts.recorded import Recorded, Recording
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.script import ScriptFacts
@@ -56,8 +57,6 @@ from allaboard.facts.testimony import (
     Glimpse,
     Heard,
     Overdue,
-    Recorded,
-    Recording,
     Speaker,
     Testimony,
     Watchdogs,

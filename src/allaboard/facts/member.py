@@ -13,6 +13,7 @@ from allaboard.facts.calls import GroupState, Traced
 from allaboard.facts.finding import Who
 from allaboard.facts.link import Silence
 from allaboard.facts.load import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
+from allaboard.facts.recorded import Recorded
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
@@ -139,7 +140,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; members with the
     same number ``alike`` (but 0) run with the same, EACH_OWN left aside; ``groups`` how far
     it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
-    differ. ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
+    differ; ``recorded`` those that PyTorch's own recorder has, where they were asked for since it moved last.
+    ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
     (or serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is
     when the agent of its host, another one than ours, was asked for the end.
@@ -178,6 +180,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ops: int = 0
     groups: tuple[GroupState, ...] = ()
     traces: tuple[Traced, ...] = ()
+    recorded: tuple[Recorded, ...] = ()
     os_state: str = "S"
     os_state_since: float = 0.0
     cpu: float = 0.0

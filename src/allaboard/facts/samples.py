@@ -12,8 +12,9 @@ from allaboard.facts.calls import GroupState, Signature, Traced
 from allaboard.facts.finding import Place, Who
 from allaboard.facts.job import JobView
 from allaboard.facts.member import Declared, Exit, Member, Op, Phase, Raised
+from allaboard.facts.recorded import Recorded, Recording
 from allaboard.facts.stack import Frame, Stack
-from allaboard.facts.testimony import Heard, Overdue, Recorded, Recording, Speaker, Watchdogs
+from allaboard.facts.testimony import Heard, Overdue, Speaker, Watchdogs
 
 NOW = 100.0
 USER = Frame("/home/u/train.py", 41, "train", "loss = step(batch)")

@@ -9,6 +9,8 @@ import msgspec
 _PROBE = "/allaboard/probe/"
 AUTOGRAPH = "/__autograph_generated_file"
 """In the path of what TensorFlow writes for a tf.function: the user never saw it, and it is gone soon."""
+_COMPILED = ("<eval_with_key>", "torchinductor_")
+"""The same of torch.compile: a graph's own name for its code, and the folder of what its compiler writes."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -22,8 +24,13 @@ class Frame(msgspec.Struct, frozen=True):
     @property
     def is_user(self) -> bool:
         """Whether it is the user's own code: neither standard library, nor installed, nor ours,
-        nor written by TensorFlow."""
+        nor written by TensorFlow or torch.compile."""
         return _own(self.file)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is code that torch.compile has written."""
+        return any(part in self.file for part in _COMPILED)
 
     def __str__(self) -> str:
         if AUTOGRAPH in self.file:
@@ -41,6 +48,7 @@ def _own(file: str) -> bool:
         *("/bin/torchrun", "/bin/accelerate", "/bin/deepspeed"),
         _PROBE,
         AUTOGRAPH,
+        *_COMPILED,
     )
     return not file.startswith("<frozen") and not any(p in file for p in foreign)
 

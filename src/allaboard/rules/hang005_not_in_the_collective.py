@@ -248,5 +248,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("asleep", "comes-back", "tf-asleep", "pair-asleep", "jax-asleep"),
+    drill=("asleep", "comes-back", "tf-asleep", "pair-asleep", "jax-asleep", "compiled-asleep"),
 )

@@ -26,6 +26,7 @@ from allaboard.evidence.between_two import knot, message
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.entered import crossed, entered
 from allaboard.evidence.order import differences
+from allaboard.evidence.recorded import apart
 from allaboard.evidence.servers import has_servers, name
 from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
@@ -58,7 +59,8 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
-    if has_servers(view) or any(not m.alive for m in view.members) or differences(view):
+    known = differences(view) or apart(view)
+    if has_servers(view) or any(not m.alive for m in view.members) or known:
         return
     if not all(settled(m.stack) for m in found.waiting):
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 
 from .. import member
+from . import _torch_flight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def _look(nodes: Iterable[Any]) -> None:
     found = sorted({_short(name) for name in names if OURS in name} - set(QUIET))
     if found and KEY not in member.here.notes:
         told = ", ".join(found[:4])
-        member.here.note(KEY, f"its graphs call collectives ({told}), which are not counted")
+        seen = "seen only where they stand still" if _torch_flight.listen() else "not counted"
+        member.here.note(KEY, f"its graphs call collectives ({told}), which are {seen}")
 
 
 def _short(name: str) -> str:

@@ -1,0 +1,76 @@
+"""Asks members for what PyTorch's recorder kept of their last collectives; see the probe, `_torch_flight`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from pathlib import Path
+
+from allaboard.agent.boxes import OpenBox
+from allaboard.facts import Recorded
+from allaboard.formats.flight_record import entry
+from allaboard.probe.adapters._torch_flight import ASK, TOLD
+
+EVERY = 2.0
+"""Seconds between two questions to one member."""
+ANSWER = 1.0
+"""Seconds that it gets for its answer: the thread that gives it may have to wait for the GIL."""
+MOST = 4 << 20
+"""Bytes of an answer that is read."""
+
+
+class Recorders:
+    """Remembers when each member was asked (CLOCK_MONOTONIC s)."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, float] = {}
+
+    async def look(self, box: OpenBox, now: float) -> tuple[Recorded, ...]:
+        """Its last collectives, of rank -1; () where it keeps none, does not answer, or was just asked."""
+        ask = box.stacks.with_suffix(ASK)
+        if now - self._asked.get(box.pid, -EVERY) < EVERY or not ask.exists():
+            return ()
+        self._asked[box.pid] = now
+        told = box.stacks.with_suffix(TOLD)
+        try:
+            told.unlink(missing_ok=True)
+            return await _answered(told) if _rung(ask) else ()
+        except OSError:  # its folder is gone
+            return ()
+
+
+def _rung(pipe: Path) -> bool:
+    """Whether somebody will hear it: where nobody has the pipe open, or it is none, nobody does."""
+    try:
+        fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode) and os.write(fd, b"?") == 1
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+async def _answered(file: Path) -> tuple[Recorded, ...]:
+    for _ in range(int(ANSWER / 0.02)):
+        await asyncio.sleep(0.02)
+        if file.exists():
+            return read(file)
+    return ()
+
+
+def read(file: Path) -> tuple[Recorded, ...]:
+    """What was answered; () for what is no answer. Raises OSError."""
+    with file.open("rb") as answer:
+        data = answer.read(MOST)
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return ()
+    entries = told.get("entries") if isinstance(told, dict) else None
+    found = entries if isinstance(entries, list) else []
+    return tuple(r for one in found if (r := entry(one, -1)) is not None)

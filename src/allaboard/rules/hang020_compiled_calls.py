@@ -1,0 +1,122 @@
+"""By PyTorch's own recorder, the ranks of a compiled job called different collectives at one number.
+
+## Why it matters
+A graph of `torch.compile` calls its collectives in C++, where nothing counts them but PyTorch itself. All
+ranks wait, and from their stacks alone nobody can say for what: all are in an operation of their graph. But
+PyTorch numbers every collective of a group, and its Flight Recorder keeps the last of them. At one number,
+one rank called something else.
+
+## What to do
+Compare the lines that are given. Look for a graph that was compiled anew for another shape on one rank, a
+branch that only some ranks take, a call more or less before. Every rank of a group must call the same
+collectives in one order, with tensors of one shape and type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.order import differences
+from allaboard.evidence.recorded import apart
+from allaboard.evidence.recording import described, place
+from allaboard.evidence.stall import settled, stall
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts.samples import REDUCE, USER, member, recorded, stack, stalled
+from allaboard.stacks.ranks import told
+
+SIDES = 3
+"""Sides that are told."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = stall(view)
+    if found is None or len(found.waiting) < 2 or differences(view):
+        return
+    if not all(settled(m.stack) for m in found.waiting):
+        return
+    waiting = {m.who.rank for m in found.waiting}
+    for one in apart(view):
+        if not waiting.issuperset(rank for ranks, _ in one.sides for rank in ranks):
+            continue  # somebody went on, or is somewhere else, which is told by itself
+        sides = [f"rank {told(ranks)} {described(entry)}" for ranks, entry in one.sides[:SIDES]]
+        yield Claim(
+            summary=f"collective {one.number} of group {one.group} is not the same on all who wait for each "
+            f"other: {'; '.join(sides)}",
+            who=tuple(m.who for m in view.members if m.who.rank in one.odd),
+            evidence=tuple(
+                Evidence(f"rank {told(ranks)}: {described(entry)}{place(entry)}", "Flight Recorder")
+                for ranks, entry in one.sides[:SIDES]
+            ),
+            fix="see at these lines what only some ranks call, or call with another shape: every rank of a "
+            "group must call the same collectives in one order",
+            certainty=Certainty.LIKELY,
+            since=stood_since(view),
+        )
+
+
+_OPERATION = Frame("/v/site-packages/torch/_ops.py", 882, "redispatch")
+_GRAPH = Frame("<eval_with_key>.3", 13, "forward")
+
+
+def _inside(rank: int, op: str = "all_reduce", size: int = 4, calls: int = 2) -> Member:
+    """In an operation of its compiled graph, after so many collectives, the last of which was this."""
+    kept = [recorded(rank, n) for n in range(1, calls)]
+    return member(
+        rank,
+        stack=stack(_OPERATION, _GRAPH, USER),
+        recorded=(*kept, recorded(rank, calls, op, size)),
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "another operation": (
+            stalled(_inside(0), _inside(1, "all_gather", 3), _inside(2)),
+            "collective 2 of group 0 default_pg is not the same on all who wait for each other: rank 0,2 "
+            "all_reduce([4] Float); rank 1 all_gather([3] Float)",
+        ),
+        "another shape": (
+            stalled(_inside(0), _inside(1, size=6), _inside(2)),
+            "collective 2 of group 0 default_pg is not the same on all who wait for each other: rank 0,2 "
+            "all_reduce([4] Float); rank 1 all_reduce([6] Float)",
+        ),
+    },
+    silent_on={
+        "all called the same": stalled(_inside(0), _inside(1), _inside(2)),
+        "one is further": stalled(_inside(0), _inside(1, calls=3), _inside(2)),
+        "nothing was recorded": stalled(
+            *(member(r, stack=stack(_OPERATION, _GRAPH, USER)) for r in range(3))
+        ),
+        "one is somewhere else": stalled(
+            _inside(0),
+            _inside(1),
+            member(2, stack=stack(USER), recorded=(recorded(2, 2, "gather"),)),
+        ),
+        "it computes": stalled(
+            *(
+                member(
+                    r,
+                    stack=stack(_OPERATION, _GRAPH, USER),
+                    recorded=(recorded(r, 2, op),),
+                    cpu=0.9,
+                )
+                for r, op in enumerate(("all_reduce", "broadcast"))
+            )
+        ),
+        "a gather takes other sizes": stalled(
+            _inside(0, "gather", 4), _inside(1, "gather", 5), _inside(2, "gather", 6)
+        ),
+        "they wait in what is counted, and their recorders keep the same": stalled(
+            *(member(r, stack=stack(REDUCE, USER), recorded=(recorded(r, 2),)) for r in range(3))
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("compiled-order",),
+)
