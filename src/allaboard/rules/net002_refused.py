@@ -66,6 +66,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a server, up long before the others": calling(Answer.REFUSED, 600.0, serves=True),
         "there is time left": calling(Answer.REFUSED, 30.0, "Connection refused"),
         "silence": calling(Answer.SILENT),
     },

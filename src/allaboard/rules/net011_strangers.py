@@ -19,7 +19,8 @@ from allaboard.facts.samples import gathering, held
 
 OFTEN = 3
 """Times; once is chance."""
-KINDS = ("http", "tls", "silent", "other", "no-secret", "no-tls", "version", "store", "grpc")
+WARNED = ("no-secret", "no-tls")
+KINDS = ("http", "tls", "silent", "other", *WARNED, "version", "store", "grpc")
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -29,16 +30,14 @@ def check(view: JobView) -> Iterator[Claim]:
                 summary=f"{_who(knock)} keeps coming from {knock.peer} to the meeting place",
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
                 fix=_fix(knock),
-                severity=Severity.INFO
-                if knock.kind not in ("no-secret", "no-tls")
-                else Severity.WARNING,
+                severity=Severity.INFO if knock.kind not in WARNED else Severity.WARNING,
                 since=knock.at,
             )
 
 
 def _who(knock: Knock) -> str:
     host, sign, why = knock.said.partition(": ")
-    return f"{host}, which {why}," if sign and knock.kind in ("no-secret", "no-tls") else knock.said
+    return f"{host}, which {why}," if sign and knock.kind in (*WARNED, "version") else knock.said
 
 
 def _fix(knock: Knock) -> str:
@@ -47,6 +46,8 @@ def _fix(knock: Knock) -> str:
     if knock.kind == "no-tls":
         same = "the options --tls-* there as here, of one authority, none expired"
         return f"if {knock.peer} is of this job: {same}"
+    if knock.kind == "version":
+        return "install the same version of allaboard on all hosts: pip install -U allaboard"
     return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
 
 
