@@ -4,9 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints-ci.txt
 FRAMEWORKS := $(VENV)/.frameworks
-# How many jobs of real frameworks are tried at a time: 2 is quicker where nothing else runs.
-SIDE_BY_SIDE ?= 0
-export SIDE_BY_SIDE
+# Else each of the thousands of processes that tests start would compile allaboard anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-long check docs clean
 help:
@@ -28,7 +27,7 @@ demo: $(FRAMEWORKS)
 
 test: $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/zoo
-	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist worksteal tests/zoo
+	scripts/zoo
 
 test-long: $(FRAMEWORKS)
 	$(PIP) -e '.[templates]'

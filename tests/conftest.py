@@ -30,11 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=_turn)
     if config.getoption("--long"):
         return
     chosen = [i for i in items if i.get_closest_marker("long") is None]
     config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
     items[:] = chosen
+
+
+def _turn(item: pytest.Item) -> tuple[bool, float]:
+    """Those that may take longest begin, so that no core waits for them in the end; those that run alone
+    come last, so that all others wait for them once."""
+    own = item.get_closest_marker("timeout")
+    limit = float(own.args[0]) if own is not None and own.args else 0.0
+    return item.get_closest_marker("alone") is not None, -limit
 
 
 ROOM = Path(__file__)

@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.catalogue import Entry, catalogue
 from allaboard.coordinator.ledger import AGAIN, BLIND, SETTLED, Ledger
-from allaboard.facts import Claim, JobView, Phase, Who
+from allaboard.facts import Claim, JobView, Op, Phase, Who
 from allaboard.facts.samples import ended, job, member, stalled
 from allaboard.report.text import finding_lines
 
@@ -139,3 +139,19 @@ def test_a_pause_that_comes_again_is_told_again_only_where_it_lasts_twice_as_lon
     assert stands(91.0 + AGAIN, since=84.0 + AGAIN, summary="worker 1 sleeps elsewhere") == 1
     assert told(kept, 92.0 + AGAIN + SETTLED) == [True]
     assert stands(300.0, since=283.0) == 1
+
+
+def test_a_link_is_lost_while_who_waits_for_it_is_where_it_was() -> None:
+    """A client that tries to connect now and then leaves nothing for the kernel to count in between."""
+    before, after = Op("all_reduce", 3, 9.0), Op("all_reduce", 4, 12.0)
+    for op, over in ((before, []), (after, [True])):
+        kept = ledger()
+        list(kept.new(10.0, [(entry("NET012"), CLAIM)]))
+        view = job(member(0), member(1, op=op), member(2))
+        assert told(kept, 10.0 + SETTLED, view=view) == over
+    starts = {"step": 0, "phase": Phase.JOINING, "op": None}
+    for moved_at, over in ((9.0, []), (12.0, [True])):
+        kept = ledger()
+        list(kept.new(10.0, [(entry("NET012"), CLAIM)]))
+        view = job(member(0), member(1, moved_at=moved_at, **starts), member(2))
+        assert told(kept, 10.0 + SETTLED, view=view) == over

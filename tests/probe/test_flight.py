@@ -73,6 +73,22 @@ def test_the_last_of_each_group_with_the_user_s_line(any_program: Program) -> No
     assert (done.code, done.err) == (0, "")
 
 
+BOTH = START + (
+    "cuda = [dict(entry(n), profiling_name='nccl:all_gather') for n in (1, 2)]\n"
+    "native._dump_nccl_trace = lambda *asked: pickle.dumps({'entries': cuda})\n"
+    "assert flight.listen()\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+)
+
+
+def test_the_numbers_of_two_recorders_are_kept_apart(program: Program) -> None:
+    found = answered(program, started(program, BOTH))
+    assert [(r.group, r.number, r.op) for r in found[-2:]] == [
+        ("0 default_pg (NCCL)", 1, "all_gather"),
+        ("0 default_pg (NCCL)", 2, "all_gather"),
+    ]
+    assert len(found) == 51
+
+
 def test_it_is_asked_now_and_then(program: Program) -> None:
     pid = started(program, WAITS)
     assert answered(program, pid)
@@ -124,8 +140,16 @@ def test_where_there_is_no_recorder_nobody_listens(program: Program) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"entries": 7}', '{"entries": [7, {}, null]}'])
-def test_what_is_no_answer_is_read_as_none(program: Program, text: str) -> None:
-    file = program.folder / "7.recorded"
-    file.write_text(text)
-    assert read(file) == ()
+def test_what_it_writes_for_us_is_no_io_of_its_own(program: Program) -> None:
+    pid = started(program, WAITS)
+    box, until = program.box(pid), time.monotonic() + LIMIT
+    while not box.dumped and time.monotonic() < until:
+        asyncio.run(Recorders().look(box, 10.0))
+    assert box.dumped > 5000 and not list(program.boxes.glob("*.recorded"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"\xff", b"[]", b'{"entries": 7}', b'{"entries": [7, {}, null]}']
+)
+def test_what_is_no_answer_is_read_as_none(data: bytes) -> None:
+    assert read(data) == ()

@@ -30,3 +30,31 @@ def test_it_names_the_other_side(program: Program, name: str, arguments: str, to
     ended = program.run(CALL.format(name, arguments))
     op = program.box(ended.pid).read().op
     assert op is not None and op.name == told
+
+
+THREAD = """
+import threading
+from _allaboard_probe import member
+from _allaboard_probe.adapters.torch import BETWEEN_TWO
+send = member.waiting("send", lambda *args, **named: None, BETWEEN_TWO["send"])
+def quiet():
+    raise ValueError("before any")
+def sends():
+    send(None, 0, tag=7)
+    raise KeyError("loss")
+for run in {0}:
+    one = threading.Thread(target=run)
+    one.start()
+    one.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("threads", "called"), [("[sends]", "send to rank 0, tag 7"), ("[sends, quiet]", "")]
+)
+def test_what_a_thread_did_last_before_it_raised(
+    program: Program, threads: str, called: str
+) -> None:
+    ended = program.run(THREAD.format(threads))
+    notes = program.read(ended.pid).notes
+    assert notes["thread called"] == called, ended.err

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,23 @@ def test_two_beds_at_once_and_nothing_is_left() -> None:
         assert machine() == before
     assert len(traces(os.getpid())) == there
     assert machine() == before
+
+
+def test_a_bed_ends_with_a_command_that_is_stopped() -> None:
+    need()
+    bed = Bed(1).__enter__()
+    ending = threading.Thread(target=bed.close, daemon=True)
+    process = bed.start("h0", ["sleep", "600"])
+    outer = Path(f"/proc/{process._outer.pid}/stat")
+    try:
+        process.send_signal(signal.SIGSTOP)
+        assert until(lambda: outer.read_text().rpartition(")")[2].split()[0] == "T")
+        ending.start()
+        ending.join(15)
+        assert not ending.is_alive()
+        assert process.poll() == -signal.SIGKILL
+    finally:
+        process._outer.kill()
 
 
 @pytest.mark.parametrize("end", ["owner", "keeper", "both", "lifetime"])

@@ -22,7 +22,7 @@ def loss(run: Run) -> str:
 @pytest.mark.parametrize(
     ("script", "option", "steps"),
     [
-        ("torch_checkpoint.py", "--checkpoint", "300"),
+        ("torch_checkpoint.py", "--checkpoint", "150"),
         # TensorFlow takes three times as long to start, twice.
         pytest.param("tf_checkpoint.py", "--folder", "200", marks=pytest.mark.long),
     ],

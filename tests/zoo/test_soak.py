@@ -138,9 +138,14 @@ def accounted_by_round(report: dict[str, Any]) -> None:
 @pytest.mark.zoo
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))]
+    ("name", "seed"),
+    [
+        # The other takes a tenth of what all tests may take; the drill restart-tf2-ps has its restarts.
+        pytest.param(name, seed, marks=() if (name, seed) == ("tf1", 1) else pytest.mark.long)
+        for name in JOBS
+        for seed in range(1, 8)
+    ],
 )
-@pytest.mark.parametrize("name", JOBS)
 def test_a_schedule_of_kills_and_stops(tmp_path: Path, name: str, seed: int) -> None:
     soak(tmp_path, name, seed)
 

@@ -9,7 +9,8 @@ import msgspec
 from allaboard.catalogue import Entry
 from allaboard.diagnose import stamp
 from allaboard.evidence.host_load import trains
-from allaboard.facts import Certainty, Claim, Finding, JobView, Severity, Stage, Who
+from allaboard.evidence.servers import serves
+from allaboard.facts import Certainty, Claim, Finding, JobView, Member, Severity, Stage, Who
 
 SETTLED = 5.0
 """Seconds for which a claim must not have been made, while the job moves, before it is over."""
@@ -26,10 +27,16 @@ UNKNOWN = Certainty.UNKNOWN
 CAUSES = ("EXIT", "HANG", "JOIN", "NET")
 """Rules that tell why peers are lost sooner or later: who failed, stands, never came, is out of reach."""
 
+ALREADY = {"EXIT002": "JOIN003"}
+"""How a member ended is told by the second rule, with line and words: the first has nothing to add."""
+
 People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
 MEASURED = ("SLOW", "PS015")
 """Rules that compare how the members of a training get on."""
+
+UNANSWERED = ("NET012",)
+"""Rules on what a member that waits is not answered: the others of its job may get on meanwhile."""
 
 Key = tuple[str, People]
 
@@ -40,7 +47,8 @@ class Ledger:
     A claim that only adds members to an earlier one of its rule takes that one's place, and is not
     said again. That some lost their peers for an unknown reason is not said once it was told what is the
     matter: they lose them when their framework's own timeout ends the wait. And an agent whose deciding host
-    has gone sees its own members alone, and knows what it was told.
+    has gone, or has done its part, sees its own members alone, and knows what it was told of them, together
+    with others of whom it sees nothing: that does not come a second time where it cannot pass.
     """
 
     def __init__(self, utc: Callable[[float], str]) -> None:
@@ -53,6 +61,8 @@ class Ledger:
         self._lasted: dict[Key, tuple[str, float]] = {}
         """What passed by itself, in its words, and for how many seconds it was so."""
         self._blind_until = 0.0
+        self._elsewhere: set[Key] = set()
+        """What other hosts' coordinators have made."""
 
     def new(self, now: float, claims: Iterable[tuple[Entry, Claim]]) -> Iterator[Finding]:
         """Those of the claims that were not made before, as findings."""
@@ -73,6 +83,8 @@ class Ledger:
                 else:
                     self._known[key] = msgspec.structs.replace(known, over=None)
             if known is not None or (_unexplained(entry, claim) and self._cause_known()):
+                continue
+            if not entry.rule.passes and self._said_with_others(entry.code, who):
                 continue
             finding = self._finding(now, entry, claim)
             grown = self._grown(entry.code, who)
@@ -120,6 +132,8 @@ class Ledger:
                 continue
             if key[0].startswith(MEASURED) and not training:
                 continue  # nothing is measured any more: who was slow to the end has not recovered
+            if key[0] in UNANSWERED and any(_inside(m, key[1], at) for m in view.alive):
+                continue  # between two attempts to connect there is nothing that is not answered
             if done or key[1] <= alive:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 if key[0].startswith("HANG") and key in self._since:
@@ -138,6 +152,18 @@ class Ledger:
     def _grown(self, code: str, who: People) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
+    def _said_with_others(self, code: str, who: People) -> bool:
+        """Whether these were named before, with others, by a host that sees more; or by the rule that told
+        their end."""
+        for (rule, people), known in self._known.items():
+            if not who <= people or not who or known.over is not None:
+                continue
+            if rule == code and (rule, people) in self._elsewhere:
+                return True
+            if rule == ALREADY.get(code) and known.certainty is Certainty.CERTAIN:
+                return True
+        return False
+
     def _finding(self, now: float, entry: Entry, claim: Claim) -> Finding:
         since = claim.since
         return stamp(
@@ -151,6 +177,7 @@ class Ledger:
     def told(self, finding: Finding) -> None:
         """A finding that another host's coordinator made."""
         who = _people(finding.who)
+        self._elsewhere.add((finding.rule, who))
         if finding.over is not None:
             self._known[finding.rule, who] = finding
         self._known.setdefault((finding.rule, who), finding)
@@ -158,6 +185,15 @@ class Ledger:
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._known.values())
+
+
+def _inside(member: Member, people: People, at: float) -> bool:
+    """Whether one of these is where it was at this time: in that operation, or before its first step."""
+    if _called(member.who) not in people or serves(member):
+        return False
+    if member.op is not None:
+        return member.op.since <= at
+    return not member.step and member.moved_at <= at
 
 
 def _unexplained(entry: Entry, claim: Claim) -> bool:

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from allaboard.facts import Answer, Call, Evidence, JobView, Member
+from allaboard.facts import (
+    Answer,
+    Call,
+    Certainty,
+    Evidence,
+    JobView,
+    Member,
+    Phase,
+    Severity,
+)
 from allaboard.facts.samples import NOW, declared, gathering, held
 from allaboard.rollcall.roll import roll_calls
 
 
 class Attempt(NamedTuple):
-    """``member`` stands at the door of init since ``waited`` s; its host's attempts are ``call``."""
+    """``member`` stands at the door of init since ``waited`` s; its host's attempts are ``call``. ``serves``:
+    nobody holds it, and it has been up for so long."""
 
     member: Member
     call: Call
     waited: float
+    serves: bool = False
+
+    @property
+    def certainty(self) -> Certainty:
+        """Who serves may be up long before there is anybody to be met."""
+        return Certainty.LIKELY if self.serves else Certainty.CERTAIN
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.serves else Severity.ERROR
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -65,26 +85,33 @@ def attempt(view: JobView, *answers: Answer, served: bool = False) -> Attempt | 
     if not view.joined or view.leads or call is None or call.answer not in answers:
         return None
     waiting = [m for roll in roll_calls(view) for m in roll.held]
-    if served and not waiting and not call.shook:
+    serves = served and not waiting and not call.shook
+    if serves:
         waiting = [m for roll in roll_calls(view) for m in roll.here if _unheld(m)]
     if not waiting:
         return None
     member = min(waiting, key=lambda m: m.phase_since)
-    return Attempt(member, call, view.now - max(member.phase_since, view.launched_at))
+    return Attempt(member, call, view.now - max(member.phase_since, view.launched_at), serves)
 
 
 def _unheld(one: Member) -> bool:
     return one.alive and one.declared is not None and not one.declared.hold
 
 
-def overdue(view: JobView, answer: Answer) -> Attempt | None:
-    """An `attempt` that has gone on for as long as the roll call may take."""
-    tried = attempt(view, answer)
-    return tried if tried is not None and tried.waited >= view.timeout else None
+def overdue(view: JobView, *answers: Answer, served: bool = False) -> Attempt | None:
+    """An `attempt` that has gone on for as long as the roll call may take; of who serves, with one and the
+    same answer."""
+    tried = attempt(view, *answers, served=served)
+    if tried is None or tried.waited < view.timeout:
+        return None
+    return tried if not tried.serves or view.now - tried.call.since >= view.timeout else None
 
 
-def calling(answer: Answer, waited: float = 61.0, said: str = "", **changes: object) -> JobView:
-    """A view for rules' examples: rank 1 of 3 at the door, and how its attempts end."""
+def calling(
+    answer: Answer, waited: float = 61.0, said: str = "", serves: bool = False, **changes: object
+) -> JobView:
+    """A view for rules' examples: rank 1 of 3 at the door, and how its attempts end. ``serves``: it is a
+    parameter server, which nobody holds."""
     place = declared(1, place="tcp://node0:29500")
     call = Call(
         address="node0:29500",
@@ -95,5 +122,8 @@ def calling(answer: Answer, waited: float = 61.0, said: str = "", **changes: obj
         said=said,
         **changes,  # type: ignore[arg-type]  # fields of Call
     )
-    member = held(1, declared=place, phase_since=NOW - waited)
+    if serves:
+        place = declared(1, place="tcp://node0:29500", job="ps", index=0, hold=False)
+    phase = Phase.JOINED if serves else Phase.ARRIVED
+    member = held(1, declared=place, phase_since=NOW - waited, phase=phase)
     return gathering(member, joined=True, launched=1, call=call)

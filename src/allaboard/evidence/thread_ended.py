@@ -6,20 +6,23 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.evidence.between_two import message
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Evidence, Frame, Member
 
-NOTE = "thread raised"
+NOTE, CALLED = "thread raised", "thread called"
 _HOOK = "its excepthook"
 _WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
 """Where a program waits for a thread of its own, or looks now and then whether that has made something."""
 
 
 class EndedThread(msgspec.Struct, frozen=True):
-    """``raised`` is its error, ``place`` the line and function that raised it; "" where not known."""
+    """``raised`` is its error, ``place`` the line and function that raised it, ``called`` the framework's
+    operation that it was in last; "" where not known."""
 
     raised: str
     place: str
+    called: str = ""
 
 
 def ended_thread(one: Member) -> EndedThread | None:
@@ -28,7 +31,24 @@ def ended_thread(one: Member) -> EndedThread | None:
     if not said:
         return None
     raised, at, place = said.rpartition(" at ")
-    return EndedThread(raised, place) if at else EndedThread(said, "")
+    called = one.notes.get(CALLED, "")
+    return EndedThread(raised, place, called) if at else EndedThread(said, "", called)
+
+
+def owes_message(one: Member, waiting: tuple[Member, ...]) -> bool:
+    """Whether somebody waits for the other side of a message with this member, the like of which was the last
+    that a thread of it did before that ended by an exception; and the member itself is at something else."""
+    ended = ended_thread(one)
+    last = message(ended.called) if ended is not None else None
+    if last is None or (one.op is not None and message(one.op.name)):
+        return False
+    for other in waiting:
+        side = message(other.op.name) if other.op is not None else None
+        if side is None or not side.answers(last):
+            continue
+        if (side.peer, last.peer) == (one.who.rank, other.who.rank):
+            return True
+    return False
 
 
 def thread_ended(one: Member) -> tuple[Evidence, ...]:
@@ -36,7 +56,10 @@ def thread_ended(one: Member) -> tuple[Evidence, ...]:
     found = ended_thread(one)
     if found is None:
         return ()
-    return (Evidence(f"a thread of it has ended: {found.raised}", found.place or _HOOK),)
+    told = Evidence(f"a thread of it has ended: {found.raised}", found.place or _HOOK)
+    if message(found.called) is None:
+        return (told,)
+    return (told, Evidence(f"what that thread did last: {found.called}", "black box"))
 
 
 def after_thread(one: Member) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 import msgspec
@@ -105,6 +106,11 @@ class Silence(msgspec.Struct, frozen=True):
     heard: bool | None = None
 
 
+LACKING = ("no-secret", "no-tls", "version", "other-job")
+"""Kinds of workers that have allaboard, and not what the roll call asks of those of its job."""
+_RANK = re.compile(r"[^:]* \(rank (?P<rank>\d+)\): ")
+
+
 class Knock(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody came to the meeting place who is not of this roll call.
 
@@ -120,7 +126,13 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def named(self) -> bool:
         """Whether it is a worker that lacks what all others have, and says of which host it is."""
-        return self.kind in ("no-secret", "no-tls") and ": " in self.said
+        return self.kind in LACKING and ": " in self.said
+
+    @property
+    def rank(self) -> int:
+        """Which it says to be; -1 where it does not say it."""
+        said = _RANK.match(self.said)
+        return int(said["rank"]) if said is not None else -1
 
 
 KNOCKS = (

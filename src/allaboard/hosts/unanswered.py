@@ -14,6 +14,8 @@ from allaboard.hosts.socket_bytes import segments_in
 
 SYN_SENT, ESTABLISHED = "02", "01"
 """States in /proc/net/tcp; include/net/tcp_states.h."""
+PROBES = "04:"
+"""The timer of a closed window, also where nothing goes out; get_tcp4_sock in net/ipv4/tcp_ipv4.c."""
 FIRST, LATER = 2, 4
 """Retransmissions without an answer: two of a SYN are three seconds of silence (RFC 6298: 1 s and 2 s);
 data of a live connection is sent again after fractions of a second."""
@@ -47,25 +49,31 @@ class Unanswered:
 
 
 def _retransmitting(pid: int) -> Iterator[tuple[int, str, str, int]]:
-    """Inode, kind, other end and number of retransmissions of every connection in the process's network
-    that has any; format of proc(5)."""
     for table in ("tcp", "tcp6"):
         try:
-            lines = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+            yield from in_vain(Path(f"/proc/{pid}/net/{table}").read_text())
         except OSError:
             continue
-        for line in lines:
-            words = line.split()
-            state, again = words[3], int(words[6], 16)
-            sending = state == ESTABLISHED and int(words[4].partition(":")[0], 16) > 0
-            if not again or not (state == SYN_SENT or sending):
-                continue
-            host, _, port = words[2].partition(":")
-            where = address(host)
-            if not where.is_loopback:
-                kind = "connect" if state == SYN_SENT else "send"
-                shown = f"[{where}]" if where.version == 6 else str(where)
-                yield int(words[9]), kind, f"{shown}:{int(port, 16)}", again
+
+
+def in_vain(table: str) -> Iterator[tuple[int, str, str, int]]:
+    """Inode, kind, other end and number of attempts of every connection in such a table (proc(5)) on which
+    something was sent again. Where this host's own firewall drops what goes out, nothing counts as sent: the
+    kernel asks again and again whether it may send, and counts what is not answered (icsk_probes_out). A host
+    that has no room for more does answer."""
+    for line in table.splitlines()[1:]:
+        words = line.split()
+        state = words[3]
+        again = int(words[6], 16) or (int(words[8]) if words[5].startswith(PROBES) else 0)
+        sending = state == ESTABLISHED and int(words[4].partition(":")[0], 16) > 0
+        if not again or not (state == SYN_SENT or sending):
+            continue
+        host, _, port = words[2].partition(":")
+        where = address(host)
+        if not where.is_loopback:
+            kind = "connect" if state == SYN_SENT else "send"
+            shown = f"[{where}]" if where.version == 6 else str(where)
+            yield int(words[9]), kind, f"{shown}:{int(port, 16)}", again
 
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,16 +46,17 @@ def check_values(steps: str | None) -> dict[str, str]:
 
 
 def secret(file: Path | None) -> bytes:
-    """From the file, else from ALLABOARD_SECRET; empty where there is none."""
+    """From the file, else from ALLABOARD_SECRET; empty where there is none. As `same_everywhere` has it."""
     if file is None:
         told = os.environ.get("ALLABOARD_SECRET")
-        if told is not None and not told.strip():
+        given = same_everywhere(os.fsencode(told or ""))
+        if told is not None and not given:
             usage(
                 "ALLABOARD_SECRET is set and empty: give it the job's secret, or unset ALLABOARD_SECRET"
             )
-        return (told or "").strip().encode()
+        return given
     try:
-        text = file.read_bytes().strip()
+        text = same_everywhere(file.read_bytes())
     except OSError as error:
         usage(f"--secret-file {file} on {os.uname().nodename}: {error.strerror}")
     if not text:
@@ -62,6 +64,16 @@ def secret(file: Path | None) -> bytes:
             f"--secret-file {file} is empty on {os.uname().nodename}; make one: openssl rand -hex 32 > {file}"
         )
     return text
+
+
+def same_everywhere(text: bytes) -> bytes:
+    """A secret without what editors and copies add to a file on one host and not on another: the byte order
+    mark before it, the returns in the ends of its lines, blanks around it. What Windows writes as UTF-16 is
+    the text that it means."""
+    if text.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        meant = text.decode("utf-16", errors="replace")
+        text = meant.encode() if meant.isascii() else text  # bytes by chance stay as they are
+    return text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").strip()
 
 
 def add_tls(made: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

@@ -61,6 +61,11 @@ def _apart(told: float, asked: float, now: float) -> float:
     return max(told - now, 0.0) or min(told - asked, 0.0)
 
 
+def _called(hello: Hello) -> str:
+    """Who it says to be."""
+    return f"{hello.host} (rank {hello.rank})" if hello.rank >= 0 else hello.host
+
+
 class Door(Protocol):
     """What a caller asks of the door where it stands."""
 
@@ -206,7 +211,7 @@ class Caller:
             self.stream.write(wire.frame(trouble))
             self._door.left(self)
             self.stream.close()
-            self._door.knocked(self.peer, trouble.kind, f"{hello.host}: {trouble.why}")
+            self._door.knocked(self.peer, trouble.kind, f"{_called(hello)}: {trouble.why}")
             return False
         door = self._door
         shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)

@@ -55,7 +55,7 @@ WORDS = {
 }
 """Callers, in words."""
 
-DISTRUST = ("no-secret", "no-tls")
+DISTRUST = ("no-secret", "no-tls", "version")
 """Why a worker itself turns away from the roll call."""
 
 

@@ -71,6 +71,8 @@ async def enter(
             await _secure(met, who)
             challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
             if challenge.version != wire.VERSION:
+                why = f"speaks version {wire.VERSION} of the roll call, here is {challenge.version}"
+                _leave(met.writer, who, "version", why)
                 why = f"speaks {challenge.version}, this host {wire.VERSION}"
                 raise Turned("version", why)
             if who.secret and not challenge.sealed:

@@ -159,7 +159,8 @@ def _run(given: argparse.Namespace) -> int:
         secret=sealed,
         tls=certificates,
         coordinator=meeting,
-        subject=Subject(variables={**os.environ, **variables}),
+        # What we add ourselves repeats it under other names.
+        subject=Subject(variables=dict(os.environ)),
         code=exit_code_of(one.size),
     )
     code = run(started, options)

@@ -164,6 +164,14 @@ class Box:
             slot = self._local.slot = None if index is None else self._slot(index, ident)
         return slot
 
+    def called(self) -> str:
+        """The operation that this thread has entered last; "" where it has entered none."""
+        slot = getattr(self._local, "slot", None)
+        if slot is None or not slot.count:
+            return ""
+        name: bytes = OP.unpack_from(self.map, slot.at)[6]
+        return name.rstrip(b"\0").decode("utf-8", "replace")
+
     def _slot(self, index: int, thread: int) -> Slot:
         at = SLOTS_AT + index * SLOT_BYTES
         THREAD.pack_into(self.map, at + THREAD_AT, thread)

@@ -214,8 +214,10 @@ def raised(
 def thread_raised(
     kind: type[BaseException], value: BaseException | None, traceback: TracebackType | None
 ) -> None:
-    """Notes the last exception that ended another thread than the main one; the process goes on."""
+    """Notes the last exception that ended another thread than the main one, and the last operation of that
+    thread; the process goes on."""
     if here.box is not None and value is not None and kind is not SystemExit:
+        here.notes["thread called"] = here.box.called()
         here.note("thread raised", texts.one_line(kind, value, traceback))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.facts import Answer, Call, JobView, Member, Phase
+from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
 from allaboard.rollcall.called import called
 from allaboard.rollcall.roll import Roll, roll_calls
 
@@ -42,15 +42,23 @@ def awaited(view: JobView, roll: Roll) -> str:
         told.append(f"{called(roll.here[0].declared, unheard)}: never heard of")
     elif not told:
         told.append("those who came to agree on who is who")
-    return text + "; ".join([*told, *turned_away(view)])
+    return text + "; ".join([*told, *(away(k) for k in turned_away(view, roll))])
 
 
-def turned_away(view: JobView) -> list[str]:
-    """Who came and was not let in, and why: as likely as not it is of those that are missing."""
-    said = (k.said.partition(": ") for k in view.knocks if k.named)
-    return [f"{who} came and was turned away, since it {why}" for who, _, why in said if why][
-        :NAMED
-    ]
+def turned_away(view: JobView, roll: Roll) -> list[Knock]:
+    """Who came, was not let in, and may be of those that are missing: not who says to be one that is here. A
+    worker of another job must say to be one that is not: most that come are none of ours."""
+    return [
+        k
+        for k in view.knocks
+        if k.named and (k.rank in roll.missing or (k.rank < 0 and k.kind != OTHER_JOB))
+    ][:NAMED]
+
+
+def away(knock: Knock) -> str:
+    """Who was not let in, and why."""
+    who, _, why = knock.said.partition(": ")
+    return f"{who} came and was turned away, since it {why}"
 
 
 MET = {
@@ -67,6 +75,7 @@ MET = {
     Answer.UNPOSTED: "it is not posted yet",
 }
 """How the last attempt there ended, in words."""
+OTHER_JOB = "other-job"
 NAMED = 2
 """Late members whose place is told."""
 

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.between_two import knot, message
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.entered import crossed, entered
 from allaboard.evidence.order import differences
@@ -34,7 +35,7 @@ from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring
 from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import NOTE, ended_thread, thread_ended
+from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
 from allaboard.evidence.two_threads import two_threads
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -75,6 +76,8 @@ def check(view: JobView) -> Iterator[Claim]:
         yield _shared(view, found, shared)
     elif fallen := _fallen(found):
         yield _left_by(view, found, fallen)
+    elif tied := knot(found.waiting):
+        yield _tied(view, found, tied)
     else:
         yield _crossed(view, circle) if circle else _claim(view, found)
 
@@ -120,9 +123,10 @@ def _crossed(view: JobView, circle: tuple[Member, ...]) -> Claim:
 
 def _fallen(found: Stall) -> tuple[Member, ...]:
     """Those of whom a thread has ended by an exception, while another one waits in a thread beside its main
-    one; () where nobody waits so."""
+    one, or for a message of the kind that this thread sent or received last; () where nobody waits so."""
     besides = [m for m in found.waiting if m.op is not None and m.op.beside]
-    return tuple(m for m in found.waiting if besides and m not in besides and ended_thread(m))
+    fallen = tuple(m for m in found.waiting if besides and m not in besides and ended_thread(m))
+    return fallen or tuple(m for m in found.waiting if owes_message(m, found.waiting))
 
 
 def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
@@ -134,12 +138,32 @@ def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
         summary=f"{_who(view, found)} wait for each other, after a thread of {_names(fallen)} ended by "
         f"{ended.raised}{where}",
         who=tuple(m.who for m in fallen),
-        evidence=tuple(
+        evidence=tuple(e for m in fallen[:MANY] for e in thread_ended(m))
+        + tuple(
             Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks") for m in found.waiting[:MANY]
-        )
-        + tuple(e for m in fallen[:MANY] for e in thread_ended(m)),
+        ),
         fix=f"fix {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
-        f"collectives, which will never come; its traceback is in {first.log}",
+        f"{'messages' if owes_message(first, found.waiting) else 'collectives'}, which will never come; its "
+        f"traceback is in {first.log}",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _tied(view: JobView, found: Stall, tied: tuple[Member, ...]) -> Claim:
+    """All others wait for these, who wait for each other."""
+    waits = [f"rank {m.who.rank} in {m.op.name}" for m in tied if m.op is not None]
+    sides = ", ".join(
+        f"rank {m.who.rank}'s {m.op.name}" for m in tied if m.op and message(m.op.name)
+    )
+    return Claim(
+        summary=f"{_who(view, found)} wait for each other: {', '.join(waits[:MANY])}; the rest wait for them",
+        who=tuple(m.who for m in tied),
+        evidence=tuple(
+            Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks")
+            for m in (*tied[:MANY], *(m for m in found.waiting if m not in tied))
+        )[: 2 * MANY],
+        fix=f"look for the other side of {sides}: one was left out, or names another rank or tag",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -265,6 +289,24 @@ def _between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
     )
 
 
+def _stage(rank: int, peer: int) -> Member:
+    """It waits for a message of this rank."""
+    return waiting(rank, op=Op(f"recv from rank {peer}", 41, 90.0))
+
+
+def _stages(peers: dict[int, int]) -> JobView:
+    return stalled(*(_stage(rank, peer) for rank, peer in peers.items()))
+
+
+def _sender(called: str, inside: str = "barrier") -> JobView:
+    """A thread of rank 1 did this last before it ended, and rank 0 waits for a message of that rank."""
+    notes = {NOTE: "RuntimeError: away at /home/u/train.py:12 in report", CALLED: called}
+    return stalled(
+        waiting(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
+        waiting(1, op=Op(inside, 41, 90.0), notes=notes),
+    )
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -321,6 +363,45 @@ RULE = Rule(
             "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
             "/home/u/train.py:12 in report",
         ),
+        "a stage of a pipeline did not send": (
+            _stages({0: 1, 1: 2, 2: 1, 3: 2}),
+            "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; the "
+            "rest wait for them",
+        ),
+        "two pairs": (
+            _stages({0: 1, 1: 0, 2: 3, 3: 2}),
+            "all 4 members wait for each other in recv at train.py:41 in train",
+        ),
+        "a message of a rank that is in a call of all": (
+            stalled(*(_inside(r, "1", 0, 1, 2, others=False) for r in (0, 1)), _stage(2, 0)),
+            "all 3 members wait for each other: rank 0 in all_reduce, rank 2 in recv from rank 0; the rest "
+            "wait for them",
+        ),
+        "a message of a rank that is in a call of others": (
+            stalled(*(_inside(r, "1", 0, 1, others=False) for r in (0, 1)), _stage(2, 0)),
+            "all 3 members wait for each other in 2 different places",
+        ),
+        "a thread that sent what another rank waits for has ended": (
+            _sender("send to rank 0, tag 7"),
+            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
+            "/home/u/train.py:12 in report",
+        ),
+        "a thread that has ended sent another message": (
+            _sender("send to rank 0, tag 8"),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "a thread that has ended sent to another rank": (
+            _sender("send to rank 2, tag 7"),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "a thread that has ended sent nothing": (
+            _sender(""),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "its main thread is at a message itself": (
+            _sender("send to rank 0, tag 7", "send to rank 0, tag 8"),
+            "all 2 members wait for each other in 2 different places",
+        ),
         "their groups in different orders": (
             stalled(_inside(0, "1", 0, 1), _inside(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
@@ -375,5 +456,11 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("other-order-unseen", "crossed-groups", "jax-extra-sync"),
+    drill=(
+        "other-order-unseen",
+        "crossed-groups",
+        "jax-extra-sync",
+        "sender-raises",
+        "missing-send",
+    ),
 )

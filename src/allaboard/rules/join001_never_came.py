@@ -17,14 +17,19 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Declared, Evidence, JobView, Knock, Stage
 from allaboard.facts.samples import coming, declared, gathering, held
-from allaboard.rollcall.awaited import turned_away
+from allaboard.rollcall.awaited import away, turned_away
 from allaboard.rollcall.called import called, who
 from allaboard.rollcall.roll import Roll, roll_calls
 
-ONE_SECRET = "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET"
-ONE_AUTHORITY = (
-    "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or none"
-)
+ALIKE = {
+    "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
+    "no-tls": "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or "
+    "none",
+    "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
+    "other-job": "if it belongs to this job, start all of its tasks in one launch, or give all of them the "
+    "same ALLABOARD_JOB_ID; otherwise give each job a port of its own",
+}
+"""What all hosts of a job must have alike, by what some that came lack."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -49,9 +54,9 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
     assert told is not None
     names = called(told, absent, 16)
     few = f"{len(roll.here)} of {roll.size} came; nobody has heard of {names}"
-    away = turned_away(view)
-    if away:
-        few = f"{len(roll.here)} of {roll.size} came, without {names}; {away[0]}"
+    refused = turned_away(view, roll)
+    if refused:
+        few = f"{len(roll.here)} of {roll.size} came, without {names}; {away(refused[0])}"
     return Claim(
         summary=few,
         who=tuple(who(told, r) for r in absent),
@@ -59,19 +64,14 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
             Evidence(f"world size {roll.size}", told.origin or told.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
             *((Evidence(f"all meet at {view.place}", "--coordinator"),) if view.place else ()),
-            *(Evidence(one, "roll call") for one in away[1:]),
+            *(Evidence(one, "roll call") for one in map(away, refused[1:])),
         ),
         fix=_over_ssh(told.origin, absent)
-        or (_alike(view) if away else "")
+        or (ALIKE[refused[0].kind] if refused else "")
         or f"start {names}, or {_fewer(told, len(roll.here))}{_one_place(view.place)}",
         since=roll.first_arrival,
         awaits=True,
     )
-
-
-def _alike(view: JobView) -> str:
-    """What all hosts of a job must have, of that which some that came do not."""
-    return ONE_SECRET if any(k.kind == "no-secret" for k in view.knocks) else ONE_AUTHORITY
 
 
 def _fewer(told: Declared, here: int) -> str:
@@ -109,6 +109,7 @@ _BARE = Knock(
     kind="no-tls",
     said="h1 (rank 1): has no certificate, and here one is wanted",
 )
+_OTHER = Knock(peer="10.0.0.2", kind="other-job", said="h1 (rank 1): belongs to job 41, this is 42")
 _TASKS = {"worker:0": "a:1", "ps:0": "b:1", "chief:0": "c:1"}
 RULE = Rule(
     stage=Stage.STARTUP,
@@ -132,6 +133,22 @@ RULE = Rule(
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_BARE,), now=121.0),
             "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it has no certificate, "
             "and here one is wanted",
+        ),
+        "its launcher says that it is of another job": (
+            gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_OTHER,), now=121.0),
+            "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it belongs to job 41, "
+            "this is 42",
+        ),
+        "an earlier job's rank, which is here": (
+            gathering(
+                *(held(r, 3) for r in (0, 1)),
+                joined=True,
+                leads=True,
+                launched=1,
+                knocks=(_OTHER,),
+                now=121.0,
+            ),
+            "2 of 3 came; nobody has heard of rank 2",
         ),
         "they meet where the user said": (
             gathering(

@@ -16,6 +16,7 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.known_errors import advice
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, gathering, held
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -61,7 +62,8 @@ def _claim(roll: Roll, member: Member) -> Claim:
         evidence=tuple(evidence),
         fix=f"see whether {host} is up and still on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
-        else f"read its output{_log(member)}, fix that, start again",
+        else (error is not None and advice(error))
+        or f"read its output{_log(member)}, fix that, start again",
         # A program that a worker ran for a moment ends just so.
         certainty=Certainty.LIKELY if member.candidate else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,

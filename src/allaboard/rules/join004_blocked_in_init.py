@@ -108,8 +108,10 @@ def _reach(view: JobView, inside: list[Member]) -> str:
         own = f"{told.job}:{told.index}"
         ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
         tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
-        return f"on {first.host}: {tries}   # one that refuses or does not answer is waited for without a "
-        "limit"
+        return (
+            f"on {first.host}: {tries}   # one that refuses or does not answer is waited for without a "
+            "limit"
+        )
     if _again(inside):
         return (
             "give each init a port of its own (MASTER_PORT plus the number of the trial): after "

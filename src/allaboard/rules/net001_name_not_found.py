@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import Attempt, attempt, calling
+from allaboard.evidence.calling import Attempt, attempt, calling, overdue
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 PATIENCE = 2.0
@@ -24,7 +24,7 @@ PATIENCE = 2.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.NO_NAME)
+    tried = attempt(view, Answer.NO_NAME) or overdue(view, Answer.NO_NAME, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE:
         return
     yield Claim(
@@ -32,6 +32,8 @@ def check(view: JobView) -> Iterator[Claim]:
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),
+        severity=tried.severity,
+        certainty=tried.certainty,
         since=tried.call.since,
     )
 
@@ -54,11 +56,18 @@ RULE = Rule(
             calling(Answer.NO_NAME, 3.0, "Name or service not known"),
             "a cannot resolve the name node0, where all are to meet",
         ),
+        "a parameter server's host": (
+            calling(Answer.NO_NAME, 61.0, "Name or service not known", serves=True),
+            "a cannot resolve the name node0, where all are to meet",
+        ),
     },
     silent_on={
+        "a server that is up before the first host has its name": calling(
+            Answer.NO_NAME, 59.0, "Name or service not known", serves=True
+        ),
         "just begun": calling(Answer.NO_NAME, 1.0, "Name or service not known"),
         "refused": calling(Answer.REFUSED, 3.0, "Connection refused"),
     },
     since="0.1",
-    drill=("net-no-name",),
+    drill=("net-no-name", "net-no-name-of-server"),
 )

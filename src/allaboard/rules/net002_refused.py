@@ -33,8 +33,10 @@ def check(view: JobView) -> Iterator[Claim]:
     if not lost:
         first += " if it waits there, a firewall rejects the connection;"
     if tried.numeric.startswith("127.") or tried.numeric == "::1":
-        first = f"give the address of rank 0's host, unless it is this one: {tried.name} leads every host "
-        "to itself;"
+        first = (
+            f"give the address of rank 0's host, unless it is this one: {tried.name} leads every host "
+            "to itself;"
+        )
     if tried.origin == "--coordinator":
         first = f"give every host the same --coordinator (ALLABOARD_COORDINATOR), or none; {first}"
     elif tried.origin.startswith("posted"):
@@ -67,6 +69,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a server, up long before the others": calling(Answer.REFUSED, 600.0, serves=True),
         "there is time left": calling(Answer.REFUSED, 30.0, "Connection refused"),
         "silence": calling(Answer.SILENT),
     },

@@ -21,7 +21,7 @@ from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = overdue(view, Answer.SILENT)
+    tried = overdue(view, Answer.SILENT, served=True)
     if tried is None:
         return
     host, numeric = tried.member.who.host, shlex.quote(tried.numeric)
@@ -32,6 +32,8 @@ def check(view: JobView) -> Iterator[Claim]:
         evidence=tried.evidence,
         fix=f"on {host}: ping -c1 {numeric}; nc -vz -w3 {numeric} {tried.port}"
         f"   # if only the ping is answered, open TCP {tried.port} between the two",
+        severity=tried.severity,
+        certainty=tried.certainty,
         since=tried.call.since,
         awaits=True,
     )
@@ -47,8 +49,14 @@ RULE = Rule(
             "a gets no answer at all from node0:29500 where all are to meet: a firewall drops the "
             "packets, or the host is down",
         ),
+        "a parameter server's host": (
+            calling(Answer.SILENT, said="no answer in 3 s", serves=True),
+            "a gets no answer at all from node0:29500 where all are to meet: a firewall drops the "
+            "packets, or the host is down",
+        ),
     },
     silent_on={
+        "a server that was taken in before": calling(Answer.SILENT, serves=True, shook=True),
         "there is time left": calling(Answer.SILENT, 30.0),
         "refused": calling(Answer.REFUSED),
     },

@@ -21,7 +21,7 @@ from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = overdue(view, Answer.UNREACHABLE)
+    tried = overdue(view, Answer.UNREACHABLE, served=True)
     if tried is None:
         return
     host = tried.member.who.host
@@ -31,6 +31,8 @@ def check(view: JobView) -> Iterator[Claim]:
         evidence=tried.evidence,
         fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then fix the route, the interface or "
         "the address",
+        severity=tried.severity,
+        certainty=tried.certainty,
         since=tried.call.since,
         awaits=True,
     )
@@ -43,6 +45,10 @@ RULE = Rule(
     fires_on={
         "no route": (
             calling(Answer.UNREACHABLE, said="No route to host"),
+            "a cannot reach node0:29500 where all are to meet: No route to host",
+        ),
+        "a parameter server's host": (
+            calling(Answer.UNREACHABLE, said="No route to host", serves=True),
             "a cannot reach node0:29500 where all are to meet: No route to host",
         ),
     },

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import Attempt, attempt, calling
+from allaboard.evidence.calling import Attempt, attempt, calling, overdue
 from allaboard.evidence.failures import failed_at, failures, undecided
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.port_taken import lacks_port, port_taken
@@ -40,6 +40,7 @@ TURNED_AWAY = (
 """How the roll call's own refusals begin."""
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""
+SPEAKS = (Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
 SAID = {
     Answer.MUTE: "a program that accepts and says nothing",
     Answer.HTTP: "a web server",
@@ -54,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if view.holder is not None and view.holder.answer is not Answer.STORE:
         yield from _held(view, view.holder)
     yield from _raised(view)
-    tried = attempt(view, Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
+    tried = attempt(view, *SPEAKS) or overdue(view, *SPEAKS, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE or tried.call.tries < 2:
         return
     if tried.call.answer is Answer.OTHER and tried.call.said.startswith(TURNED_AWAY):
@@ -67,7 +68,8 @@ def check(view: JobView) -> Iterator[Claim]:
         evidence=tried.evidence,
         fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or take another port; "
         f"if rank 0 is not there, correct {_origin(tried)}",
-        certainty=Certainty.CERTAIN if sure or tried.waited >= view.timeout else Certainty.LIKELY,
+        severity=tried.severity,
+        certainty=tried.certainty if sure or tried.waited >= view.timeout else Certainty.LIKELY,
         since=tried.call.since,
     )
 
@@ -190,6 +192,10 @@ RULE = Rule(
             calling(Answer.MUTE, 3.0, "nothing is said"),
             "a program that accepts and says nothing listens at node0:29500, where all are to meet",
         ),
+        "seen from a parameter server's host": (
+            calling(Answer.HTTP, 61.0, "HTTP/1.1", serves=True),
+            "a web server listens at node0:29500, where all are to meet",
+        ),
         "on the host itself": (
             _holding(Answer.HTTP),
             "port 29500, where all are to meet, is held on this host by pid 77 (python -m http.server)",
@@ -222,6 +228,7 @@ RULE = Rule(
             ended(0, raised=("OSError", "[Errno 98] Address already in use")), waiting(1)
         ),
         "just seen": calling(Answer.HTTP, 1.0),
+        "a server that was up early": calling(Answer.HTTP, 30.0, serves=True),
         "a store is another rule's": _holding(Answer.STORE),
         "the framework's own server": calling(Answer.GRPC, 30.0),
     },

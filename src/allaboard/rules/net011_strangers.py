@@ -19,7 +19,8 @@ from allaboard.facts.samples import gathering, held
 
 OFTEN = 3
 """Times; once is chance."""
-KINDS = ("http", "tls", "silent", "other", "no-secret", "no-tls", "version", "store", "grpc")
+WARNED = ("no-secret", "no-tls")
+KINDS = ("http", "tls", "silent", "other", *WARNED, "version", "store", "grpc")
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -29,25 +30,24 @@ def check(view: JobView) -> Iterator[Claim]:
                 summary=f"{_who(knock)} keeps coming from {knock.peer} to the meeting place",
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
                 fix=_fix(knock),
-                severity=Severity.INFO
-                if knock.kind not in ("no-secret", "no-tls")
-                else Severity.WARNING,
+                severity=Severity.INFO if knock.kind not in WARNED else Severity.WARNING,
                 since=knock.at,
             )
 
 
 def _who(knock: Knock) -> str:
     host, sign, why = knock.said.partition(": ")
-    return f"{host}, which {why}," if sign and knock.kind in ("no-secret", "no-tls") else knock.said
+    return f"{host}, which {why}," if sign and knock.kind in (*WARNED, "version") else knock.said
 
 
 def _fix(knock: Knock) -> str:
     if knock.kind == "no-secret":
-        return f"if {knock.peer} belongs to this job, give it the same --secret-file or ALLABOARD_SECRET as "
-        "here"
+        return f"if {knock.peer} belongs to this job, give it the --secret-file or ALLABOARD_SECRET used here"
     if knock.kind == "no-tls":
         same = "give it --tls-* certificates of the same authority as here, none expired"
         return f"if {knock.peer} belongs to this job, {same}"
+    if knock.kind == "version":
+        return "install the same version of allaboard on all hosts: pip install -U allaboard"
     return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
 
 

@@ -118,4 +118,5 @@ RULE = Rule(
         "link-lost-tensorflow",
         "link-lost-leader",
     ),
+    passes=True,
 )

@@ -113,7 +113,7 @@ class Bed:
             self._keeper.stdout.close()
             self._keeper = None
         for process in self._processes:
-            process.wait()
+            process.last()
         for wire in self._wires.values():
             wire.wait()
         self._processes.clear()

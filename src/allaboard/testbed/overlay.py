@@ -4,6 +4,7 @@ folder of that host's own."""
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 from allaboard.testbed import Bed
@@ -14,7 +15,8 @@ VERSIONS = {"torch": "__version__ = '{0}'\n", "numpy": 'version = "{0}"\n__versi
 
 def first(environment: dict[str, str]) -> dict[str, str]:
     """The environment in which it is found first."""
-    return {**environment, "PYTHONPATH": PLACE}
+    others = environment.get("PYTHONPATH")
+    return {**environment, "PYTHONPATH": os.pathsep.join((PLACE, others)) if others else PLACE}
 
 
 def broken(bed: Bed, host: str, package: str) -> None:

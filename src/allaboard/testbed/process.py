@@ -12,6 +12,8 @@ from pathlib import Path
 from allaboard.testbed.needs import program
 
 SECONDS = 5.0
+AWAKE = 0.2
+"""Seconds after which one that has not ended is woken once more."""
 
 
 def entering(first: int) -> list[str]:
@@ -74,6 +76,16 @@ class Process:
         """Its exit code. Raises subprocess.TimeoutExpired."""
         return self._outer.wait(timeout)
 
+    def last(self) -> int:
+        """Its exit code, once its host has ended it. Where the command was stopped, nsenter has stopped
+        itself too, and nobody but us wakes it: it may do so a moment after it was woken."""
+        while True:
+            self._outer.send_signal(signal.SIGCONT)
+            try:
+                return self._outer.wait(AWAKE)
+            except subprocess.TimeoutExpired:
+                continue
+
     def send_signal(self, number: int) -> None:
         """Sends it a signal, where it still runs."""
         if self._outer.poll() is None and self.pid != self._outer.pid:
@@ -86,9 +98,7 @@ class Process:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        if self._outer.poll() is None:
-            self._outer.send_signal(signal.SIGCONT)  # it stops itself where the command was stopped
-        self._outer.wait()
+        self.last()
 
 
 def _with_descendants(pid: int, session: int) -> set[int]:

@@ -4,7 +4,8 @@ The recorder is a ring in C++, which PyTorch 2.13 keeps by default, of gloo too 
 numbers count every collective of a group, also those of compiled graphs. Only this process can read it, whose
 main thread stands in native code then. So a thread waits here for the agent's word. It is there from the
 first compiled graph on that calls collectives; no other program has it. It is none of `threading`'s: nobody
-who joins all threads waits for it.
+who joins all threads waits for it. Builds with CUDA keep another recorder for NCCL, which is read alike
+(written from torch/csrc/distributed/c10d/init.cpp; there was no GPU to try it on).
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LAST = 48
 """Collectives of each group that are told: a compiled graph may have begun many before one is waited for."""
 KEPT = ("collective_seq_id", "record_id", "profiling_name", "process_group", "input_sizes",
         "input_dtypes")  # fmt: skip
+DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
+"""Of two recorders the numbers of a group are two."""
 _listens: list[int] = []
 """The process that does; a forked child has the parent's memory, but not its thread."""
 
@@ -38,9 +41,9 @@ _listens: list[int] = []
 def listen() -> bool:
     """Answers from now on; False where there is no recorder, or nobody who would ask. Raises OSError."""
     native = sys.modules.get("torch._C._distributed_c10d")
-    dump = getattr(native, "_dump_fr_trace", None)
+    dumps = [d for name in DUMPS if callable(d := getattr(native, name, None))]
     folder, pid = member.here.folder, os.getpid()
-    if not callable(dump) or not folder or member.here.box is None:
+    if not dumps or not folder or member.here.box is None:
         return False
     if pid in _listens:
         return True
@@ -56,17 +59,18 @@ def listen() -> bool:
     else:
         os.close(fd)
         fd = high
-    _thread.start_new_thread(_answers, (fd, dump, os.path.join(folder, "%d%s" % (pid, TOLD))))
+    _thread.start_new_thread(_answers, (fd, dumps, os.path.join(folder, "%d%s" % (pid, TOLD))))
     return True
 
 
-def _answers(fd: int, dump: Callable[..., bytes], file: str) -> None:
+def _answers(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
     try:
         pipe = os.fstat(fd)
         # A program that closes all its files may have one of its own by this number then.
         while os.path.samestat(pipe, os.fstat(fd)) and os.read(fd, 64):
             with open(file + ".new", "w", opener=_private) as answer:
-                json.dump(last(pickle.loads(dump(True, True, False))), answer)
+                told = [pickle.loads(dump(True, True, False)) for dump in dumps]
+                json.dump({"entries": [e for one in told for e in last(one)]}, answer)
             os.replace(file + ".new", file)
     except Exception:
         pass  # closed by the program, or another version's recorder: nobody is answered any more
@@ -76,19 +80,23 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def last(dump: dict[str, Any]) -> dict[str, Any]:
+def last(dump: dict[str, Any]) -> list[dict[str, Any]]:
     """The last collectives of each group, each with the user's own line alone."""
     kept: dict[object, list[dict[str, Any]]] = {}
     for entry in dump.get("entries", ()):
         if not entry.get("is_p2p"):
-            kept.setdefault(str(entry.get("process_group")), []).append(entry)
-    told = [_short(entry) for entries in kept.values() for entry in entries[-LAST:]]
-    return {"pg_config": dump.get("pg_config", {}), "entries": told}
+            by = str(entry.get("profiling_name")).partition(":")[0]
+            kept.setdefault((by, str(entry.get("process_group"))), []).append(entry)
+    return [_short(entry) for entries in kept.values() for entry in entries[-LAST:]]
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:
     own = (f for f in entry.get("frames", ()) if not _foreign(str(f.get("filename", ""))))
-    return {**{key: entry.get(key) for key in KEPT}, "frames": [f for _, f in zip(range(1), own)]}
+    told = {**{key: entry.get(key) for key in KEPT}, "frames": [f for _, f in zip(range(1), own)]}
+    name, *rest = told["process_group"] or ("?",)
+    if str(told["profiling_name"]).startswith("nccl:"):
+        told["process_group"] = [name, " ".join([*map(str, rest), "(NCCL)"])]
+    return told
 
 
 def _foreign(file: str) -> bool:
