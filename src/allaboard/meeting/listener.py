@@ -26,7 +26,8 @@ SPARE = 200
 """Open files that are left for all else than callers."""
 BACKLOG = 4096
 AT_ONCE = 256
-"""Callers that are taken in before those who are in are heard again."""
+"""Callers that are taken in before those who are in are heard again; each time that there were more, twice as
+many the next time. Where the kernel's queue (BACKLOG) is full, who comes has to try again after a second."""
 SWEEP = 0.5
 
 
@@ -63,6 +64,7 @@ class Listener:
         self.places = max(64, (open_files.most() - SPARE) * 3 // 4)
         """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
+        self._at_once = AT_ONCE
         self._number = 0
         self._numbers: dict[str, int] = {}
         self.port = 0
@@ -174,16 +176,18 @@ class Listener:
         self._sweep_later()
 
     def _take_in(self, made: socket.socket) -> None:
-        for _ in range(AT_ONCE):
+        for _ in range(self._at_once):
             try:
                 sock, where = made.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                self._at_once = AT_ONCE
                 return
             except OSError:  # no open file left: those at the door go
                 self._make_room(len(self._doorstep))
                 return
             self._make_room(self.places)
             self._doorstep[Caller(self, sock, where[0].removeprefix("::ffff:"))] = None
+        self._at_once = min(2 * self._at_once, BACKLOG)
 
     def _make_room(self, most: int) -> None:
         while self._doorstep and len(self._doorstep) >= most:
