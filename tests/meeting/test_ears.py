@@ -156,3 +156,26 @@ def test_a_held_word_is_said_before_the_end() -> None:
         assert end.other.recv(100) == b"welcome"
 
     _within(work)
+
+
+def test_what_was_said_last_arrives_though_more_had_come() -> None:
+    async def work(ears: Ears) -> None:
+        left, right = _pair()
+        stream = Stream(left, lambda data: None, lambda: None, ears)
+        right.send(b"what nobody reads any more")
+        stream.write(b"the end")
+        stream.close()
+        right.send(b"and more")  # as whoever has not read yet does
+        assert right.recv(100) == b"the end"
+        right.close()
+
+    _within(work)
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """Over TCP, which resets."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        one = socket.create_connection(server.getsockname())
+        other, _ = server.accept()
+    other.setblocking(True)
+    return one, other

@@ -20,6 +20,8 @@ shorter --timeout."""
 LONGER = 45.0
 """... and so much longer where the agents of others are here and wait for their workers."""
 
+GOODBYE = 5.0
+"""Seconds that the hosts whose servers are ended have to hang up: the word that ends them must arrive."""
 NAMED, PASSED_ON = 5.0, 0.5
 """Seconds after the end of a worker that trained within which it is named what began it, and in which that
 reaches the other hosts."""
@@ -44,6 +46,8 @@ class Staying:
             return False  # on another host: that is known to all
         if job.ending is None and outcome is Outcome.COMPLETED:
             return job.rolled_at is not None and self._left_others(now)
+        if job.ending is not None and job.ending.outcome is Outcome.COMPLETED:
+            return self._takes_leave(now)
         if job.rolled_at is not None:
             return job.ending is None and self._names(now)
         if self._until is None:
@@ -52,6 +56,13 @@ class Staying:
         if self._expected(now):
             return now < self._until + LONGER
         return now < self._until and party.untold
+
+    def _takes_leave(self, now: float) -> bool:
+        """Whether others, whose servers have nobody to serve any more, are still here."""
+        if self._over_at is None:
+            self._over_at = now
+        leader = self._party.leader
+        return leader is not None and leader.here > 0 and now - self._over_at < GOODBYE
 
     def _left_others(self, now: float) -> bool:
         """Whether others still train, and may be held up since ours has ended: seen where all meet."""

@@ -211,7 +211,9 @@ class Caller:
             self.stream.write(wire.frame(trouble))
             self._door.left(self)
             self.stream.close()
-            self._door.knocked(self.peer, trouble.kind, f"{_called(hello)}: {trouble.why}")
+            # Who was only led here is a member, known by its host.
+            who = hello.host if trouble.kind == "elsewhere" else _called(hello)
+            self._door.knocked(self.peer, trouble.kind, f"{who}: {trouble.why}")
             return False
         door = self._door
         shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)

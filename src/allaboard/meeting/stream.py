@@ -10,6 +10,8 @@ from allaboard.meeting.ears import Ears
 from allaboard.meeting.lively import lively, silent
 
 READ = 1 << 16
+MOST = 64
+"""Times so many bytes that are thrown away of what came last."""
 FIRST = 1 << 10
 """Bytes that are kept of who does not speak TLS: more than a `Refused` has."""
 
@@ -190,8 +192,19 @@ class Stream:
     def _shut(self) -> None:
         if self._sock is not None:
             self._ears.leave(self._fd)
+            self._throw_away(self._sock)
             self._sock.close()
             self._sock = None
+
+    def _throw_away(self, sock: socket.socket) -> None:
+        """A stream that is closed with words unread is reset (RFC 2525, 2.17), and the other side loses what
+        we said last."""
+        try:
+            for _ in range(MOST):
+                if not sock.recv(READ):
+                    return
+        except OSError:
+            pass  # nothing more has come, or the other side has gone
 
 
 class Seal:
