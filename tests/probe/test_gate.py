@@ -13,6 +13,7 @@ from allaboard.agent.boxes import OpenBox
 from allaboard.clock import FakeClock
 from allaboard.probe import gate
 from allaboard.probe.blackbox import Box
+from allaboard.probe.layout import AGENT, AGENT_AT
 from probed import RENDEZVOUS, Program, fake_torch
 
 
@@ -86,9 +87,10 @@ def test_it_waits_as_long_as_the_agent_is_there(tmp_path: Path) -> None:
 
 def test_it_goes_on_alone_when_no_agent_is_heard_of(tmp_path: Path) -> None:
     door = Door(tmp_path)
-    assert door.wait() == pytest.approx(gate.DEAF, abs=2 * gate.POLL)
+    sure = gate.SURE * gate.POLL
+    assert door.wait() == pytest.approx(gate.DEAF + sure, abs=2 * gate.POLL)
     door.agent.beat(door.clock.now + 5, 0)  # heard of once more after it arrived
-    assert door.wait() == pytest.approx(gate.DEAF + 5, abs=2 * gate.POLL)
+    assert door.wait() == pytest.approx(gate.DEAF + 5 + sure, abs=2 * gate.POLL)
 
 
 HELD = """
@@ -181,3 +183,14 @@ def until_arrived(program: Program, pid: int) -> OpenBox:
     while box.read().phase < 4:
         assert process.poll() is None
     return box
+
+
+def test_a_look_in_the_midst_of_the_agent_s_word_is_no_silence(tmp_path: Path) -> None:
+    door = Door(tmp_path)
+    late = int(gate.DEAF / gate.POLL) + 200
+    for poll in range(0, late, 10):
+        door.at_poll[poll] = lambda: door.agent.beat(door.clock.now, 0)
+    door.at_poll[late - 5] = lambda: AGENT.pack_into(door.agent.map, AGENT_AT, 0.0, 0, 0)
+    door.at_poll[late - 4] = lambda: door.agent.beat(door.clock.now, 0)
+    door.at_poll[late] = lambda: door.agent.beat(door.clock.now, 1)
+    assert door.wait() == pytest.approx(late * gate.POLL)
