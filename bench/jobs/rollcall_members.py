@@ -80,11 +80,10 @@ class Member:
             if word is None:
                 return out, False
             if isinstance(word, Challenge):
-                out += self._hello(word)
+                out += self._hello(word) + wire.LENGTH.pack(len(self.told)) + self.told
             elif isinstance(word, wire.Welcome):
                 shown = wire.proof(SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}")
                 assert wire.proven(word.proof, shown)
-                out += wire.LENGTH.pack(len(self.told)) + self.told
             elif isinstance(word, TryThese):
                 out += wire.frame(Tried(worked=works(len(word.targets))))
             elif isinstance(word, Release):

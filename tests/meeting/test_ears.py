@@ -125,6 +125,39 @@ def test_a_fault_in_one_does_not_silence_the_others() -> None:
     _within(work)
 
 
+def test_a_held_word_goes_with_the_next_one() -> None:
+    async def work(ears: Ears) -> None:
+        end = End(ears)
+        end.stream.hold(b"welcome, ")
+        end.stream.write(b"try these")
+        assert end.other.recv(100) == b"welcome, try these"
+        await asyncio.sleep(0)
+        with pytest.raises(BlockingIOError):
+            end.other.recv(100)
+
+    _within(work)
+
+
+def test_a_held_word_goes_out_by_itself() -> None:
+    async def work(ears: Ears) -> None:
+        end = End(ears)
+        end.stream.hold(b"welcome")
+        loop = asyncio.get_running_loop()
+        assert await loop.sock_recv(end.other, 100) == b"welcome"
+
+    _within(work)
+
+
+def test_a_held_word_is_said_before_the_end() -> None:
+    async def work(ears: Ears) -> None:
+        end = End(ears)
+        end.stream.hold(b"welcome")
+        end.stream.close()
+        assert end.other.recv(100) == b"welcome"
+
+    _within(work)
+
+
 def test_what_was_said_last_arrives_though_more_had_come() -> None:
     async def work(ears: Ears) -> None:
         left, right = _pair()

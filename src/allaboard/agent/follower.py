@@ -70,6 +70,8 @@ class Follower:
         self._strays: dict[str, Knocked] = {}
         self._interrupted: list[Interrupted] = []
         self._untold: list[Event] = []
+        self._first: dict[int, Event] = {}
+        """What went with our name, each by its identity; kept, so that no other has the same."""
         self._waits: tuple[LockWait, ...] = ()
         """For file locks, as last told."""
         self._links: asyncio.Task[None] | None = None
@@ -129,7 +131,7 @@ class Follower:
             self._tell(address, met.answer, met.said, met.address, count)
             return
         try:
-            await enter(met, self._who())
+            await enter(met, self._who(), told=self._first_words)
         except Turned as error:
             self._tell(address, Answer.OTHER, f"{error.kind}: {error}", met.address)
             met.writer.close()
@@ -142,9 +144,8 @@ class Follower:
         self._be(lively=True)
         self._last.clear()
         self._waits = ()
-        # What happened before there was anybody to hear it.
-        self._untold = [*self._lives.values(), *self._answers.values(), *self._interrupted]
-        self._untold += [*self._ends.values(), *self._strays.values()]
+        self._untold = [e for e in self._before() if id(e) not in self._first]
+        self._first = {}
         self._tell(address, Answer.ABOARD, "", met.address, shook=True)
         try:
             while True:
@@ -157,6 +158,18 @@ class Follower:
                 said = f"the host where all met does not answer any more: {error.strerror}"
                 self.commands.append(Note(text=said))
             self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
+
+    def _before(self) -> list[Event]:
+        """What happened before there was anybody to hear it."""
+        happened: list[Event] = [*self._lives.values(), *self._answers.values()]
+        return [*happened, *self._interrupted, *self._ends.values(), *self._strays.values()]
+
+    def _first_words(self) -> bytes:
+        """All that is known now goes with our name: a round trip less where many wait for one."""
+        self._first = {id(e): e for e in self._before()}
+        if not self._first:
+            return b""
+        return wire.frame(Told(events=tuple(self._first.values()), mono=time.monotonic()))
 
     def _tell(
         self,

@@ -217,12 +217,13 @@ class Caller:
             return False
         door = self._door
         shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
-        welcome = Welcome(job=door.job, proof=shown, mono=time.monotonic())
-        self.stream.write(wire.frame(welcome))
+        welcome = wire.frame(Welcome(job=door.job, proof=shown, mono=time.monotonic()))
         if hello.only_link:
+            self.stream.write(welcome)
             self._rest = BLOCKS
             self._next = self._bytes
         else:
+            self.stream.hold(welcome)
             self._door.left(self)
             self._member = door.entered(self, hello)
             self._next = self._speech

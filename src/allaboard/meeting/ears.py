@@ -8,6 +8,8 @@ from typing import Protocol
 
 AT_ONCE = 512
 """Sockets that are heard before the loop does anything else."""
+HELD = 0.1
+"""Seconds for which a word is held."""
 
 
 class Heard(Protocol):
@@ -19,6 +21,9 @@ class Heard(Protocol):
     def room(self) -> None:
         """It takes more of what is to be sent."""
 
+    def go_on(self) -> None:
+        """What is held for it goes out now."""
+
 
 class Ears:
     """An epoll(7) of our own inside the loop's: the loop itself makes a handle for each socket, and one
@@ -27,6 +32,18 @@ class Ears:
     def __init__(self) -> None:
         self._poll: select.epoll | None = None
         self._known: dict[int, Heard] = {}
+        self._held: dict[Heard, None] = {}
+
+    def hold(self, one: Heard) -> None:
+        """`Heard.go_on` is called after `HELD`."""
+        if not self._held:
+            asyncio.get_running_loop().call_later(HELD, self._go_on)
+        self._held[one] = None
+
+    def _go_on(self) -> None:
+        held, self._held = self._held, {}
+        for one in held:
+            one.go_on()
 
     def hear(self, fd: int, one: Heard) -> None:
         """Tells ``one`` what happens on this socket, until `leave`."""

@@ -7,6 +7,7 @@ import os
 import ssl
 import struct
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -58,8 +59,12 @@ class Turned(Exception):
         self.kind = kind
 
 
-async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
-    """The handshake on a stream that `dial` opened; raises Turned, or OSError where it broke off."""
+async def enter(
+    met: Met, who: Identity, only_link: bool = False, told: Callable[[], bytes] = bytes
+) -> Welcome:
+    """The handshake on a stream that `dial` opened; raises Turned, or OSError where it broke off. ``told``
+    makes the frames that go with our name, before the listener has shown that it knows the secret: who
+    listens on the way reads them all the same, and with TLS its certificate has been seen before."""
     assert met.reader is not None and met.writer is not None
     try:
         async with asyncio.timeout(10.0):
@@ -75,7 +80,7 @@ async def enter(met: Met, who: Identity, only_link: bool = False) -> Welcome:
                 _leave(met.writer, who, "no-secret", why)
                 raise Turned("no-secret", "the listener does not know the job's secret")
             hello = _hello(who, challenge.nonce, only_link)
-            met.writer.write(wire.frame(hello))
+            met.writer.write(wire.frame(hello) + told())
             word = await wire.read(met.reader, wire.SHORT)
     except ssl.SSLError as error:
         if not alert(error.reason):

@@ -22,6 +22,7 @@ class Stream:
 
     __slots__ = (
         "_closing",
+        "_due",
         "_ears",
         "_ended",
         "_fd",
@@ -44,6 +45,7 @@ class Stream:
         self._heard = heard
         self._ended = ended
         self._left = b""
+        self._due = b""
         self._closing = False
         self._seal: Seal | None = None
         sock.setblocking(False)
@@ -91,7 +93,20 @@ class Stream:
 
     def write(self, data: bytes) -> None:
         """Never waits."""
+        if self._due:
+            data, self._due = self._due + data, b""
         self._send(data if self._seal is None else self._seal.write(data))
+
+    def hold(self, data: bytes) -> None:
+        """The same for what nobody waits for: it goes with what is written next, or a moment later. Where
+        thousands come at once it is the sends that cost."""
+        self._due += data
+        self._ears.hold(self)
+
+    def go_on(self) -> None:
+        """What was held is sent."""
+        if self._due:
+            self.write(b"")
 
     def _send(self, data: bytes) -> None:
         if self._sock is None or self._closing or not data:
@@ -106,6 +121,7 @@ class Stream:
 
     def close(self) -> None:
         """Once everything that was written is sent."""
+        self.go_on()
         self._closing = True
         if self._sock is not None and self._left:
             self._ears.await_room(self._fd, reads=False)

@@ -1,0 +1,112 @@
+"""What a host knows goes with its name, and is told once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from allaboard.agent.follower import Follower
+from allaboard.coordinator.events import Answered, Event
+from allaboard.meeting.listener import Connection, Listener
+from allaboard.meeting.member import Identity
+from allaboard.meeting.wire import Told, Word
+
+MUCH = "x" * 100_000
+"""A fact that takes many segments."""
+
+
+class Meeting:
+    """A listener of job ``job``, what it was told, and a follower that goes there."""
+
+    def __init__(self, job: str = "job") -> None:
+        self.told: list[list[Event]] = []
+        self.knocks: list[str] = []
+        self.listener = Listener(job, b"secret", lambda _: None, self._said, self._knocked)
+        self.address = ""
+        self.changed = asyncio.Event()
+        who = Identity("job", b"secret", "h1", 1, "127.0.0.1:1", "session")
+        self.follower = Follower(self._way, lambda: who, lambda: None, self.changed.set)
+
+    async def _way(self) -> str:
+        return self.address
+
+    def _said(self, member: Connection, word: Word | None) -> None:
+        if isinstance(word, Told):
+            self.told.append(list(word.events))
+            self.changed.set()
+
+    def _knocked(self, peer: str, kind: str, words: str) -> None:
+        self.knocks.append(kind)
+        self.changed.set()
+
+    async def __aenter__(self) -> Meeting:
+        await self.listener.open(0, "127.0.0.1")
+        self.address = f"127.0.0.1:{self.listener.port}"
+        self.running = asyncio.ensure_future(self.follower.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.follower.close()
+        self.running.cancel()
+        self.listener.close()
+        await asyncio.sleep(0)
+
+
+def _fact(pid: int, text: str = "1") -> Answered:
+    return Answered(pid=pid, facts={"count CPUs": text})
+
+
+def test_it_is_told_with_the_name_and_not_again() -> None:
+    async def work() -> None:
+        first, second = _fact(1, MUCH), _fact(2)
+        meeting = Meeting()
+        meeting.follower.tell(0.0, [first])
+        async with meeting, asyncio.timeout(20):
+            while not (meeting.told and meeting.follower.linked):
+                await meeting.changed.wait()
+                meeting.changed.clear()
+            meeting.follower.tell(1.0, [second])
+            while len(meeting.told) < 2:
+                await meeting.changed.wait()
+                meeting.changed.clear()
+        assert meeting.told == [[first], [second]]
+
+    asyncio.run(work())
+
+
+def test_what_happened_while_it_went_in_is_told_after() -> None:
+    async def work() -> None:
+        first, second = _fact(1), _fact(1, "2")
+        meeting = Meeting()
+        meeting.follower.tell(0.0, [first])
+        async with meeting, asyncio.timeout(20):
+            while not meeting.told:
+                await meeting.changed.wait()
+                meeting.changed.clear()
+            assert not meeting.follower.linked  # the welcome is on its way
+            meeting.follower.tell(1.0, [second])
+            while not meeting.follower.linked:
+                await asyncio.sleep(0)
+            meeting.follower.tell(1.1, [])
+            while len(meeting.told) < 2:
+                await meeting.changed.wait()
+                meeting.changed.clear()
+        assert meeting.told == [[first], [second]]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_a_refusal_is_heard_however_much_was_told_with_the_name(_: int) -> None:
+    async def work() -> None:
+        meeting = Meeting("another")
+        meeting.follower.tell(0.0, [_fact(n, MUCH) for n in range(20)])
+        async with meeting, asyncio.timeout(20):
+            while not (meeting.knocks and meeting.follower.events):
+                await asyncio.sleep(0)
+        assert set(meeting.knocks) == {"other-job"} and not meeting.told
+        said = [e.call.said for e in meeting.follower.events if hasattr(e, "call")]
+        assert all("belongs to job job, this is another" in s for s in said), said
+
+    asyncio.run(work())
