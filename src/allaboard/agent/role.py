@@ -121,6 +121,8 @@ class Role:
 
     def leads(self, framework: str, rank: int) -> Leader:
         """This host leads; where the others come is still to be opened."""
+        if self.leader is not None:  # of an attempt before: who came there must come here
+            self.leader.close()
         leader = self._leader(framework)
         self._take(leader, rank)
         return leader
