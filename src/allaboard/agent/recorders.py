@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.facts import Recorded
-from allaboard.formats.flight_record import entry
+from allaboard.formats.flight_record import entries
 from allaboard.probe.adapters._torch_flight import ASK, TOLD
 
 EVERY = 2.0
@@ -72,9 +72,6 @@ async def _answered(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
 def read(data: bytes) -> tuple[Recorded, ...]:
     """What was answered; () for what is no answer."""
     try:
-        told = json.loads(data)
+        return entries(json.loads(data), -1) or ()
     except (ValueError, RecursionError):
         return ()
-    entries = told.get("entries") if isinstance(told, dict) else None
-    found = entries if isinstance(entries, list) else []
-    return tuple(r for one in found if (r := entry(one, -1)) is not None)

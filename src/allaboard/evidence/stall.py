@@ -81,9 +81,7 @@ def waits(member: Member) -> bool:
         return True
     if member.op is not None and member.op.beside:
         return member.cpu < IDLE  # the main thread's stack says nothing of another's call
-    if member.op is None and _in_jitted(member):
-        return member.cpu < IDLE
-    if member.op is None and in_operation(member):
+    if member.op is None and (_in_jitted(member) or in_operation(member)):
         return member.cpu < IDLE
     if member.op is None and not waits_for_peers(member.stack):
         return False

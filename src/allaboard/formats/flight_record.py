@@ -11,10 +11,20 @@ from typing import Any
 
 from allaboard.facts import Frame, Recorded
 
+MOST = 200_000
+"""Collectives that are read of one rank."""
 FRAMES = 64
 
 
-def entry(entry: Any, rank: int) -> Recorded | None:
+def entries(dump: Any, rank: int) -> tuple[Recorded, ...] | None:
+    """The collectives of a dump, as those of this rank; None where it is no dump."""
+    found = dump.get("entries") if isinstance(dump, dict) else None
+    if not isinstance(found, list):
+        return None
+    return tuple(r for e in found[:MOST] if (r := _entry(e, rank)) is not None)
+
+
+def _entry(entry: Any, rank: int) -> Recorded | None:
     """Point-to-point operations have numbers of their own, which differ between ranks by right."""
     if not isinstance(entry, dict) or entry.get("is_p2p"):
         return None

@@ -26,6 +26,11 @@ OUTWARDS = 96
 """Frames that are looked through for the user's own; trainers stand some forty calls above a backward."""
 
 
+def foreign(file: str) -> bool:
+    """Whether this is no file of the user's: an installed one, the standard library's, or ours."""
+    return any(part in file for part in FOREIGN) or "/allaboard/probe/" in file
+
+
 class Group:
     """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
 
@@ -140,8 +145,7 @@ class Calls:
         return frame
 
     def _judge(self, code: CodeType) -> bool:
-        file = code.co_filename
-        own = not any(part in file for part in FOREIGN) and "/allaboard/probe/" not in file
+        own = not foreign(code.co_filename)
         if len(self._kept) < 4096:  # kept, so that no other code gets its id
             self._kept.append(code)
             self.own[id(code)] = own

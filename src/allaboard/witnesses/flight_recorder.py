@@ -10,12 +10,10 @@ import re
 
 from allaboard.contracts import Witness
 from allaboard.facts import Exhibit, Testimony
-from allaboard.formats.flight_record import entry
+from allaboard.formats.flight_record import entries
 from allaboard.formats.flight_record import groups as groups_of
 from allaboard.formats.plain_pickle import NotPlain, read
 
-MOST = 200_000
-"""Collectives that are read of one rank."""
 _RANK = re.compile(r"(\d+)(?:\.\w+)?$")
 
 
@@ -31,12 +29,10 @@ def hears(exhibit: Exhibit) -> Testimony | None:
         return Testimony(notes=(f"{exhibit.name}: a pickle that is not read: {error}",))
     except (ValueError, RecursionError):
         return Testimony(notes=(f"{exhibit.name}: a Flight Recorder trace that is cut short",))
-    entries = dump.get("entries") if isinstance(dump, dict) else None
-    if not isinstance(entries, list):
-        return Testimony(notes=(f"{exhibit.name}: a pickle without entries",)) if pickled else None
     found = _RANK.search(exhibit.name.rpartition("/")[2])
-    rank = int(found[1][-7:]) if found is not None else exhibit.rank
-    recorded = tuple(r for e in entries[:MOST] if (r := entry(e, rank)) is not None)
+    recorded = entries(dump, int(found[1][-7:]) if found is not None else exhibit.rank)
+    if recorded is None:
+        return Testimony(notes=(f"{exhibit.name}: a pickle without entries",)) if pickled else None
     groups = groups_of(dump.get("pg_config"), recorded)
     notes = () if recorded else (f"{exhibit.name}: a trace without collectives",)
     return Testimony(recorded=recorded, groups=groups, notes=notes)

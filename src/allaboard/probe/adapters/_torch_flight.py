@@ -11,15 +11,14 @@ who joins all threads waits for it. Builds with CUDA keep another recorder for N
 from __future__ import annotations
 
 import _thread
-import fcntl
 import json
 import os
 import pickle
 import sys
 
 from .. import member
-from ..calls import FOREIGN
-from ..stackdump import FIRST_FD
+from ..calls import foreign
+from ..stackdump import aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,14 +50,7 @@ def listen() -> bool:
     path = os.path.join(folder, "%d%s" % (pid, ASK))
     os.mkfifo(path, 0o600)
     # Also for writing: it never comes to its end when an agent has gone.
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
-    except OSError:  # `ulimit -n` is lower than that
-        pass
-    else:
-        os.close(fd)
-        fd = high
+    fd = aside(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     _thread.start_new_thread(_answers, (fd, dumps, os.path.join(folder, "%d%s" % (pid, TOLD))))
     return True
 
@@ -101,4 +93,4 @@ def _short(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _foreign(file: str) -> bool:
     """What a compiler has written (``<eval_with_key>.3``) is nobody's line either."""
-    return file[:1] == "<" or "torchinductor_" in file or any(part in file for part in FOREIGN)
+    return file[:1] == "<" or "torchinductor_" in file or foreign(file)
