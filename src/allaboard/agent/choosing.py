@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 
+from allaboard.agent.leader import Leader
 from allaboard.agent.meeting_place import door_to, is_local, meeting_address, store_of_launcher
 from allaboard.agent.ports import Ports, alone_here, apart
 from allaboard.agent.rendezvous import SURVEY, surveyed
@@ -75,8 +76,9 @@ class Choosing:
         if elsewhere and self.address and role.leader is None and role.follower is None:
             role.follow()
         elif self._early is not None and told.rank == 0:
-            # No port of the framework's is needed for it: the others can be here before it is imported.
-            role.do(self._lead(_unnamed(told.size)))
+            # No port of the framework's is needed for it: the others can be here before it is imported. It
+            # leads from here on: the worker may come to its init before the place is open.
+            role.do(self._open(self._lead(_unnamed(told.size))))
 
     async def take_role(self, declared: Declared) -> None:
         """The first member of this host has come to its init."""
@@ -97,7 +99,7 @@ class Choosing:
             await self._ports.listen_as_task(declared, self.address)
         if leads and not role.linked:
             role.stay()
-            await self._lead(declared)
+            await self._open(self._lead(declared))
             return
         if role.follower is None:
             role.follow()
@@ -109,7 +111,7 @@ class Choosing:
         """This host was to lead, and its worker ended before it came to its init."""
         await self.ready.wait()
         if self._role.leader is None and await is_local(self.address):
-            await self._lead(_unnamed(self._role.told.size))
+            await self._open(self._lead(_unnamed(self._role.told.size)))
         else:
             self.mute = True
 
@@ -137,9 +139,13 @@ class Choosing:
         self.surveyed = True
         self._role.wake()
 
-    async def _lead(self, declared: Declared) -> None:
+    def _lead(self, declared: Declared) -> Leader:
         leader = self._role.leads(declared.framework, declared.rank)
         leader.ports_elsewhere = bool(declared.cluster)
+        return leader
+
+    async def _open(self, leader: Leader) -> None:
+        """The place where the others come to this one."""
         port = 0 if self._door is not None else split(self.address)[1]
         door = self._door
         await self._ports.bind(leader.listener, port, self._met_there if port else None)

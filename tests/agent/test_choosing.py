@@ -1,0 +1,64 @@
+"""The first host, where the launcher's own store says the way to the meeting."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+import pytest
+from torch.distributed import TCPStore
+
+from allaboard.agent.choosing import Choosing
+from allaboard.agent.ports import Ports
+from allaboard.agent.role import Role
+from allaboard.coordinator.events import RoleTaken
+from allaboard.facts import Declared
+from allaboard.hosts.described import Described
+from allaboard.meeting.dial import split
+
+
+class Began(NamedTuple):
+    taken: int
+    """How often the host took the first host's role."""
+    posted: int
+    """The port to which the others are sent."""
+    listens: int
+
+
+async def _begin(port: int, early: bool) -> Began:
+    told = Described(job="job", rank=0, address="", kept=True, size=2)
+    role = Role(told, b"secret", "", lambda: None)
+    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ports = Ports(role.identity, role.tell, lambda: None)
+    choosing = Choosing(role, ports, environment, False)
+    try:
+        preparing = asyncio.ensure_future(choosing.prepare())
+        if early:
+            while not choosing.ready.is_set():
+                await asyncio.sleep(0)
+        else:
+            await preparing
+            while not await choosing.find():
+                await asyncio.sleep(0)
+        place = f"tcp://127.0.0.1:{port}"
+        declared = Declared(framework="torch", call="init", rank=0, world_size=2, place=place)
+        await choosing.take_role(declared)
+        while not (posted := await choosing.find()):
+            await asyncio.sleep(0)
+        assert role.leader is not None
+        assert role.leader.framework == "torch"
+        taken = sum(isinstance(e, RoleTaken) for e in role.news())
+        return Began(taken, split(posted)[1], role.leader.listener.port)
+    finally:
+        role.close()
+        ports.close()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_nothing(
+    early: bool,
+) -> None:
+    store = TCPStore("127.0.0.1", 0, is_master=True)
+    began = asyncio.run(_begin(store.port, early))
+    assert began.taken == 1
+    assert began.posted == began.listens
