@@ -1,9 +1,9 @@
-"""What watching costs a training loop whose steps take some 3 to 50 ms.
+"""What watching costs a training loop whose steps take some 4 to 80 ms.
 
-jobs/steps.py (PyTorch, gloo, one all_reduce and one optimizer step a step) runs in alternating
-turns: without allaboard, under `allaboard run`, and without it once more as a control that shows
-the machine's own noise; with networks of several widths, since watching costs so many microseconds a step,
-whether that is short or long. Three figures come out of each:
+jobs/steps.py (PyTorch, gloo, one all_reduce and one optimizer step a step) runs in alternating turns: without
+allaboard (each rank in a session of its own, as launchers start them), under `allaboard run`, and without it
+once more as a control that shows the machine's own noise; with networks of several widths, since watching
+costs so many microseconds a step, whether that is short or long. Three figures come out of each:
 
 - The direct one: within the ranks of a watched run a short block of steps with all that watches this loop,
   one without it, and one more without it as a control, in an order that is drawn alike on all ranks; each
@@ -90,7 +90,7 @@ def turn(way: str, width: int, options: Any, environment: dict[str, str]) -> dic
     with tempfile.TemporaryDirectory(prefix="allaboard-bench-") as folder:
         marks = Path(folder)
         smaller = (min(options.widths) / width) ** 2  # as many steps as take as long
-        block, rounds = (max(50, int(n * smaller)) for n in (options.block, options.rounds))
+        block, rounds = (max(25, int(n * smaller)) for n in (options.block, options.rounds))
         words = [JOB, "--marks", folder, "--block", str(block), "--width"]
         words += [str(width), "--blocks", str(options.blocks)]
         cpu: dict[str, float] = {}
@@ -99,7 +99,7 @@ def turn(way: str, width: int, options: Any, environment: dict[str, str]) -> dic
             cpu = watched(words, marks, options.n, environment)
         else:
             with (marks / "output").open("wb") as output:
-                shell_loop(options.n, options.python, words, environment, output)
+                shell_loop(options.n, options.python, words, environment, output, sessions=True)
         ranks = [json.loads(f.read_text()) for f in sorted(marks.glob("rank-*.json"))]
         if len(ranks) != options.n:
             sys.exit(f"{way}: {len(ranks)} of {options.n} ranks wrote their marks")
@@ -210,7 +210,7 @@ def main() -> None:
     )
     parser.add_argument("--blocks", type=int, default=15, help="blocks a run")
     parser.add_argument("--rounds", type=int, default=400, help="of short blocks, a watched run")
-    parser.add_argument("--widths", type=int, nargs="+", default=[192, 320, 576], metavar="W")
+    parser.add_argument("--widths", type=int, nargs="+", default=[192, 576, 1152], metavar="W")
     options = parser.parse_args()
     facts = sheet.circumstances(options.python) | {"turns": options.k, "ranks": options.n}
     environment = sheet.environment(options.python)

@@ -157,16 +157,18 @@ def watched_or_not(loop, watched):
     engine = torch.autograd
     data = sys.modules["_allaboard_probe.adapters._torch_data"]
     reduce, run, kept = dist.all_reduce, engine._engine_run_backward, dict(hooks)
+    wait = dist.Work.wait
     loaders = loaded([loop.images, loop.labels])
     if watched:
         data.loader(type("dataloader", (), {"_BaseDataLoaderIter": loaders}))
     else:
         reduce, run, kept = ours(reduce).__wrapped__, ours(run).__wrapped__, {}
+        wait = ours(wait).__wrapped__
     batches = loaders()
 
     def switch():
         loop.reduce, loop.batches = reduce, batches
-        engine._engine_run_backward = run
+        engine._engine_run_backward, dist.Work.wait = run, wait
         hooks.clear()
         hooks.update(kept)
 
@@ -180,8 +182,9 @@ def ours(call):
 
 
 def observers(probe, loop):
-    """One event of each observer, watched and bare: a collective that does nothing, a backward that does
-    nothing from a real loss, a batch of a loader that has it ready (one in 64 is hashed in part)."""
+    """One event of each observer, watched and bare: a collective that only waits, for work that does nothing;
+    a backward that does nothing from a real loss; a batch of a loader that has it ready (one in 64 is hashed
+    in part)."""
     torch_adapter = sys.modules["_allaboard_probe.adapters.torch"]
     record = sys.modules["_allaboard_probe.adapters._torch_record"]
     data = sys.modules["_allaboard_probe.adapters._torch_data"]
@@ -190,7 +193,11 @@ def observers(probe, loop):
     def silent(tensor):
         return None
 
-    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", silent)
+    def waits(tensor):
+        return wait(tensor)
+
+    wait = sys.modules["_allaboard_probe.member"].waiting("Work.wait", silent)
+    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", waits)
     loss = nn.functional.cross_entropy(loop.model(loop.images), loop.labels)
     gradients = sys.modules["_allaboard_probe.adapters._torch_backward"]
     backward = gradients.backward(record.Recorder(None), silent)

@@ -8,6 +8,7 @@ import pytest
 
 from allaboard.agent.follower import Follower
 from allaboard.coordinator.events import Answered, Event
+from allaboard.facts import Knock
 from allaboard.meeting.listener import Connection, Listener
 from allaboard.meeting.member import Identity
 from allaboard.meeting.wire import Told, Word
@@ -36,8 +37,8 @@ class Meeting:
             self.told.append(list(word.events))
             self.changed.set()
 
-    def _knocked(self, peer: str, kind: str, words: str) -> None:
-        self.knocks.append(kind)
+    def _knocked(self, knock: Knock) -> None:
+        self.knocks.append(knock.kind)
         self.changed.set()
 
     async def __aenter__(self) -> Meeting:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from allaboard.facts import Answer
+from allaboard.facts import Answer, Knock
 from allaboard.meeting.dial import dial
 from allaboard.meeting.listener import Connection, Listener
 from allaboard.meeting.member import Identity, Turned, enter, try_link
@@ -39,9 +39,9 @@ class Door:
             "", b"", self.here.append, lambda _, word: self.said.append(word), self._knocked, tls
         )
 
-    def _knocked(self, peer: str, kind: str, words: str) -> None:
-        self.knocks.append(kind)
-        self.words.append(words)
+    def _knocked(self, knock: Knock) -> None:
+        self.knocks.append(knock.kind)
+        self.words.append(f"{knock.who}: {knock.said}" if knock.host else knock.said)
 
 
 async def _enter(

@@ -31,15 +31,16 @@ def test_it_says_who_goes() -> None:
             return await asyncio.wait_for(said, 10)
 
     word = asyncio.run(leaves())
-    assert word.kind == "version"
-    assert word.why.startswith(f"h1 (rank 1): speaks version {wire.VERSION} of the roll call")
+    assert (word.kind, word.host, word.rank) == ("version", "h1", 1)
+    assert word.why.startswith(f"speaks version {wire.VERSION} of the roll call")
 
 
 def test_it_is_known_where_all_meet() -> None:
     async def older() -> None:
         async with Rally(3) as rally:
-            why = "h1 (rank 1): speaks version 3 of the roll call, here is 4"
-            parting = wire.GREETING + wire.frame(Refused(kind="version", why=why))
+            why = "speaks version 3 of the roll call, here is 4"
+            word = Refused(kind="version", why=why, host="h1", rank=1)
+            parting = wire.GREETING + wire.frame(word)
             for _ in range(3):
                 await strangers.say(rally.port, parting, "127.0.0.1")
             told = await rally.until("NET011")

@@ -58,10 +58,9 @@ CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
 
-def knocked(framework: str, peer: str, kind: str, said: str) -> Knocked:
+def knocked(framework: str, knock: Knock) -> Knocked:
     """Somebody came who is not of the roll call; a client of this framework is a member's."""
-    knock = Knock(peer=peer, kind=kind, said=said, at=time.monotonic())
-    return Knocked(knock=knock, member=kind == CLIENTS.get(framework))
+    return Knocked(knock=knock, member=knock.kind == CLIENTS.get(framework))
 
 
 class Leader:
@@ -284,8 +283,8 @@ class Leader:
         self._waking = None
         self._wake()
 
-    def _knocked(self, peer: str, kind: str, said: str) -> None:
-        event = knocked(self.framework, peer, kind, said)
+    def _knocked(self, knock: Knock) -> None:
+        event = knocked(self.framework, knock)
         self.events.append(event)
         if event.member:
             self.listener.release()  # at once: we must never be the silent listener

@@ -7,6 +7,8 @@ import errno
 import time
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from allaboard.agent.leader import CLIENTS, knocked
 from allaboard.coordinator.events import Event, Knocked, PortHeld
 from allaboard.facts import Answer, Declared, Holder, Knock
@@ -141,32 +143,31 @@ class Ports:
         me = self._identity()
         return f"this is {me.host}, which holds rank {me.rank}, not rank 0, and itself goes to {meeting}"
 
-    def _listener(self, knocked: Callable[[str, str, str], None]) -> Listener:
+    def _listener(self, knocked: Callable[[Knock], None]) -> Listener:
         """A door where nobody is taken in, only links are tried."""
         me = self._identity()
         return Listener(me.job, me.secret, _close, _ignore, knocked, me.tls, me.round)
 
-    def _passed(self, peer: str, kind: str, said: str) -> None:
-        if kind == "elsewhere":
-            self._strayed(said)
-        if kind in CLIENTS.values() and self._sign is not None:
+    def _passed(self, knock: Knock) -> None:
+        if knock.kind == "elsewhere":
+            self._strayed(knock)
+        if knock.kind in CLIENTS.values() and self._sign is not None:
             self._sign.release()  # a framework's client would take us for its listener
 
-    def _knocked(self, peer: str, kind: str, said: str) -> None:
-        if kind == "elsewhere":
-            self._strayed(said)
+    def _knocked(self, knock: Knock) -> None:
+        if knock.kind == "elsewhere":
+            self._strayed(knock)
             return
-        event = knocked("tensorflow", peer, kind, said)  # only its tasks listen by themselves
+        event = knocked("tensorflow", knock)  # only its tasks listen by themselves
         self._tell(event)
         if event.member:
             self._found()
 
-    def _strayed(self, said: str) -> None:
+    def _strayed(self, knock: Knock) -> None:
         """It has been told; now those who wait for it where all meet are."""
         me = self._identity()
         met = f"{me.host}, which holds rank {me.rank}, not rank 0"
-        knock = Knock(peer=said.partition(": ")[0], kind="elsewhere", said=met, at=time.monotonic())
-        self._tell(Knocked(knock=knock))
+        self._tell(Knocked(knock=msgspec.structs.replace(knock, said=met)))
 
 
 def apart(declared: Declared, meeting: str) -> bool:
@@ -189,5 +190,5 @@ def _ignore(member: Connection, word: Word | None) -> None:
     pass
 
 
-def _nobody(peer: str, kind: str, said: str) -> None:
+def _nobody(knock: Knock) -> None:
     pass

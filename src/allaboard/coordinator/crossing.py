@@ -102,8 +102,8 @@ class Crossing:
         known = self._knocks.get((knock.peer, knock.kind))
         if known is not None:
             # Who hangs up where TLS begins may say over another stream who it is.
-            said = knock.said if knock.named and not known.named else known.said
-            knock = msgspec.structs.replace(known, times=known.times + 1, said=said)
+            first = knock if knock.named and not known.named else known
+            knock = msgspec.structs.replace(first, times=known.times + 1, at=known.at)
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
 

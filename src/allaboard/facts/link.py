@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 
 import msgspec
@@ -108,31 +107,32 @@ class Silence(msgspec.Struct, frozen=True):
 
 LACKING = ("no-secret", "no-tls", "version", "other-job")
 """Kinds of workers that have allaboard, and not what the roll call asks of those of its job."""
-_RANK = re.compile(r"[^:]* \(rank (?P<rank>\d+)\): ")
 
 
 class Knock(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody came to the meeting place who is not of this roll call.
 
-    ``kind`` is one of KNOCKS; ``said`` are the words for people; ``times`` how often from there.
+    ``kind`` is one of KNOCKS; ``said`` are the words for people; ``times`` how often from there. ``host`` and
+    ``rank`` are what it says to be; "" and -1 where it does not say it.
     """
 
     peer: str
     kind: str
     said: str = ""
+    host: str = ""
+    rank: int = -1
     times: int = 1
     at: float = 0.0
 
     @property
     def named(self) -> bool:
         """Whether it is a worker that lacks what all others have, and says of which host it is."""
-        return self.kind in LACKING and ": " in self.said
+        return self.kind in LACKING and bool(self.host)
 
     @property
-    def rank(self) -> int:
-        """Which it says to be; -1 where it does not say it."""
-        said = _RANK.match(self.said)
-        return int(said["rank"]) if said is not None else -1
+    def who(self) -> str:
+        """Who it says to be; "" where it does not say it."""
+        return f"{self.host} (rank {self.rank})" if self.rank >= 0 else self.host
 
 
 KNOCKS = (

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from allaboard.facts import Knock
 from allaboard.meeting import kinds, wire
 from allaboard.meeting.ears import Ears
 from allaboard.meeting.stream import Stream
@@ -17,7 +18,7 @@ from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
 
 Asked = tuple[float, float]
 MOST = 200
-"""Characters of a reason that somebody unknown gives."""
+"""Characters of a reason, or of a name, that somebody unknown gives."""
 BLOCKS = 64
 """Blocks that a link's trial may send."""
 
@@ -61,11 +62,6 @@ def _apart(told: float, asked: float, now: float) -> float:
     return max(told - now, 0.0) or min(told - asked, 0.0)
 
 
-def _called(hello: Hello) -> str:
-    """Who it says to be."""
-    return f"{hello.host} (rank {hello.rank})" if hello.rank >= 0 else hello.host
-
-
 class Door(Protocol):
     """What a caller asks of the door where it stands."""
 
@@ -78,7 +74,7 @@ class Door(Protocol):
 
     def entered(self, caller: Caller, hello: Hello) -> Connection: ...
     def said(self, member: Connection, word: Word | None) -> None: ...
-    def knocked(self, peer: str, kind: str, said: str) -> None: ...
+    def knocked(self, knock: Knock) -> None: ...
     def left(self, caller: Caller) -> None: ...
 
 
@@ -121,7 +117,7 @@ class Caller:
 
     def turn_away(self) -> None:
         """Nobody waits for it any longer."""
-        self._knock(kinds.caller(self._data) if not self._mine else "other")
+        self._send_off(kinds.caller(self._data) if not self._mine else "other")
 
     def close(self) -> None:
         self.stream.close()
@@ -133,26 +129,28 @@ class Caller:
                 pass
         except wire.Garbled as error:
             if self._member is None:
-                said = f"{kinds.WORDS['other']} ({error})"
-                self._door.knocked(self.peer, "other", said)
+                self._knock("other", f"{kinds.WORDS['other']} ({error})")
             self._gone()
 
     def _ended(self) -> None:
         if not self._mine and self._next == self._greeting:
             kind = kinds.caller(self._data)
-            self._door.knocked(self.peer, kind, kinds.WORDS[kind])
+            self._knock(kind, kinds.WORDS[kind])
         elif self.stream.trouble or self.stream.unsealed:
-            said = self._leaves() or kinds.without_tls(self.stream.trouble)
-            self._door.knocked(self.peer, "no-tls", said)
+            word = self._leaves()
+            if word is not None:
+                self._knock("no-tls", word.why, word.host, word.rank)
+            else:
+                self._knock("no-tls", kinds.without_tls(self.stream.trouble))
         self._gone()
 
-    def _leaves(self) -> str:
-        """Who it is and why it does not begin with TLS, if it says so in plain words, else ""."""
+    def _leaves(self) -> Refused | None:
+        """Who it is and why it does not begin with TLS, if it says so in plain words."""
         try:
             word, _ = wire.take(self.stream.plain, wire.SHORT)
         except wire.Garbled:
-            return ""
-        return word.why[:MOST] if isinstance(word, Refused) and word.kind == "no-tls" else ""
+            return None
+        return word if isinstance(word, Refused) and word.kind == "no-tls" else None
 
     def _gone(self) -> None:
         self._door.left(self)
@@ -161,11 +159,18 @@ class Caller:
             member, self._member = self._member, None
             self._door.said(member, None)
 
-    def _knock(self, kind: str) -> None:
+    def _send_off(self, kind: str, said: str = "", host: str = "", rank: int = -1) -> None:
         # Held open until the port is free, a framework's client would wait; closed, it comes again.
         self._door.left(self)
         self.stream.close()
-        self._door.knocked(self.peer, kind, kinds.WORDS[kind])
+        self._knock(kind, said or kinds.WORDS[kind], host, rank)
+
+    def _knock(self, kind: str, said: str, host: str = "", rank: int = -1) -> None:
+        said, host = said[:MOST], host[:MOST]
+        now = time.monotonic()
+        self._door.knocked(
+            Knock(peer=self.peer, kind=kind, said=said, host=host, rank=rank, at=now)
+        )
 
     def _greeting(self) -> bool:
         said = self._data[: len(wire.GREETING)]
@@ -173,7 +178,7 @@ class Caller:
             kind = kinds.caller(said)
             whole = len(said) == len(wire.GREETING)
             if whole or (kind != "other" and not wire.GREETING.startswith(said)):
-                self._knock(kind)  # known already: a framework's client must not wait
+                self._send_off(kind)  # known already: a framework's client must not wait
             return False
         self._data = self._data[len(wire.GREETING) :]
         self._mine = wire.nonce()
@@ -200,20 +205,14 @@ class Caller:
         if hello is None:
             return False
         if isinstance(hello, Refused) and hello.kind in kinds.DISTRUST:
-            self._door.left(self)
-            self.stream.close()
-            self._door.knocked(self.peer, hello.kind, hello.why[:MOST])
+            self._send_off(hello.kind, hello.why, hello.host, hello.rank)
             return False
         if not isinstance(hello, Hello):
             raise wire.Garbled(f"{type(hello).__name__} where Hello was due")
         trouble = self._trouble(hello)
         if trouble is not None:
             self.stream.write(wire.frame(trouble))
-            self._door.left(self)
-            self.stream.close()
-            # Who was only led here is a member, known by its host.
-            who = hello.host if trouble.kind == "elsewhere" else _called(hello)
-            self._door.knocked(self.peer, trouble.kind, f"{who}: {trouble.why}")
+            self._send_off(trouble.kind, trouble.why, hello.host, hello.rank)
             return False
         door = self._door
         shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 
+from allaboard.facts import Knock
 from allaboard.hosts import open_files
 from allaboard.meeting.caller import Caller, Connection
 from allaboard.meeting.ears import Ears
@@ -33,7 +34,7 @@ SWEEP = 0.5
 
 class Listener:
     """Listens on one port of all addresses. ``aboard`` is told every member, ``said`` what it says
-    (None once it has gone), ``knocked`` every caller that is none: address, kind, words. Who is in
+    (None once it has gone), ``knocked`` every caller that is none. Who is in
     another round than ``round_`` is refused."""
 
     def __init__(
@@ -42,7 +43,7 @@ class Listener:
         secret: bytes,
         aboard: Callable[[Connection], None],
         said: Callable[[Connection, Word | None], None],
-        knocked: Callable[[str, str, str], None],
+        knocked: Callable[[Knock], None],
         tls: Tls | None = None,
         round_: int = 0,
     ) -> None:

@@ -147,8 +147,7 @@ async def _part(met: Met, who: Identity, why: str) -> None:
 
 def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:
     """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
-    named = f"{who.host} (rank {who.rank})" if who.rank >= 0 else who.host
-    writer.write(wire.frame(Refused(kind=kind, why=f"{named}: {why}")))
+    writer.write(wire.frame(Refused(kind=kind, why=why, host=who.host, rank=who.rank)))
 
 
 def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:

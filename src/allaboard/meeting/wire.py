@@ -72,10 +72,12 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """It is not: another job, another version, no secret."""
+    """It is not: another job, another version, no secret. A caller that leaves by itself says who it is."""
 
     kind: str
     why: str
+    host: str = ""
+    rank: int = -1
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -57,8 +57,7 @@ def turned_away(view: JobView, roll: Roll) -> list[Knock]:
 
 def away(knock: Knock) -> str:
     """Who was not let in, and why."""
-    who, _, why = knock.said.partition(": ")
-    return f"{who} came and was turned away, since it {why}"
+    return f"{knock.who} came and was turned away, since it {knock.said}"
 
 
 MET = {

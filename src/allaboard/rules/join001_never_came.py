@@ -102,14 +102,20 @@ def _over_ssh(origin: str, absent: tuple[int, ...]) -> str:
 _AWAY = Knock(
     peer="10.0.0.2",
     kind="no-secret",
-    said="h1 (rank 1): knows a secret of the job, and the host where all meet was given none",
+    said="knows a secret of the job, and the host where all meet was given none",
+    host="h1",
+    rank=1,
 )
 _BARE = Knock(
     peer="10.0.0.2",
     kind="no-tls",
-    said="h1 (rank 1): has no certificate, and here one is wanted",
+    said="has no certificate, and here one is wanted",
+    host="h1",
+    rank=1,
 )
-_OTHER = Knock(peer="10.0.0.2", kind="other-job", said="h1 (rank 1): belongs to job 41, this is 42")
+_OTHER = Knock(
+    peer="10.0.0.2", kind="other-job", said="belongs to job 41, this is 42", host="h1", rank=1
+)
 _TASKS = {"worker:0": "a:1", "ps:0": "b:1", "chief:0": "c:1"}
 RULE = Rule(
     stage=Stage.STARTUP,

@@ -43,7 +43,9 @@ def check(view: JobView) -> Iterator[Claim]:
         if knock.kind == "other-job":
             yield Claim(
                 summary=f"a worker of another job came from {knock.peer} and was turned away",
-                evidence=(Evidence(knock.said, f"roll call, {knock.times} times"),),
+                evidence=(
+                    Evidence(f"{knock.who} {knock.said}", f"roll call, {knock.times} times"),
+                ),
                 fix="give each job a port of its own, or end the earlier one on that host",
                 severity=Severity.WARNING,
                 since=knock.at,
@@ -97,7 +99,9 @@ _HELD = Holder(
     answer=Answer.STORE,
     at=95.0,
 )
-_KNOCK = Knock(peer="10.0.0.9", kind="other-job", said="h9: belongs to job 41, this is 42", at=99.0)
+_KNOCK = Knock(
+    peer="10.0.0.9", kind="other-job", host="h9", said="belongs to job 41, this is 42", at=99.0
+)
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,

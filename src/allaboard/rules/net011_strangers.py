@@ -36,8 +36,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _who(knock: Knock) -> str:
-    host, sign, why = knock.said.partition(": ")
-    return f"{host}, which {why}," if sign and knock.kind in (*WARNED, "version") else knock.said
+    told = knock.host and knock.kind in (*WARNED, "version")
+    return f"{knock.who}, which {knock.said}," if told else knock.said
 
 
 def _fix(knock: Knock) -> str:
@@ -51,8 +51,8 @@ def _fix(knock: Knock) -> str:
     return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
 
 
-def _view(times: int, kind: str = "http", said: str = "a web client") -> JobView:
-    knock = Knock(peer="10.0.0.9", kind=kind, said=said, times=times, at=90.0)
+def _view(times: int, kind: str = "http", said: str = "a web client", host: str = "") -> JobView:
+    knock = Knock(peer="10.0.0.9", kind=kind, said=said, host=host, times=times, at=90.0)
     return gathering(held(0), joined=True, leads=True, launched=1, knocks=(knock,))
 
 
@@ -66,11 +66,11 @@ RULE = Rule(
             "a web client keeps coming from 10.0.0.9 to the meeting place",
         ),
         "another secret": (
-            _view(3, "no-secret", "h1: does not know the job's secret"),
+            _view(3, "no-secret", "does not know the job's secret", "h1"),
             "h1, which does not know the job's secret, keeps coming from 10.0.0.9 to the meeting place",
         ),
         "one that has a certificate, where the others have none": (
-            _view(3, "no-tls", "h1: has a certificate, and here TLS is not spoken"),
+            _view(3, "no-tls", "has a certificate, and here TLS is not spoken", "h1"),
             "h1, which has a certificate, and here TLS is not spoken, keeps coming from 10.0.0.9 to the "
             "meeting place",
         ),

@@ -71,14 +71,14 @@ def _strayed(view: JobView) -> Iterator[Claim]:
     waited = any(roll.held and roll.missing for roll in roll_calls(view))
     for knock in view.knocks if view.leads and waited else ():
         late = view.now - knock.at >= PASSING
-        if knock.kind == "elsewhere" and late and knock.peer not in here:
+        if knock.kind == "elsewhere" and late and knock.host not in here:
             yield Claim(
-                summary=f"{knock.peer} is led to the wrong host: {knock.said}",
-                who=(Who(index=-1, host=knock.peer),),
+                summary=f"{knock.host} is led to the wrong host: {knock.said}",
+                who=(Who(index=-1, host=knock.host),),
                 evidence=(
-                    Evidence(f"{knock.peer} asked for the job there", knock.said.partition(",")[0]),
+                    Evidence(f"{knock.host} asked for the job there", knock.said.partition(",")[0]),
                 ),
-                fix=f"on {shlex.quote(knock.peer)}: give the address of the host where rank 0 runs "
+                fix=f"on {shlex.quote(knock.host)}: give the address of the host where rank 0 runs "
                 "(MASTER_ADDR, TF_CONFIG, coordinator address), and look at its /etc/hosts",
                 since=knock.at,
             )
@@ -123,7 +123,8 @@ def _first() -> JobView:
 
 def _led(host: str, at: float = NOW - 4.0) -> JobView:
     """Of four hosts three are where all meet, and this one was at h1."""
-    knock = Knock(peer=host, kind="elsewhere", said="h1, which holds rank 1, not rank 0", at=at)
+    said = "h1, which holds rank 1, not rank 0"
+    knock = Knock(peer="10.0.0.3", kind="elsewhere", said=said, host=host, at=at)
     members = tuple(m for m in four().members if m.who.rank != 2)
     return msgspec.structs.replace(four(), members=members, knocks=(knock,))
 
