@@ -21,6 +21,7 @@ def reduces(rank: int, *ranks: int) -> Member:
 def test_the_names_of_messages() -> None:
     assert message("recv from rank 12, tag 3") == Message("recv", 12, ", tag 3")
     assert message("send to rank 0") == Message("send", 0, "")
+    assert message("Work.wait for irecv from rank 2") == Message("recv", 2, "")
     assert (
         message("recv") is None and message("Work.wait") is None and message("all_reduce") is None
     )

@@ -9,8 +9,8 @@ from probed import Program
 CALL = """
 import os
 from _allaboard_probe import member
-from _allaboard_probe.adapters.torch import BETWEEN_TWO
-call = member.waiting("{0}", lambda *args, **named: os._exit(0), BETWEEN_TWO["{0}"])
+from _allaboard_probe.adapters._torch_messages import BLOCKING
+call = member.waiting("{0}", lambda *args, **named: os._exit(0), BLOCKING["{0}"])
 call({1})
 """
 
@@ -21,7 +21,7 @@ call({1})
         ("recv", "None, 1, tag=127", "recv from rank 1, tag 127"),
         ("recv", "None", "recv"),
         ("send", "None, dst=2", "send to rank 2"),
-        ("send", "None, group_dst=1, tag=5", "send, tag 5"),
+        ("send", "None, group_dst=1, tag=5", "send to rank 1, tag 5"),
         ("send", "None, object(), None, 'a'", "send"),
         ("recv", "None, of_a_later_torch=1", "recv"),
     ],
@@ -35,8 +35,8 @@ def test_it_names_the_other_side(program: Program, name: str, arguments: str, to
 THREAD = """
 import threading
 from _allaboard_probe import member
-from _allaboard_probe.adapters.torch import BETWEEN_TWO
-send = member.waiting("send", lambda *args, **named: None, BETWEEN_TWO["send"])
+from _allaboard_probe.adapters._torch_messages import BLOCKING
+send = member.waiting("send", lambda *args, **named: None, BLOCKING["send"])
 def quiet():
     raise ValueError("before any")
 def sends():
@@ -58,3 +58,47 @@ def test_what_a_thread_did_last_before_it_raised(
     ended = program.run(THREAD.format(threads))
     notes = program.read(ended.pid).notes
     assert notes["thread called"] == called, ended.err
+
+
+UNDER_WAY = """
+import gc, os
+from _allaboard_probe import member
+from _allaboard_probe.adapters import _torch_messages as messages
+class Work:
+    def __init__(self, *args, **named): pass
+    def wait(self): {0}
+begin = messages.begun("irecv", Work)
+Work.wait = member.waiting("Work.wait", Work.wait, messages.awaited)
+{1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("begin(None, 1, tag=7).wait()", "Work.wait for irecv from rank 1, tag 7"),
+        (
+            "one = begin(None, 1); two = begin(None, 2); one.wait()",
+            "Work.wait for irecv from rank 1",
+        ),
+        ("begin(None, group_src=3).wait()", "Work.wait for irecv from rank 3"),
+        ("begin(None).wait()", "Work.wait for irecv"),
+        ("begin(None, 1); Work().wait()", "Work.wait"),
+        ("member.waiting('recv', lambda: begin(None, 1))(); Work().wait()", "Work.wait"),
+        (
+            "[begin(None, n) for n in range(3000)]; begin(None, 9).wait()",
+            "Work.wait for irecv from rank 9",
+        ),
+        ("all = [begin(None, n) for n in range(3000)]; all[0].wait()", "Work.wait"),
+    ],
+)
+def test_a_wait_names_whose_message_it_is_for(program: Program, does: str, told: str) -> None:
+    ended = program.run(UNDER_WAY.format("os._exit(0)", does))
+    op = program.box(ended.pid).read().op
+    assert op is not None and op.name == told
+
+
+def test_a_message_that_is_done_is_not_kept(program: Program) -> None:
+    does = "for n in range(5000): begin(None, n).wait()\nprint(len(messages._begun))"
+    ended = program.run(UNDER_WAY.format("pass", does))
+    assert 0 < int(ended.out) <= 1024, ended.err

@@ -113,7 +113,7 @@ class Follower:
                 else:
                     self._tell("", Answer.UNPOSTED, "the way to rank 0 is not posted")
             except Unusable as error:
-                self._tell(error.place, Answer.FAILED, f"{error.kind}: {error}")
+                self._tell(error.place, Answer.FAILED, str(error), kind=error.kind)
             except (OSError, TimeoutError) as error:
                 self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
             await self._rest()
@@ -133,7 +133,7 @@ class Follower:
         try:
             await enter(met, self._who(), told=self._first_words)
         except Turned as error:
-            self._tell(address, Answer.OTHER, f"{error.kind}: {error}", met.address)
+            self._tell(address, Answer.OTHER, str(error), met.address, kind=error.kind)
             met.writer.close()
             return
         except OSError as error:
@@ -179,6 +179,7 @@ class Follower:
         met: str = "",
         count: int = -1,
         shook: bool = False,
+        kind: str = "",
     ) -> None:
         before = self._call
         same = before is not None and before.answer is answer
@@ -189,6 +190,7 @@ class Follower:
             tries=before.tries + 1 if same and before is not None else 1,
             met=met,
             said=said,
+            kind=kind,
             joined=count,
             shook=shook or (before is not None and before.shook),
             given=self.given,

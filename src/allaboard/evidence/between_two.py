@@ -8,8 +8,10 @@ from typing import NamedTuple
 from allaboard.evidence.entered import entered
 from allaboard.facts import Member
 
-_NAME = re.compile(r"(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?")
-"""How the probe calls one."""
+_NAME = re.compile(
+    r"(?:Work\.wait for i)?(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?"
+)
+"""How the probe calls one: a call that blocks, or the wait for one that is under way."""
 
 
 class Message(NamedTuple):

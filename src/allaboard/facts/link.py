@@ -50,7 +50,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     ``address`` is ``host:port`` as it was given and ``met`` the numeric one that was tried;
     ``since`` (s, CLOCK_MONOTONIC) when this answer came first, ``tries`` how often; ``said`` the
-    system's own words; ``joined`` how many clients a TCPStore says have joined, -1 if unknown;
+    system's own words, or those of who turns this host away, and ``kind`` why: one of KNOCKS, "tls", or
+    what etcd lacks ("auth", "full"); ``joined`` how many clients a TCPStore says have joined, -1 if unknown;
     ``shook`` once the roll call there had taken this host in; ``given`` where the user named the place, and
     it was not read where the first host posts it (a launcher's store, a folder).
     """
@@ -61,6 +62,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 1
     met: str = ""
     said: str = ""
+    kind: str = ""
     joined: int = -1
     shook: bool = False
     given: bool = False

@@ -237,7 +237,9 @@ def waiting(
         label = plain
         if more is not None:
             try:
-                label = (name + more(*args, **kwargs)).encode()[:60]
+                said = more(*args, **kwargs)
+                if said:
+                    label = (name + said).encode()[:60]
             except Exception:
                 pass  # the call itself says what is wrong with its arguments
         began = time.monotonic()

@@ -23,7 +23,8 @@ def waits(view: JobView) -> str:
 def _means(call: Call) -> str:
     """What was met there, and what it leaves open."""
     if call.answer in (Answer.OTHER, Answer.FAILED):
-        return call.said.partition(": ")[2] or "another program answers there"
+        told = call.kind or call.answer is Answer.FAILED
+        return call.said if told else "another program answers there"
     if call.answer is not Answer.REFUSED:
         return MET[call.answer]
     if call.shook:

@@ -83,6 +83,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
+UNDER_WAY = "Work.wait for "
+"""How the wait for a message that is under way begins; its own side of it was not left out."""
 MANY = 4
 """Members that are named."""
 BETWEEN_HOSTS = 10.0
@@ -234,7 +236,11 @@ def _fix(found: Stall, differ: bool) -> str:
         return "all wait to receive and nobody sends: let one side send first, or use batch_isend_irecv"
     if calls <= SENDS:
         return "all send and nobody receives: let one side receive first, or use batch_isend_irecv"
-    between = [m for m in found.waiting if m.op is not None and _call(m) in RECEIVES | SENDS]
+    between = [
+        m
+        for m in found.waiting
+        if m.op is not None and (_call(m) in RECEIVES | SENDS or message(m.op.name))
+    ]
     if between:
         sides = ", ".join(f"rank {m.who.rank}'s {m.op.name}" for m in between[:MANY] if m.op)
         return (
@@ -254,8 +260,8 @@ def _fix(found: Stall, differ: bool) -> str:
 def _call(one: Member) -> str:
     """The name of the call that it is in, without the rank and the tag of a message."""
     name = one.op.name if one.op is not None else ""
-    word = re.split("[ ,]", name, maxsplit=1)[0]
-    return word if word in RECEIVES | SENDS else name
+    word = re.split("[ ,]", name.removeprefix(UNDER_WAY), maxsplit=1)[0]
+    return word if word in RECEIVES | SENDS or name.startswith(UNDER_WAY) else name
 
 
 def _where(one: Member, call: str = "") -> str:
@@ -289,13 +295,13 @@ def _between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
     )
 
 
-def _stage(rank: int, peer: int) -> Member:
+def _stage(rank: int, peer: int, call: str = "recv") -> Member:
     """It waits for a message of this rank."""
-    return waiting(rank, op=Op(f"recv from rank {peer}", 41, 90.0))
+    return waiting(rank, op=Op(f"{call} from rank {peer}", 41, 90.0))
 
 
-def _stages(peers: dict[int, int]) -> JobView:
-    return stalled(*(_stage(rank, peer) for rank, peer in peers.items()))
+def _stages(peers: dict[int, int], call: str = "recv") -> JobView:
+    return stalled(*(_stage(rank, peer, call) for rank, peer in peers.items()))
 
 
 def _sender(called: str, inside: str = "barrier") -> JobView:
@@ -367,6 +373,15 @@ RULE = Rule(
             _stages({0: 1, 1: 2, 2: 1, 3: 2}),
             "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; the "
             "rest wait for them",
+        ),
+        "stages that wait for messages under way": (
+            _stages({0: 1, 1: 2, 2: 1, 3: 2}, "Work.wait for irecv"),
+            "all 4 members wait for each other: rank 1 in Work.wait for irecv from rank 2, rank 2 in "
+            "Work.wait for irecv from rank 1; the rest wait for them",
+        ),
+        "a message under way, and no circle": (
+            stalled(_stage(0, 1, "Work.wait for irecv"), waiting(1)),
+            "all 2 members wait for each other in 2 different places",
         ),
         "two pairs": (
             _stages({0: 1, 1: 0, 2: 3, 3: 2}),
@@ -462,5 +477,6 @@ RULE = Rule(
         "jax-extra-sync",
         "sender-raises",
         "missing-send",
+        "missing-batched-send",
     ),
 )

@@ -55,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if holder is not None and holder.answer is Answer.STORE and waiting:
         yield from _holds(view, waiting[0], holder)
     tried = attempt(view, Answer.OTHER)
-    if tried is not None and tried.call.said.startswith("other-job"):
+    if tried is not None and tried.call.kind == "other-job":
         yield Claim(
             summary=f"another job meets at {tried.call.address}; this one is turned away",
             who=(tried.member.who,),
@@ -116,7 +116,7 @@ RULE = Rule(
             "port 29500 of a belongs to another job: pid 77 (python train.py)",
         ),
         "we are turned away": (
-            calling(Answer.OTHER, 3.0, "other-job: belongs to job 41, this is 42"),
+            calling(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job"),
             "another job meets at node0:29500; this one is turned away",
         ),
     },

@@ -34,10 +34,6 @@ from allaboard.facts import (
 from allaboard.facts.samples import EADDRINUSE, ended, gathering, held, job, waiting
 from allaboard.rollcall.roll import roll_calls
 
-TURNED_AWAY = (
-    "other-job: ", "other-round: ", "no-secret: ", "tls: ", "version: ", "elsewhere: ",
-)  # fmt: skip
-"""How the roll call's own refusals begin."""
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""
 SPEAKS = (Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
@@ -58,7 +54,7 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, *SPEAKS) or overdue(view, *SPEAKS, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE or tried.call.tries < 2:
         return
-    if tried.call.answer is Answer.OTHER and tried.call.said.startswith(TURNED_AWAY):
+    if tried.call.kind:
         return  # it was the roll call that answered
     # A roll call whose host is stopped or overloaded would be as mute.
     sure = tried.call.answer in (Answer.HTTP, Answer.OTHER)

@@ -38,12 +38,12 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.OTHER, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE:
         return
-    kind, _, why = tried.call.said.partition(": ")
+    kind = tried.call.kind
     if kind not in FIXES:
         return
     host = tried.member.who.host
     yield Claim(
-        summary=f"{host} is turned away at {tried.call.address}, where all are to meet: {why}",
+        summary=f"{host} is turned away at {tried.call.address}, where all are to meet: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=FIXES[kind],
@@ -57,23 +57,29 @@ RULE = Rule(
     check=check,
     fires_on={
         "another secret": (
-            calling(Answer.OTHER, 3.0, "no-secret: does not know the job's secret"),
+            calling(Answer.OTHER, 3.0, "does not know the job's secret", kind="no-secret"),
             "a is turned away at node0:29500, where all are to meet: does not know the job's secret",
         ),
         "an agent of the round before": (
-            calling(Answer.OTHER, 3.0, "other-round: is in round 0, this job in round 1"),
+            calling(Answer.OTHER, 3.0, "is in round 0, this job in round 1", kind="other-round"),
             "a is turned away at node0:29500, where all are to meet: is in round 0, this job in round 1",
         ),
         "no certificate": (
             calling(
-                Answer.OTHER, 3.0, "tls: it speaks TLS, and this host was given no certificate"
+                Answer.OTHER,
+                3.0,
+                "it speaks TLS, and this host was given no certificate",
+                kind="tls",
             ),
             "a is turned away at node0:29500, where all are to meet: it speaks TLS, and this host was "
             "given no certificate",
         ),
         "a certificate that has expired": (
             calling(
-                Answer.OTHER, 3.0, "tls: our certificate is not taken there: certificate expired"
+                Answer.OTHER,
+                3.0,
+                "our certificate is not taken there: certificate expired",
+                kind="tls",
             ),
             "a is turned away at node0:29500, where all are to meet: our certificate is not taken there: "
             "certificate expired",
@@ -81,11 +87,13 @@ RULE = Rule(
     },
     silent_on={
         "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "another job is another rule's": calling(Answer.OTHER, 3.0, "other-job: belongs to job 41"),
-        "the host that leads still ends the round before": calling(
-            Answer.OTHER, 0.5, "other-round: is in round 1, this job in round 0"
+        "another job is another rule's": calling(
+            Answer.OTHER, 3.0, "belongs to job 41", kind="other-job"
         ),
-        "just once": calling(Answer.OTHER, 0.5, "no-secret: does not know the job's secret"),
+        "the host that leads still ends the round before": calling(
+            Answer.OTHER, 0.5, "is in round 1, this job in round 0", kind="other-round"
+        ),
+        "just once": calling(Answer.OTHER, 0.5, "does not know the job's secret", kind="no-secret"),
     },
     since="0.1",
     drill=("net-other-secret",),

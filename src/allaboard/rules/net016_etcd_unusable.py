@@ -41,7 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.FAILED, served=True)
     if tried is None or not tried.call.address.startswith(("etcd://", "etcds://")):
         return
-    kind, _, why = tried.call.said.partition(": ")
+    kind, why = tried.call.kind, tried.call.said
     lasted = (
         tried.waited >= view.timeout if kind == PASSES else view.now - tried.call.since >= PATIENCE
     )
@@ -64,7 +64,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _server(shook: bool = False) -> JobView:
     """A parameter server is not held at any door."""
-    view = _etcd("auth: node9:2379: it does not know this user or password", 30.0)
+    view = _etcd("auth", "node9:2379: it does not know this user or password", 30.0)
     assert view.call is not None
     told = declared(1, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}, hold=False)
     one = held(1, declared=told, phase=Phase.JOINED, phase_since=NOW - 30.0)
@@ -72,8 +72,10 @@ def _server(shook: bool = False) -> JobView:
     return msgspec.structs.replace(view, members=(one,), call=call)
 
 
-def _etcd(said: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job") -> JobView:
-    view = calling(Answer.FAILED, waited, said)
+def _etcd(
+    kind: str, said: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job"
+) -> JobView:
+    view = calling(Answer.FAILED, waited, said, kind=kind)
     assert isinstance(view.call, Call)
     call = msgspec.structs.replace(view.call, address=address, met="")
     return msgspec.structs.replace(view, call=call)
@@ -85,12 +87,12 @@ RULE = Rule(
     check=check,
     fires_on={
         "down": (
-            _etcd("unreachable: node9:2379: connection refused"),
+            _etcd("unreachable", "node9:2379: connection refused"),
             "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
             "node9:2379: connection refused",
         ),
         "a user is wanted": (
-            _etcd("auth: node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
+            _etcd("auth", "node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
             "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
             "node9:2379: it wants a user: set ETCDCTL_USER=name:password",
         ),
@@ -100,16 +102,16 @@ RULE = Rule(
             "node9:2379: it does not know this user or password",
         ),
         "it is full": (
-            _etcd("full: node9:2379: its database is full", 3.0),
+            _etcd("full", "node9:2379: its database is full", 3.0),
             "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
             "node9:2379: its database is full",
         ),
     },
     silent_on={
         "a server that was taken in, and etcd has changed since": _server(shook=True),
-        "it may come up": _etcd("unreachable: node9:2379: connection refused", 30.0),
-        "just once": _etcd("auth: node9:2379: it wants a user", 0.5),
-        "a shared folder that fails": _etcd("Permission denied", 61.0, ""),
+        "it may come up": _etcd("unreachable", "node9:2379: connection refused", 30.0),
+        "just once": _etcd("auth", "node9:2379: it wants a user", 0.5),
+        "a shared folder that fails": _etcd("", "Permission denied", 61.0, ""),
     },
     since="0.1",
     drill=("etcd-unreachable",),

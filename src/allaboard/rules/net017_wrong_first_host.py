@@ -37,9 +37,8 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.OTHER, Answer.REFUSED)
     if tried is None:
         return
-    kind, _, why = tried.call.said.partition(": ")
-    if tried.call.answer is Answer.OTHER and kind == "elsewhere":
-        yield _elsewhere(tried, why)
+    if tried.call.kind == "elsewhere":
+        yield _elsewhere(tried, tried.call.said)
         return
     first = tried.member.who.rank == 0 and tried.call.answer is Answer.REFUSED
     if first and not tried.call.shook and view.now - tried.call.since >= PATIENCE:
@@ -106,7 +105,7 @@ def _said(tried: Attempt) -> str:
     return f"{name}={tried.name}" if name == "MASTER_ADDR" else f"{tried.call.address} ({name})"
 
 
-_WHY = "elsewhere: this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
+_WHY = "this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
 
 
 def _first() -> JobView:
@@ -135,7 +134,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "another host of the job": (
-            calling(Answer.OTHER, 1.0, _WHY),
+            calling(Answer.OTHER, 1.0, _WHY, kind="elsewhere"),
             "MASTER_ADDR=node0 leads a to the wrong host: h2, which holds rank 2, not rank 0",
         ),
         "told by the host that was met": (

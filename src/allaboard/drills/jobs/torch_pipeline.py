@@ -14,15 +14,26 @@ import torch.distributed as dist
 from torch import nn
 
 
+def receive(tensor, src):
+    dist.recv(tensor, src=src)
+
+
+def receive_batched(tensor, src):
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, src)]):
+        work.wait()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="")
     parser.add_argument("--guilty", type=int, default=-1)
     parser.add_argument("--at-step", type=int, default=60)
     parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--batched", action="store_true", help="receive by batch_isend_irecv")
     parser.add_argument("--mark")
     options = parser.parse_args()
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    take = receive_batched if options.batched else receive
     guilty = bool(options.fault) and rank == options.guilty
     dist.init_process_group("gloo")
     torch.manual_seed(rank)
@@ -33,7 +44,7 @@ def main():
         optimizer.zero_grad()
         given = torch.randn(8, 16)
         if rank:
-            dist.recv(given, src=rank - 1)
+            take(given, src=rank - 1)
         given.requires_grad_()
         made = torch.tanh(stage(given))
         if guilty and step == options.at_step:
@@ -43,7 +54,7 @@ def main():
             under_way.append(dist.isend(made.detach(), dst=rank + 1))
         if rank < size - 1:
             gradient = torch.empty(8, 16)
-            dist.recv(gradient, src=rank + 1)
+            take(gradient, src=rank + 1)
             made.backward(gradient)
         else:
             made.square().mean().backward()

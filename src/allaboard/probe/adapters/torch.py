@@ -19,6 +19,7 @@ from . import _torch_accelerate as accelerate
 from . import _torch_backward as gradients
 from . import _torch_compiled as compiled
 from . import _torch_functional as functional
+from . import _torch_messages as messages
 from . import _torch_phases as phases
 from . import _torch_record as record
 from ._torch_calls import DESCRIBE
@@ -32,26 +33,6 @@ if TYPE_CHECKING:
 
 LET_GO = 0.005
 """Seconds that the threads of process groups have at the interpreter's end."""
-
-
-def _sends(
-    tensor: Any, dst: Any = None, group: Any = None, tag: int = 0, group_dst: Any = None
-) -> str:
-    return _message(" to rank ", dst, tag)
-
-
-def _receives(
-    tensor: Any, src: Any = None, group: Any = None, tag: int = 0, group_src: Any = None
-) -> str:
-    return _message(" from rank ", src, tag)
-
-
-def _message(way: str, peer: Any, tag: int) -> str:
-    return ("" if peer is None else way + str(int(peer))) + (", tag %d" % tag if tag else "")
-
-
-BETWEEN_TWO = {"recv": _receives, "send": _sends}
-"""Seen while they last, but no call that all ranks share; with what is said of the message."""
 
 
 def ports(size: int) -> int:
@@ -82,14 +63,15 @@ def _distributed(module: Any) -> None:
         member.here.lacks(
             "torch.distributed", "_world: whether calls of all ranks match is not known"
         )
-    for name in (*DESCRIBE, *BETWEEN_TWO):
+    for name in (*DESCRIBE, *messages.BLOCKING, *messages.UNDER_WAY):
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
-            wrapped = (
-                member.waiting(name, call, BETWEEN_TWO.get(name))
-                if name in BETWEEN_TWO or not grouped
-                else record.recorded(recorder, name, call)
-            )
+            if name in messages.UNDER_WAY:
+                wrapped = messages.begun(name, call)
+            elif name in messages.BLOCKING or not grouped:
+                wrapped = member.waiting(name, call, messages.BLOCKING.get(name))
+            else:
+                wrapped = record.recorded(recorder, name, call)
             setattr(module, name, wrapped)
     destroy = getattr(module, "destroy_process_group", None)
     if destroy is not None:
@@ -102,7 +84,7 @@ def _distributed(module: Any) -> None:
         member.here.lacks("torch.nn.parallel", "Reducer.prepare_for_backward")
     work = getattr(native, "Work", None)
     if hasattr(work, "wait"):
-        work.wait = member.waiting("Work.wait", work.wait)  # type: ignore[union-attr]
+        work.wait = member.waiting("Work.wait", work.wait, messages.awaited)  # type: ignore[union-attr]
 
 
 _recorders: list[record.Recorder] = []
