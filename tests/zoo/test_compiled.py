@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-JOB = Path(__file__).parent / "jobs" / "torch_compiled.py"
+JOBS = Path(__file__).parent / "jobs"
+JOB = JOBS / "torch_compiled.py"
 TOLD = (
     "what torch.compile does, in worker 0, worker 1: its graphs call collectives (all_reduce), "
     "which are seen only where they stand still"
@@ -39,3 +40,34 @@ def test_a_rank_that_is_stopped_in_it(tmp_path: Path) -> None:
     assert code == 4, said
     assert [f["rule"] for f in report["findings"]] == ["HANG001"], said
     assert [w["rank"] for w in report["findings"][0]["who"]] == [1] and report["unseen"] == [TOLD]
+
+
+MORE = "broadcasts", "meets"
+"""Where PyTorch alone warns that it cannot follow its own function, which is out of its sight here."""
+
+
+@pytest.mark.zoo
+def test_what_is_compiled_is_the_same(tmp_path: Path) -> None:
+    told = []
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+    ]
+    ours = [sys.executable, "-m", "allaboard", "run", "-n", "2", "--run-dir", str(tmp_path / "run")]
+    for launcher in (torchrun, ours):
+        words = [*launcher, str(JOBS / "torch_compiles.py"), str(tmp_path / "told")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "probe" not in done.stdout + done.stderr
+        told.append(json.loads((tmp_path / "told").read_text()))
+    alone, watched = told
+    for name, mine in watched.items():
+        if name in MORE:
+            mine["warned"] = alone[name]["warned"]
+        # The methods that stand around eval() and no_grad() are frames of their own.
+        assert mine.pop("frames") <= alone[name].pop("frames") + 3
+        assert mine == alone[name], name

@@ -8,6 +8,7 @@ it compiles stays as it is. Not seen: collectives that a later stage puts into a
 from __future__ import annotations
 
 import functools
+import os
 
 from .. import member
 from . import _torch_flight
@@ -18,8 +19,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 KEY = "hook torch.compile"
+TRACED = ("_torch_functional.py", "_torch_phases.py")
+"""Files whose functions stand in the place of some that a compiler follows, and do nothing while it looks."""
 OURS = "_c10d_functional."
 QUIET = ("wait_tensor",)
+
+
+def aside(module: Any) -> None:
+    """Hooks `torch._dynamo.trace_rules`: the probe's own functions are called as they are, like PyTorch's own
+    Python; they would be compiled like the user's, with all that this breaks and warns of."""
+    files = getattr(module, "FORCE_SKIP_FILES", None)
+    if not isinstance(files, set):
+        return  # another version's rules; all that is compiled works, with more of it
+    here = os.path.dirname(aside.__code__.co_filename)
+    for folder in (here, os.path.dirname(here)):
+        names = [n for n in os.listdir(folder) if n.endswith(".py") and n not in TRACED]
+        files.update(os.path.join(folder, n).replace(os.sep, "/") for n in names)
 
 
 def hook(module: Any) -> None:

@@ -35,6 +35,7 @@ class _Evaluation:
         self.box: Box | None = None
         self.thread = 0
         self.waited = 0.0, 0.0
+        self.compiling: Callable[[], bool] = bool
 
     def made(self, optimizer: Any) -> None:
         self.optimizers.add(optimizer)
@@ -133,6 +134,8 @@ def modules(module: Any) -> None:
     @functools.wraps(call)
     def eval(self: Any) -> Any:
         result = call(self)
+        if _now.compiling():
+            return result
         try:
             _now.chosen(self, enabled())
         except Exception:
@@ -140,6 +143,11 @@ def modules(module: Any) -> None:
         return result
 
     cls.eval = eval
+
+
+def compiler(module: Any) -> None:
+    """Hooks `torch.compiler`: whether a compiler only looks what would be called."""
+    _now.compiling = getattr(module, "is_dynamo_compiling", _now.compiling)
 
 
 def optimizer(module: Any) -> None:
@@ -178,4 +186,5 @@ MODULES = {
     "torch.distributed.checkpoint.state_dict_loader": _saving("load", more=0),
     "torch.autograd.grad_mode": gradients,
     "torch.nn.modules.module": modules,
+    "torch.compiler": compiler,
 }
