@@ -68,3 +68,12 @@ def test_a_worker_that_was_started_before_a_setback_does_not_tell_it_again() -> 
     kept.began(202)
     assert lost(kept.take(20.0, 101, Numbered(1, 402, 1, 460, 401))) == (460, 401)
     assert kept.take(21.0, 202, Numbered(403, 405)) is None
+
+
+def test_who_ended_before_anything_was_heard_of_the_steps_is_told_if_they_had_begun() -> None:
+    for began, who in ((9.0, (PS,)), (12.0, ())):
+        kept = Setbacks()
+        kept.ended(PS, "was killed by SIGKILL", 10.0)
+        assert kept.take(11.0, 101, Numbered(0, 48), began) is None
+        assert lost(kept.take(20.0, 101, Numbered(0, 49, 1, 48, 0), began)) == (48, 0)
+        assert [s.who for s in kept.known] == [who]

@@ -20,19 +20,21 @@ class Setbacks:
         self._epoch = 0
         self._began: dict[int, tuple[int | None, int]] = {}
         self._seen: dict[int, tuple[int, Numbered]] = {}
-        self._ended: dict[Who, str] = {}
+        self._ended: dict[Who, tuple[str, float]] = {}
 
     def began(self, pid: int) -> None:
         """A process was started, and reads nothing older than what is known now."""
         self._began[pid] = self.top, self._epoch
 
-    def ended(self, who: Who, how: str) -> None:
-        """Somebody has failed with whom steps may be lost."""
-        self._ended[who] = how
+    def ended(self, who: Who, how: str, at: float = 0.0) -> None:
+        """Somebody has failed with whom steps may be lost; they may have been made and not been heard of."""
+        self._ended[who] = how, at
 
-    def take(self, at: float, pid: int, told: Numbered) -> Setback | None:
-        """What a process read; the setback, where it is the first to see one, or saw it go further back than
-        who was heard before it."""
+    def take(self, at: float, pid: int, told: Numbered, began: float = 0.0) -> Setback | None:
+        """What a process read that trains since ``began``; the setback, where it is the first to see one, or
+        saw it go further back than who was heard before it."""
+        if not self._seen:  # nothing was lost with whom ended before
+            self._ended = {w: (how, t) for w, (how, t) in self._ended.items() if t >= began}
         epoch, before = self._seen.get(pid, (-1, None))
         if told == before:
             return None
@@ -66,7 +68,7 @@ class Setbacks:
         return self.known[-1]
 
     def _made(self, at: float, high: int, low: int) -> Setback:
-        how = "; ".join(f"{who.name} {how}" for who, how in self._ended.items())
+        how = "; ".join(f"{who.name} {how}" for who, (how, _) in self._ended.items())
         found = Setback(at=at, high=high, low=low, who=tuple(self._ended), how=how)
         self._ended.clear()
         self.known.append(found)

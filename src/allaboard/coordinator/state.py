@@ -255,12 +255,13 @@ class Job:
         first = chief_of(r.member(False) for r in self.records.values())
         if who.job in SERVER_JOBS or (who.job, who.index) == first:
             how = self.returns.evicted(record.pid) or how_ended(record.exit)
-            self.setbacks.ended(who, how)
+            self.setbacks.ended(who, how, record.exit.at)
 
     def _numbered(self, seen: Seen) -> None:
-        if seen.box is None or seen.box.numbered is None:
+        box = seen.box
+        if box is None or box.numbered is None:
             return
-        found = self.setbacks.take(seen.at, seen.pid, seen.box.numbered)
+        found = self.setbacks.take(seen.at, seen.pid, box.numbered, box.phase_since)
         if found is not None:
             self.returns.lost(found)
 
@@ -333,7 +334,7 @@ class Job:
             lost=lost,
         )
         record.end(how, lost)
-        if self.setbacks.top is not None and (event.signal is not None or event.code is not None):
+        if event.signal is not None or event.code is not None:
             self._may_set_back(record)
         self.gauges.forget(record.host, split_key(record.pid)[1])
         self._progress(event.at)
