@@ -55,6 +55,18 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     assert reader.read().op is None
 
 
+def test_what_is_declared_belongs_to_the_init_for_which_it_is(tmp_path: Path) -> None:
+    writer, reader = pair(tmp_path)
+    seen = []
+    for round_ in (1, 2):
+        declared = {**DECLARED, "place": f"tcp://h0:{round_}", "round": round_}
+        writer.text("declared", texts.declared(declared))
+        between = reader.read()  # it has not told yet that it enters another one
+        writer.phase(4, round_)
+        seen.append([(r.round, r.declared and r.declared.place) for r in (between, reader.read())])
+    assert seen == [[(0, None), (1, "tcp://h0:1")], [(1, "tcp://h0:1"), (2, "tcp://h0:2")]]
+
+
 def test_the_agent_answers_through_the_box(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     assert writer.agent() == (0.0, 0, 0)

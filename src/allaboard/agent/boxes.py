@@ -57,6 +57,12 @@ class _Raised(msgspec.Struct):
     limit: int = 0
 
 
+class _Round(msgspec.Struct):
+    """Of what was declared: for which init of this process (1, 2, …); 0 where it does not say it."""
+
+    round: int = 0
+
+
 class OpenBox:
     """One mapped black box. Its texts are decoded anew only when they changed."""
 
@@ -87,6 +93,8 @@ class OpenBox:
         self._texts: dict[str, tuple[int, str]] = {}
         self._garbled: set[str] = set()
         self._declared: Declared | None = None
+        self._told_last: tuple[Declared | None, int] = None, 0
+        """What it declared last, and for which of its inits."""
         self._raised: Raised | None = None
         self.identity = _Identity()
         self.calls = CallReader(self.map)
@@ -125,6 +133,9 @@ class OpenBox:
             # It entered another phase meanwhile: what it declares for that was written before.
             phase, since, round_ = state
             self._read_texts()
+        told, of = self._told_last
+        if of <= round_:  # else it has written it for the init that it enters next
+            self._declared = told
         step, step_at = self._step()
         op, ops = self._operation()
         now = time.monotonic() + self.ahead
@@ -160,7 +171,9 @@ class OpenBox:
         if self._changed("identity"):
             self.identity = self._told("identity", _Identity) or self.identity
         if self._changed("declared"):
-            self._declared = self._told("declared", Declared)
+            told = self._told("declared", Declared)
+            of = _decode(self._texts["declared"][1], _Round) or _Round()
+            self._told_last = told, of.round
         if self._changed("raised"):
             self._raised = self._exception()
         self._changed("detail")

@@ -133,7 +133,7 @@ def arrive(declared: Declared) -> None:
         here.round += 1
         here.notes.update(_versions())
         here.identify()
-        here.box.text("declared", texts.declared(declared))
+        here.box.text("declared", texts.declared(dict(declared, round=here.round)))
         here.box.text("detail", str(declared.get("call", "")))
         here.phase(ARRIVED)
         held = _held(declared)
