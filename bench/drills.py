@@ -4,9 +4,11 @@ Each drill puts a fault into a job of a real framework, k times (`allaboard.rehe
 step at which the fault begins. A drill whose fault was not named counts as infinite. Results are kept by
 commit in drills.json: a measurement that was interrupted goes on where it stopped; --redo begins anew.
 
-Three groups are summed up separately, because they wait for different things: faults that can be proven
-at once (a death, a contradiction); stalls (the job must first miss its own rhythm); and faults that are
-only reported after a timeout that was given on the command line. Seconds are blank if the fault has no
+Four groups are summed up separately, because they wait for different things: faults that can be proven
+at once (a death, a contradiction); stalls (the job must first miss its own rhythm); rates, trends and
+absences, which must be watched for a while to be told from chance (a slow rank, memory that runs out, a
+server that nobody has heard of yet); and faults that are only reported after a timeout that was given on the
+command line. Seconds are blank if the fault has no
 moment of its own, such as a rank that nobody starts.
 """
 
@@ -25,13 +27,18 @@ import sheet
 STEPS = (30, 150)
 """The fault begins between these steps of the guilty rank."""
 BOUNDED = ("JOIN001", "JOIN002", "JOIN004", "EXIT005")
-GROUPS = ("provable at once", "stalls", "bounded by a given timeout")
+GROUPS = ("provable at once", "stalls", "rates, trends, absences", "bounded by a given timeout")
+WATCHED = ("SLOW", "PS", "RES002", "RES003", "RES004")
+AT_ONCE = ("PS001", "PS009", "PS010")
+"""Rules of servers that need not watch: one has gone, or was never to be there."""
 DOC = sheet.ROOT / "docs" / "drills.md"
 
 
 def group(rule: str) -> str:
     """What its finding has to wait for."""
     if rule in BOUNDED:
+        return GROUPS[3]
+    if rule.startswith(WATCHED) and rule not in AT_ONCE:
         return GROUPS[2]
     return GROUPS[1] if rule.startswith("HANG") else GROUPS[0]
 
