@@ -153,9 +153,6 @@ class Choosing:
             leader.close()
         elif door is not None:
             await self._post(door, leader.listener.port)
-            now = self._role.leader
-            if now is not None and now is not leader and now.listener.listening:
-                await self._post(door, now.listener.port)  # it may have been posted before this one
 
     async def _met_there(self) -> bool:
         """Whether the roll of this very job is called there already, by another process of this host that

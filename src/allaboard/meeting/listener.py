@@ -34,8 +34,8 @@ SWEEP = 0.5
 
 class Listener:
     """Listens on one port of all addresses. ``aboard`` is told every member, ``said`` what it says
-    (None once it has gone), ``knocked`` every caller that is none. Who is in
-    another round than ``round_`` is refused."""
+    (None once it has gone), ``knocked`` every caller that is none. Who is in another round than ``round_`` is
+    refused."""
 
     def __init__(
         self,
