@@ -128,10 +128,6 @@ class Listener:
             return
         made.listen(BACKLOG)
 
-    @property
-    def listening(self) -> bool:
-        return bool(self._sockets)
-
     def release(self) -> None:
         """Closes the port at once; streams that were accepted stay open."""
         loop = asyncio.get_running_loop()
