@@ -1,8 +1,9 @@
 """How long every drill takes from its fault to the finding that names it.
 
 Each drill puts a fault into a job of a real framework, k times (`allaboard.rehearse`). A seed draws the
-step at which the fault begins. A drill whose fault was not named counts as infinite. Results are kept by
-commit in drills.json: a measurement that was interrupted goes on where it stopped; --redo begins anew.
+step at which the fault begins, and the number of ranks, 2 to 8, where the fault does not need a number of its
+own. A drill whose fault was not named counts as infinite. Results are kept by commit in drills.json: a
+measurement that was interrupted goes on where it stopped; --redo begins anew.
 
 Four groups are summed up separately, because they wait for different things: faults that can be proven
 at once (a death, a contradiction); stalls (the job must first miss its own rhythm); rates, trends and
@@ -52,15 +53,24 @@ def step_of(name: str, seed: int, arguments: tuple[str, ...] = ()) -> int:
     return random.Random(f"{name} {seed}").randint(first, last)
 
 
+def ranks_of(name: str, seed: int, least: int, most: int) -> int:
+    """Drawn alike."""
+    return random.Random(f"{name} {seed} ranks").randint(least, most)
+
+
 def rehearse(name: str, seed: int) -> dict[str, Any]:
     """One run as it is kept."""
+    from allaboard.contracts import MOST
     from allaboard.rehearse import all_drills, rehearse
 
-    step = step_of(name, seed, all_drills()[name].arguments)
-    went = rehearse(name, step)
+    drill = all_drills()[name]
+    step = step_of(name, seed, drill.arguments)
+    ranks = drill.workers or ranks_of(name, seed, drill.fewest, MOST)
+    went = rehearse(name, step, ranks)
     return {
         "seed": seed,
         "step": step,
+        "ranks": ranks,
         "rule": went.rule,
         "found": went.found,
         "seconds": went.seconds if went.found else None,
@@ -97,6 +107,7 @@ def row(name: str, runs: list[dict[str, Any]]) -> tuple[object, ...]:
         name,
         runs[0]["rule"],
         group(runs[0]["rule"]),
+        ", ".join(str(n) for n in sorted({r["ranks"] for r in runs})),
         median(took) if took else None,
         took[-1] if took else None,
         f"{sum(r['right rank'] for r in runs)}/{k}",
@@ -109,7 +120,7 @@ def row(name: str, runs: list[dict[str, Any]]) -> tuple[object, ...]:
 def body(drills: dict[str, list[dict[str, Any]]]) -> str:
     """Both tables."""
     done = {name: runs for name, runs in sorted(drills.items()) if runs}
-    head = ("drill", "rule", "group", "median (s)", "max (s)", "right rank", "right rule")
+    head = ("drill", "rule", "group", "ranks", "median (s)", "max (s)", "right rank", "right rule")
     each = sheet.table((*head, "right exit", "unexpected"), [row(n, r) for n, r in done.items()])
     sums = []
     for name in GROUPS:

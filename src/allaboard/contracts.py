@@ -55,13 +55,19 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
 
 
+FEWEST, USUAL, MOST = 2, 3, 8
+"""Workers of a drill whose fault is the same among any number of them: there are three if nobody asks for
+another number."""
+
+
 class Drill(msgspec.Struct, frozen=True, kw_only=True):
     """One fault, staged on a real framework. The file's name is the drill's.
 
     Attributes:
         script: the job that runs, a file of ``drills/jobs``.
         expects: the rule that must name the fault.
-        workers: how many of the script are started.
+        workers: how many of the script are started; 0 where any number from ``fewest`` to MOST does.
+        fewest: the fewest: who is wrong of two that differ, nobody can say.
         guilty: the rank that carries the fault.
         blames: the ranks that the finding must name, the guilty one where it is left out.
         inside: the script itself fails, told by ``--fault``: ``fault``, or the drill's name.
@@ -83,7 +89,8 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
 
     script: str
     expects: str
-    workers: int = 3
+    workers: int = 0
+    fewest: int = FEWEST
     guilty: int = 1
     blames: tuple[int, ...] = ()
     inside: bool = False

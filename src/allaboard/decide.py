@@ -10,7 +10,7 @@ from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
 from allaboard.evidence.pauses import at_work
 from allaboard.evidence.servers import goes_on_without, left_over, trained
-from allaboard.evidence.stall import transferring
+from allaboard.evidence.stall import stall, transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
 from allaboard.recover.tasks import comes_back_alone
@@ -267,9 +267,25 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
     if silent >= max(policy.hang_after, view.stall_after + LOOKED):
         return Verdict(
             Outcome.HANG,
-            f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})",
+            f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})"
+            + _not_there(view, claims),
         )
     return None
+
+
+def _not_there(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
+    """Where those are for whom the others wait, if no rule could tell: on a host that is full there are too
+    few looks to say what they do."""
+    told = {w for stage, claim in claims if stage is Stage.RUNTIME for w in claim.who}
+    found = stall(view)
+    if found is None or not found.waiting:
+        return ""
+    places = [
+        f"{m.who.name} is at {m.stack.user or m.stack.frames[0]}"
+        for m in found.elsewhere
+        if m.who not in told and m.stack is not None and m.stack.frames
+    ]
+    return f"; {', '.join(places[:4])}, and not in the collective" if places else ""
 
 
 LOOKED = 5.0

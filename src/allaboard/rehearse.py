@@ -16,7 +16,7 @@ import msgspec
 
 from allaboard import drills
 from allaboard.agent.boxes import OpenBox
-from allaboard.contracts import Drill
+from allaboard.contracts import USUAL, Drill
 from allaboard.discover import by_name
 from allaboard.facts import Finding, Stage
 from allaboard.launch.local import python
@@ -71,9 +71,11 @@ def lacks(drill: Drill) -> str:
     return ""
 
 
-def rehearse(name: str, at_step: int = AT_STEP) -> Rehearsal:
-    """Stages one drill; the fault begins at this step of the guilty rank."""
+def rehearse(name: str, at_step: int = AT_STEP, workers: int = USUAL) -> Rehearsal:
+    """Stages one drill; the fault begins at this step of the guilty rank, among so many workers if the drill
+    does not need a number of its own."""
     drill = all_drills()[name]
+    drill = msgspec.structs.replace(drill, workers=drill.workers or workers)
     with tempfile.TemporaryDirectory(prefix="allaboard-drill-") as folder:
         return _Stage(name, drill, Path(folder), at_step).run()
 

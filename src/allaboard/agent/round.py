@@ -42,9 +42,9 @@ from allaboard.report.text import progress
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 QUICK, WARY, CALM = 0.05, 0.25, 1.0
-"""Seconds between two looks: while the job ends; while it starts, or nobody has made a step for a moment;
-while it trains. (That a worker ended is not looked for: the kernel tells.) While it starts a glance at the
-workers' phases every QUICK seconds tells whether to look at once."""
+"""Seconds between two looks: while the job ends; while it starts, nobody has made a step for a moment, or a
+part of it that stands is looked at; while it trains. (That a worker ended is not looked for: the kernel
+tells.) While it starts a glance at the workers' phases every QUICK seconds tells whether to look at once."""
 SETTLED = 5.0
 """Seconds after the roll call in which the workers have the machine to themselves: nothing is read then that
 can be read later."""
@@ -356,7 +356,9 @@ class Round:
     def _pause(self, now: float) -> float:
         if self.ending.begun:
             return QUICK
-        return WARY if self.job.rolled_at is None or now - self.job.progress_at > STILL else CALM
+        if self.job.rolled_at is None or self.job.lookout.watches:
+            return WARY
+        return WARY if now - self.job.progress_at > STILL else CALM
 
     def _interrupted(self, number: int) -> None:
         self.interrupted = self.interrupted or number

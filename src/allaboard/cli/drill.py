@@ -6,10 +6,16 @@ from typing import Annotated
 
 import typer
 
+from allaboard.contracts import FEWEST, MOST, USUAL
+
 
 def command(
     name: Annotated[
         str | None, typer.Argument(help="The drill to run. Without a name, all drills are listed.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("-n", min=FEWEST, max=MOST, help="How many workers the job has."),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show everything that the run printed.")
@@ -36,7 +42,24 @@ def command(
     if lacking:
         typer.echo(f"allaboard drill: {name} cannot be staged here: {lacking}", err=True)
         raise typer.Exit(2)
-    result = rehearse_hosts.rehearse(name) if name in between else rehearse.rehearse(name)
+    own = between[name].hosts if name in between else known[name].workers
+    if workers and own and workers != own:
+        typer.echo(
+            f"allaboard drill: -n {workers}: {name} needs {own} workers; leave -n out", err=True
+        )
+        raise typer.Exit(2)
+    if name in known and workers and workers < known[name].fewest:
+        least = known[name].fewest
+        typer.echo(
+            f"allaboard drill: -n {workers}: {name} needs {least} or more: of two that differ nobody "
+            "can say who is wrong",
+            err=True,
+        )
+        raise typer.Exit(2)
+    if name in between:
+        result = rehearse_hosts.rehearse(name)
+    else:
+        result = rehearse.rehearse(name, workers=workers or USUAL)
     if verbose:
         typer.echo(result.output)
     for finding in result.findings:

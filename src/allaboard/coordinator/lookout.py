@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from allaboard.coordinator.record import Record
 from allaboard.evidence.standing import standing
 from allaboard.facts import JobView, Phase
@@ -41,6 +43,11 @@ class Lookout:
         self.last = float("-inf")
         self.stuck: tuple[int, ...] = ()
 
+    @property
+    def watches(self) -> bool:
+        """Whether a part of the job stands, and has not been looked at often enough yet."""
+        return bool(self.stuck) and self.looks < LOOKS
+
     def moved(self) -> None:
         """Something new happened: a later silence is looked at afresh."""
         if not self.stuck:
@@ -50,7 +57,7 @@ class Lookout:
         """The processes to look at now; none most of the time."""
         alive = [m for m in view.alive if not m.launcher]
         silent = view.now - view.progress_at >= view.stall_after / 2
-        part = () if silent else tuple(m.called for m in standing(view))
+        part = () if silent else _part(view)
         if part != self.stuck:
             self.stuck, self.looks = part, 0
         every = LOOK_EVERY if self.looks < LOOKS else LOOK_AGAIN
@@ -63,3 +70,12 @@ class Lookout:
         self.last = view.now
         self.looks += 1
         return part if part and not silent else tuple(m.called for m in alive)
+
+
+def _part(view: JobView) -> tuple[int, ...]:
+    """The processes that stand while others move; as early as all are looked at where nobody moves, so that
+    what is to be known of them is known once they count as standing."""
+    sooner = view.stall_after / 2
+    if not any(view.now - m.moved_at >= sooner for m in view.alive):
+        return ()
+    return tuple(m.called for m in standing(msgspec.structs.replace(view, stall_after=sooner)))

@@ -12,6 +12,7 @@ from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, sp
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares
+from allaboard.coordinator.strides import Strides
 from allaboard.evidence.failures import TOGETHER
 from allaboard.evidence.first_raised import first_raised
 from allaboard.evidence.servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
@@ -40,14 +41,19 @@ WINDOW = 2.0
 """Seconds over which CPU use is measured."""
 
 
+GRIPPED = 3
+"""Looks for which a lock that was seen to be held counts as held: on a host that is full not every look sees
+the others wake up for it."""
+
+
 class Record:
     """One process; `member` is its frozen picture. What changes it goes through its methods."""
 
     __slots__ = (
         "_made", "_named", "_seen", "_timed", "after", "alike", "beside", "box", "candidate", "cpu_marks",
         "exit", "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
-        "recorded", "shares", "sleeps", "started", "started_at", "state", "state_since", "task", "traces",
-        "unanswered", "unreadable", "worker", "wraps",
+        "recorded", "shares", "sleeps", "started", "started_at", "state", "state_since", "strides", "task",
+        "traces", "unanswered", "unreadable", "worker", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +91,7 @@ class Record:
         # There are thousands of these before there is anything to keep in them.
         self.pairs: Pairs | None = None
         self.paces: Paces | None = None
+        self.strides: Strides | None = None
         self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
@@ -124,6 +131,9 @@ class Record:
         if box is not None and box.pace is not None:
             self.paces = self.paces or Paces()
             self.paces.add(seen.at, box.pace)
+        if box is not None and box.step and box.groups:
+            self.strides = self.strides or Strides()
+            self.strides.take(box.step, box.groups)
         if moved:
             self.moved_at = seen.at
             self.looks.clear()
@@ -236,6 +246,7 @@ class Record:
             op=box.op,
             ops=box.ops,
             groups=box.groups,
+            unused=self.strides.unused if self.strides is not None else (),
             traces=tuple(self.traces.values()) if self.traces else (),
             # What was recorded before it went on says nothing of where it stands now.
             recorded=self.recorded[1] if self.recorded[0] >= self.moved_at else (),
@@ -332,7 +343,7 @@ class Record:
             children=last.children,
             threads=last.threads,
             blocked=last.blocked,
-            grip=last.grip,
+            grip=next((k.grip for k in reversed(self.looks[-GRIPPED:]) if k.grip), None),
             fed_by=fed_by,
             flows=any(not same_place(fed_by, k.fed_by) for k in self.looks),
             asks=last.asks,

@@ -5,7 +5,6 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="torch_ddp.py",
     expects="EXIT005",
-    blames=(0, 2),
     fault="asleep",
     inside=True,
     arguments=("--timeout", "2"),

@@ -5,6 +5,7 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="torch_compiled.py",
     expects="HANG020",
+    fewest=3,
     inside=True,
     ends=False,
 )

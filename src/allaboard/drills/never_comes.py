@@ -5,6 +5,7 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="torch_ddp.py",
     expects="JOIN001",
+    workers=3,
     guilty=3,
     inside=True,
     options=("--timeout", "6"),

@@ -5,6 +5,7 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="torch_ddp.py",
     expects="JOIN004",
+    workers=3,
     blames=(0, 2),
     fault="asleep-before-init",
     inside=True,

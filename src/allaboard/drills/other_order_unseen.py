@@ -5,6 +5,7 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="torch_ddp.py",
     expects="HANG006",
+    fewest=3,
     inside=True,
     options=("--on-hang", "stop", "--hang-after", "8"),
     exit_codes=(4,),

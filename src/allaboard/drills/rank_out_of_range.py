@@ -3,5 +3,11 @@
 from allaboard.contracts import Drill
 
 DRILL = Drill(
-    script="torch_ddp.py", expects="JOIN011", guilty=2, blames=(3,), inside=True, exit_codes=(3,)
+    script="torch_ddp.py",
+    expects="JOIN011",
+    workers=3,
+    guilty=2,
+    blames=(3,),
+    inside=True,
+    exit_codes=(3,),
 )

@@ -5,6 +5,7 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="torch_shards.py",
     expects="DATA002",
+    workers=3,
     inside=True,
     guilty=0,
     blames=(0, 1, 2),

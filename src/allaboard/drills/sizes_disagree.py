@@ -2,4 +2,4 @@
 
 from allaboard.contracts import Drill
 
-DRILL = Drill(script="torch_ddp.py", expects="JOIN006", inside=True, exit_codes=(3,))
+DRILL = Drill(script="torch_ddp.py", expects="JOIN006", workers=3, inside=True, exit_codes=(3,))

@@ -5,6 +5,7 @@ from allaboard.contracts import Drill
 DRILL = Drill(
     script="tf_mwms.py",
     expects="JOIN006",
+    workers=3,
     fault="no-cluster",
     guilty=2,
     inside=True,

@@ -2,4 +2,6 @@
 
 from allaboard.contracts import Drill
 
-DRILL = Drill(script="tf_mwms.py", expects="JOIN007", fault="order", inside=True, exit_codes=(3,))
+DRILL = Drill(
+    script="tf_mwms.py", expects="JOIN007", fewest=3, fault="order", inside=True, exit_codes=(3,)
+)

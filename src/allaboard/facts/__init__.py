@@ -1,6 +1,6 @@
 """Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
 
-from allaboard.facts.calls import GroupState, Signature, Traced
+from allaboard.facts.calls import GroupState, Signature, Traced, Unused
 from allaboard.facts.cluster import (
     FIELDS,
     ClusterSpec,
@@ -162,6 +162,7 @@ __all__ = [
     "Testimony",
     "Times",
     "Traced",
+    "Unused",
     "Use",
     "Usual",
     "Value",

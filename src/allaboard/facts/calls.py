@@ -52,6 +52,21 @@ class GroupState(msgspec.Struct, frozen=True):
         return self.name, self.round
 
 
+class Unused(msgspec.Struct, frozen=True):
+    """A group in which a member has made no call for ``steps`` of its steps, as far as was seen; ``most``:
+    the most that it made before its first call there, or between two."""
+
+    group: str
+    round: int
+    steps: int
+    most: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """As that of `GroupState`."""
+        return self.group, self.round
+
+
 class Traced(msgspec.Struct, frozen=True):
     """One member's last calls in one group: ``calls`` are (digest up to it, signature) from number
     ``first`` on; a signature is None where it is not known any more."""

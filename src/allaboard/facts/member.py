@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import msgspec
 
-from allaboard.facts.calls import GroupState, Traced
+from allaboard.facts.calls import GroupState, Traced, Unused
 from allaboard.facts.finding import Who
 from allaboard.facts.link import Silence
 from allaboard.facts.load import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
@@ -139,8 +139,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
     on this host); ``facts`` what it runs with, by name: versions, variables, limits; members with the
     same number ``alike`` (but 0) run with the same, EACH_OWN left aside; ``groups`` how far
-    it is in each of its groups of ranks; ``traces`` its last calls in those where ranks were found to
-    differ; ``recorded`` those that PyTorch's own recorder has, where they were asked for since it moved last.
+    it is in each of its groups of ranks, ``unused`` those that it has not called for many steps; ``traces``
+    its last calls in those where ranks were found to differ; ``recorded`` those that PyTorch's own recorder
+    has, where they were asked for since it moved last.
     ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
     hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
     (or serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is
@@ -179,6 +180,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     op: Op | None = None
     ops: int = 0
     groups: tuple[GroupState, ...] = ()
+    unused: tuple[Unused, ...] = ()
     traces: tuple[Traced, ...] = ()
     recorded: tuple[Recorded, ...] = ()
     os_state: str = "S"

@@ -2,7 +2,8 @@
 
 ## Why it matters
 `Connection closed by peer` is what is left when the cause is not on this host: a link that broke, a peer on
-another machine that died, or a timeout that ran out while somebody was stuck.
+another machine that died, or a timeout that ran out while somebody was stuck. If a timeout ran out and one
+rank had made fewer calls of that group than all others, this is the rank that they waited for.
 
 ## What to do
 Look at the other hosts' logs and at the network between them. If a hang was reported before this, that is
@@ -14,12 +15,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.differs import group_name
 from allaboard.evidence.failures import because_of, failed, failed_at, failures
 from allaboard.evidence.host_gone import hosts_gone
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.mismatch import mismatch
-from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Phase, Stage
-from allaboard.facts.samples import EADDRINUSE, ended, job, member, waiting
+from allaboard.evidence.naming import names
+from allaboard.evidence.not_come import not_come
+from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
+from allaboard.facts.samples import (
+    EADDRINUSE,
+    USER,
+    called,
+    ended,
+    job,
+    member,
+    signature,
+    stack,
+    waiting,
+)
 
 SETTLE, ELSEWHERE = 3.0, 3.7
 """Seconds for another member's own failure to show, before the cause is called unknown; on several hosts
@@ -42,6 +56,10 @@ def check(view: JobView) -> Iterator[Claim]:
     if left or leaving or stopped or any(g.fell for g in gone) or early:
         return
     said = first.raised.message if first.raised is not None else ""
+    behind, key, call = not_come(view, lost)
+    if behind:
+        yield _late(lost, first, behind, f"call {call} of {group_name(view, key)}")
+        return
     yield Claim(
         summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
@@ -60,17 +78,66 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
+def _late(lost: list[Member], first: Member, behind: tuple[Member, ...], call: str) -> Claim:
+    """Somebody had not come when the others' timeout ran out."""
+    at = next((f"{m.stack.user}" for m in behind if m.stack is not None and m.stack.user), "")
+    said = first.raised.message if first.raised is not None else ""
+    whom = names(behind) + (f", which was at {at}" if at else "")
+    return Claim(
+        summary=f"the timeout of {names(lost)} ran out in {call}, which they made without {whom}",
+        who=tuple(m.who for m in behind),
+        evidence=(
+            Evidence(said[:300], f"{first.who.name}, the first"),
+            Evidence(", ".join(f"rank {m.who.rank} at step {m.step}" for m in behind), "black box"),
+        ),
+        fix=f"see what kept {names(behind)}"
+        + (f" at {at}" if at else "")
+        + "; if it was there on purpose, "
+        "give init_process_group a longer timeout=",
+        since=failed_at(first),
+        certainty=Certainty.LIKELY,
+    )
+
+
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 _OTHER = (
     "InternalError",
     "Collective instance 9 expected type 0 and data_type 9 but got type 0 and data_type 1",
 )
+_TIMEOUT = (
+    "RuntimeError",
+    "[unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete",
+)
+_FIVE = {"groups": called(0, *(signature(),) * 5).groups}
+
+
+def _gave_up(rank: int) -> Member:
+    return ended(rank, raised=_TIMEOUT, member=_FIVE)
+
+
+def _waited_for(rank: int) -> Member:
+    """Ended by allaboard, since the others had fallen."""
+    groups = called(0, *(signature(),) * 4).groups
+    return ended(
+        rank, at=97.0, signal=15, ours=True, member={"groups": groups, "stack": stack(USER)}
+    )
+
+
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
     fires_on={
+        "a timeout ran out, and one had not come": (
+            job(_gave_up(0), _waited_for(1), _gave_up(2)),
+            "the timeout of worker 0, worker 2 ran out in call 5 of the default group, which they made "
+            "without worker 1, which was at train.py:41 in train",
+        ),
+        "a timeout ran out, and all had come": (
+            job(_gave_up(0), ended(1, raised=_LOST, member=_FIVE), _gave_up(2)),
+            "3 members lost a peer, and nobody was seen to fail before",
+        ),
         "all lost a peer": (
             job(ended(0, raised=_LOST), ended(1, raised=_LOST)),
             "2 members lost a peer, and nobody was seen to fail before",

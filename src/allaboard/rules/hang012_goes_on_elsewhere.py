@@ -5,6 +5,9 @@ The collective they wait in is complete only when every rank of the group has ca
 out (another branch, a swallowed exception) trains on alone, and the others of its group wait forever; or it
 comes much later.
 
+It is told as soon as that rank has made far more steps without such a call than it ever made between two of
+them; where that cannot be said, after 15 s or a hundred steps of waiting.
+
 ## What to do
 Look at the line where they wait, and at what keeps the other rank from getting there. If it is meant to
 come much later (one rank collects what others produce at their own pace), this is not a fault.
@@ -20,7 +23,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.naming import agrees, names
 from allaboard.evidence.standing import missed
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage, Unused
 from allaboard.facts.samples import called, job, signature
 
 LONG = 15.0
@@ -29,6 +32,8 @@ RHYTHM = 100.0
 """... and how many of the job's median steps somebody has to wait before it is told."""
 USED = 3
 """Calls that the group must have completed: a group that is not in use yet has no rhythm."""
+MORE = 3
+"""So many times the most steps that a rank made between two calls are not its rhythm any more."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -36,18 +41,25 @@ def check(view: JobView) -> Iterator[Claim]:
     told = set()
     for one, key, others in missed(view):
         assert one.op is not None
-        late = view.now - one.op.since < patience or one.op.position <= USED
-        if late or (key, one.op.position) in told:
+        if one.op.position <= USED or (key, one.op.position) in told:
             continue
-        told.add((key, one.op.position))
-        yield _claim(view, one, key, others)
+        if view.now - one.op.since < patience:
+            others = tuple(m for m in others if _left_out(m, key) is not None)
+        if others:
+            told.add((key, one.op.position))
+            yield _claim(view, one, key, others)
+
+
+def _left_out(one: Member, key: tuple[str, int]) -> Unused | None:
+    """The steps that it has made without a call of this group, where they are too many for its rhythm."""
+    return next((u for u in one.unused if u.key == key and u.steps >= MORE * u.most), None)
 
 
 def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Member, ...]) -> Claim:
     assert one.op is not None
     site = next((s.last.site for s in one.groups if s.key == key and s.last is not None), None)
     place = f" at {site}" if site is not None else ""
-    behind = "; ".join(f"rank {m.who.rank} is at step {m.step}" for m in others[:4])
+    behind = "; ".join(_without(m, key) for m in others[:4])
     where = group_name(view, key)
     return Claim(
         summary=f"{names(others)} {agrees('go', others)} on without having made "
@@ -69,9 +81,18 @@ def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Membe
     )
 
 
+def _without(one: Member, key: tuple[str, int]) -> str:
+    unused = _left_out(one, key)
+    made = ""
+    if unused is not None:
+        made = f", {unused.steps} steps after its last call there (at most {unused.most} before)"
+    return f"rank {one.who.rank} is at step {one.step}{made}"
+
+
 _ONE = signature()
 _FIVE = (_ONE,) * 5
 _IN = {"op": Op("all_reduce", 41, 70.0, "0", 5), "moved_at": 70.0}
+_SOON = {"op": Op("all_reduce", 41, 96.0, "0", 5), "moved_at": 96.0}
 
 
 def _fresh(member: Member, number: int) -> Member:
@@ -86,6 +107,14 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
+        "one trains alone, as it never did": (
+            job(
+                called(0, *_FIVE, size=2, **_SOON),
+                called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 2),)),
+            ),
+            "worker 1 goes on without having made call 5 of the default group, "
+            "in which rank 0 waits",
+        ),
         "one trains alone": (
             job(called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=99.9)),
             "worker 1 goes on without having made call 5 of the default group, "
@@ -93,6 +122,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "it has its own rhythm": job(
+            called(0, *_FIVE, size=2, **_SOON),
+            called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 90),)),
+        ),
+        "it is another group that it leaves out": job(
+            called(0, *_FIVE, size=2, **_SOON),
+            called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("1", 1, 150, 2),)),
+        ),
         "not for long": job(
             called(0, *_FIVE, size=2, **(_IN | {"op": Op("all_reduce", 41, 90.0, "0", 5)})),
             called(1, *_FIVE[:4], size=2, moved_at=99.9),

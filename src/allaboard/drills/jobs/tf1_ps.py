@@ -14,6 +14,10 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
+BEFORE = ("asleep", "dies")
+"""Faults that are in the way of the Server."""
+
+
 def retry_later():
     time.sleep(3600)
 
@@ -29,9 +33,10 @@ def read_batch():
     time.sleep(0.4)
 
 
-def serve(server, fault):
+def serve(server, fault, path):
     if fault == "returns":
         time.sleep(8)  # prepares tables, and comes to the end of its branch
+        mark(path)
         return
     server.join()
 
@@ -51,9 +56,6 @@ def main():
     jobs, task = config["cluster"], config["task"]
     order = [(j, i) for j in ("chief", "worker", "ps") for i in range(len(jobs.get(j, ())))]
     guilty = order.index((task["type"], task["index"])) == options.guilty
-    if guilty:
-        mark(options.mark)
-        before_server(options.fault)
     if guilty and options.fault == "other-port":
         host, _, port = jobs["ps"][0].partition(":")
         jobs["ps"][0] = f"{host}:{int(port) + 100}"
@@ -63,10 +65,16 @@ def main():
 
     tf.disable_eager_execution()
     tf.logging.set_verbosity(tf.logging.ERROR)
+    if guilty and options.fault in BEFORE:
+        # Not before the import: it takes longer than most faults take to be found.
+        mark(options.mark)
+        before_server(options.fault)
     cluster = tf.train.ClusterSpec(jobs)
+    if guilty and options.fault == "other-port":
+        mark(options.mark)
     server = tf.train.Server(cluster, job_name=task["type"], task_index=task["index"])
     if task["type"] == "ps":
-        serve(server, options.fault if guilty else "")
+        serve(server, options.fault if guilty else "", options.mark)
         return
     train(tf, options, server, cluster, task, "chief" in jobs, options.fault if guilty else "")
 
@@ -97,6 +105,8 @@ def train(tf, options, server, cluster, task, has_chief, fault):
         with tf.Session(server.target, config=proto) as session:
             while session.run(missing).size:
                 time.sleep(0.2)
+    if fault == "hides":
+        mark(options.mark)
     with tf.train.MonitoredTrainingSession(
         master=server.target,
         is_chief=chief,
@@ -111,8 +121,11 @@ def train(tf, options, server, cluster, task, has_chief, fault):
             session.run(update)
             time.sleep(options.pause)
             if fault == "slow":
+                if number == 1:
+                    mark(options.mark)
                 read_batch()
             elif fault == "leaves" and number == options.at_step:
+                mark(options.mark)
                 break  # its shard is used up
 
 

@@ -1,0 +1,36 @@
+"""For whom a collective's timeout ran out: who had made fewer calls of its group than those that gave up."""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.evidence.failures import failed_at
+from allaboard.facts import JobView, Member
+
+NotCome = tuple[tuple[Member, ...], tuple[str, int], int]
+_TIMED_OUT = re.compile(r"tim(ed|e) ?out", re.IGNORECASE)
+
+
+def gave_up(member: Member) -> bool:
+    """Whether what ended this member says that it has waited for too long."""
+    said = member.raised.message if member.raised is not None else ""
+    if not said and member.exit is not None:
+        said = member.exit.last_line
+    return bool(_TIMED_OUT.search(said))
+
+
+def not_come(view: JobView, lost: list[Member]) -> NotCome:
+    """The members that had not come to the call in which these, of whom the first gave up, stood; the group,
+    and the call's number. ((), ("", 0), 0) where all had come, or not all of the group are seen."""
+    nobody: NotCome = (), ("", 0), 0
+    if not lost or not gave_up(min(lost, key=failed_at)):
+        return nobody
+    named = {m.called for m in lost}
+    for key in {s.key for m in lost for s in m.groups}:
+        states = [(m, s) for m in view.members for s in m.groups if s.key == key]
+        call = max(s.number for m, s in states)
+        there = {m.called for m, s in states if s.number == call}
+        behind = tuple(m for m, s in states if s.number < call)
+        if behind and there == named and len(states) == states[0][1].size:
+            return behind, key, call
+    return nobody

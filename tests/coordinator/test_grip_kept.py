@@ -1,0 +1,29 @@
+"""A lock that a look saw to be held counts as held for a few looks more."""
+
+from __future__ import annotations
+
+from allaboard.coordinator.events import Looked, Seen
+from allaboard.coordinator.record import GRIPPED, Record
+from allaboard.facts import Grip
+from allaboard.facts.samples import USER
+
+HELD = Grip(thread="meter", frames=(USER,), span=0.5, cpu=0.0, waiting=("MainThread",))
+
+
+def grip(*seen: bool) -> Grip | None:
+    record = Record(100, 0, "a", 0.0)
+    record.see(Seen(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    for at, held in enumerate(seen):
+        look = Looked(pid=100, at=at, frames=(USER,), by="py-spy", grip=HELD if held else None)
+        record.look(look)
+    found = record.member(False).stack
+    assert found is not None
+    return found.grip
+
+
+def test_a_look_that_misses_it_changes_nothing() -> None:
+    assert grip(True, *(False,) * (GRIPPED - 1)) == HELD
+
+
+def test_after_some_looks_it_is_free() -> None:
+    assert grip(True, *(False,) * GRIPPED) is None

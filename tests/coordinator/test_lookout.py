@@ -1,0 +1,49 @@
+"""When stacks are looked at."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from allaboard.coordinator.lookout import LOOKS, Lookout
+from allaboard.facts import GroupState, JobView, Op
+from allaboard.facts.samples import job, member
+
+
+def pairs(quiet: float, now: float = 100.0) -> JobView:
+    """Ranks 0 and 1 have not moved for so long (s), 0 waits for 1; 2 and 3 train on."""
+    stood = now - quiet
+    ranks = (0, 1)
+    waiting = member(0, groups=(GroupState("1", 1, 8, 90.0, 2, ranks),), moved_at=stood,
+                     op=Op("all_reduce", 1, stood, "1", 8))  # fmt: skip
+    away = member(1, groups=(GroupState("1", 1, 7, 90.0, 2, ranks),), moved_at=stood)
+    moving = (member(r, moved_at=now) for r in (2, 3))
+    return job(waiting, away, *moving, now=now, progress_at=now)
+
+
+def test_nobody_is_looked_at_while_all_move() -> None:
+    lookout = Lookout()
+    assert lookout.due(pairs(1.0)) == ()
+    assert not lookout.watches
+
+
+def test_a_part_that_stands_is_looked_at_before_it_counts_as_standing() -> None:
+    lookout, view = Lookout(), pairs(1.6)
+    assert lookout.due(view) == (100, 101)
+    assert lookout.watches
+    assert not view.stalled
+
+
+def test_a_part_is_looked_at_often_and_then_seldom() -> None:
+    lookout = Lookout()
+    for look in range(LOOKS):
+        assert lookout.due(pairs(2.0 + look / 4, now=100.0 + look / 4))
+    assert not lookout.watches
+    assert lookout.due(pairs(8.0, now=100.0 + LOOKS / 4)) == ()
+
+
+@pytest.mark.parametrize("quiet", [1.0, 2.0])
+def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
+    view = msgspec.structs.replace(pairs(2.0), progress_at=100.0 - quiet)
+    looked = Lookout().due(view)
+    assert looked == ((100, 101, 102, 103) if quiet > 1.5 else (100, 101))
