@@ -38,6 +38,8 @@ from allaboard.facts.samples import (
 SETTLE, ELSEWHERE = 3.0, 3.7
 """Seconds for another member's own failure to show, before the cause is called unknown; on several hosts
 until it would be known that one of them has gone."""
+KNOWN = 1.0
+"""... and where it is known who had not come, and where that one was, for its death to show."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -52,11 +54,13 @@ def check(view: JobView) -> Iterator[Claim]:
     # Its connections are closed, and its interpreter takes its time: how it ends is known then.
     leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not failed(m)]
     gone = hosts_gone(view)
-    early = view.now - failed_at(first) < (ELSEWHERE if view.joined else SETTLE) and not view.ended
+    behind, key, call = not_come(view, lost)
+    seen = behind and all(m.stack is not None or not m.alive for m in behind)
+    settle = KNOWN if seen else ELSEWHERE if view.joined else SETTLE
+    early = view.now - failed_at(first) < settle and not view.ended
     if left or leaving or stopped or any(g.fell for g in gone) or early:
         return
     said = first.raised.message if first.raised is not None else ""
-    behind, key, call = not_come(view, lost)
     if behind:
         yield _late(lost, first, behind, f"call {call} of {group_name(view, key)}")
         return
