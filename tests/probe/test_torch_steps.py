@@ -132,3 +132,19 @@ def test_steps_are_those_of_the_loop(program: Program) -> None:
     told = dict(line.split(": ") for line in ended.out.splitlines())
     assert told == {name: str(steps) for name, (_, steps) in COUNTED.items()}
     assert program.read(ended.pid).step == sum(steps for _, steps in COUNTED.values())
+
+
+@pytest.mark.parametrize(
+    ("then", "steps"),
+    [
+        # The first two of another one are not yet known to be more than its turn.
+        ("optimizers = [Holder(alone)]", 18),
+        ("import copy; optimizers = [copy.deepcopy(alone)]", 18),
+        ("other = SGD(model.parameters())", 20),
+    ],
+)
+def test_one_that_was_alone(program: Program, then: str, steps: int) -> None:
+    code = "alone = SGD(model.parameters()); optimizers = [alone]" + LOOP + then + LOOP
+    ended = program.run(TRAINING + code)
+    assert ended.code == 0, ended.err
+    assert program.read(ended.pid).step == steps

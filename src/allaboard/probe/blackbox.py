@@ -51,8 +51,8 @@ from .layout import (
 class Box:
     """Writes one black box. Never called by more than one process; threads have slots.
 
-    ``map`` is the mapped file. ``input`` and ``sync`` are seconds of the step that lasts now: in which
-    the main thread waited for data, and in collectives.
+    ``map`` is the mapped file, ``ident`` the main thread. ``input`` and ``sync`` are seconds of the step that
+    lasts now: in which the main thread waited for data, and in collectives.
     """
 
     def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
@@ -83,8 +83,8 @@ class Box:
         self._generation = 0
         self._local = threading.local()
         self._free = iter(range(1, SLOTS))
-        self._ident = threading.main_thread().ident or 0
-        self._main = self._slot(0, self._ident)
+        self.ident = threading.main_thread().ident or 0
+        self._main = self._slot(0, self.ident)
         self._main.main = True
         if found is None:
             # Only whole boxes are ever seen under the name that the agent looks for.
@@ -154,7 +154,7 @@ class Box:
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""
         ident = get_ident()
-        if ident == self._ident:
+        if ident == self.ident:
             return self._main
         slot: Slot | None
         try:

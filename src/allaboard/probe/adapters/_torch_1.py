@@ -70,9 +70,8 @@ def backward(recorder: Recorder, call: Any) -> Any:
     return inside
 
 
-def steps(optimizer: Any) -> None:
+def steps(optimizer: Any, count: Steps) -> None:
     """Counts the steps of all optimizers of this class and those below it."""
-    count = Steps()
 
     def stepped(self: Any) -> None:
         count(self, (), {}, sys._getframe(1))

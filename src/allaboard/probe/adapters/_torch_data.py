@@ -7,6 +7,7 @@ loaders share.
 from __future__ import annotations
 
 import functools
+from _thread import get_ident
 from sys import _getframe
 from time import monotonic
 from zlib import crc32
@@ -66,8 +67,7 @@ def loader(module: Any) -> None:
         except StopIteration:
             _ended(self)
             raise
-        slot = box.slot()
-        if slot is not None and slot.main:
+        if get_ident() == box.ident:
             box.input += monotonic() - began
             try:
                 current = self._allaboard_pass

@@ -150,8 +150,9 @@ def compiler(module: Any) -> None:
     _now.compiling = getattr(module, "is_dynamo_compiling", _now.compiling)
 
 
-def optimizer(module: Any) -> None:
-    """Hooks `torch.optim.optimizer`: which optimizers there are. Without one nothing is an evaluation."""
+def optimizer(module: Any, made: Callable[[], object]) -> None:
+    """Hooks `torch.optim.optimizer`: which optimizers there are. Without one nothing is an evaluation.
+    ``made`` is called for each."""
     cls = getattr(module, "Optimizer", None)
     if cls is None:
         return
@@ -159,6 +160,7 @@ def optimizer(module: Any) -> None:
 
     @functools.wraps(call)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        made()
         call(self, *args, **kwargs)
         try:
             _now.made(self)

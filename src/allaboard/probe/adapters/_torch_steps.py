@@ -14,6 +14,7 @@ import sys
 import weakref
 
 from .. import member
+from ..member import TRAINING, here
 from ._torch_values import Values
 
 TYPE_CHECKING = False
@@ -33,32 +34,54 @@ DEEP = 24
 
 class Steps:
     """Called after each step of an optimizer. A step of the training is one of the optimizer that leads: of
-    several that take turns (a GAN's) the first; another one once it has made TURNS steps without it."""
+    several that take turns (a GAN's) the first; another one once it has made TURNS steps without it.
+
+    Where a program has made no other optimizer, none can stand around the one that steps: it is told in
+    `__call__` alone. Each further function would cost more between a step's cold caches than what it does."""
 
     def __init__(self) -> None:
         self._one = 0
+        self._alone = 0
+        self._made = 0
         self._leader: Callable[[], object] | None = None
         self._others: dict[int, int] = {}
         self._values = Values()
         self._every = self._values.every
 
+    def made(self) -> None:
+        """The program has made an optimizer; one that holds another is one of two at least."""
+        self._made += 1
+        self._alone = 0
+
     def __call__(
         self, optimizer: Any, args: object, kwargs: object, frame: FrameType | None = None
     ) -> None:
         """``frame`` is PyTorch's own, which calls what is hooked after each step; else that of our caller."""
-        if _inner(frame or sys._getframe(1)):
-            return  # the optimizer around it tells of the step
-        if id(optimizer) != self._one:
-            if not self._leads(optimizer):
-                return
-        elif self._others:
-            self._others = {}
-        member.step()
-        if self._every and member.here.box is not None:
+        if id(optimizer) != self._alone and not self._counts(optimizer, frame or sys._getframe(1)):
+            return
+        box = here.box
+        if box is not None and box.phase_code == TRAINING and not here.aside:
+            box.step()
+        else:
+            member.step()
+        if self._every and here.box is not None:
             try:
-                self._values.stepped(member.here.box, optimizer)
+                self._values.stepped(here.box, optimizer)
             except Exception:
                 self._every = 0
+
+    def _counts(self, optimizer: Any, frame: FrameType) -> bool:
+        """Whether this is a step of the training."""
+        if _inner(frame):
+            return False  # the optimizer around it tells of the step
+        if id(optimizer) != self._one:
+            if not self._leads(optimizer):
+                return False
+        elif self._others:
+            self._others = {}
+        if self._made == 1 and self._leader is not None:
+            self._alone = id(optimizer)
+        return True
 
     def _leads(self, optimizer: Any) -> bool:
         """Whether the steps of this one count from now on."""
@@ -66,8 +89,9 @@ class Steps:
             if not self._one:
                 self._first(optimizer)
             else:
-                if member.here.notes.pop(FIRST_STEP, None) is not None:
-                    member.here.identify()
+                self.made()  # or copied it, which is not seen
+                if here.notes.pop(FIRST_STEP, None) is not None:
+                    here.identify()
                 turns = self._others[id(optimizer)] = self._others.get(id(optimizer), 0) + 1
                 if turns < TURNS and self._leader is not None and self._leader() is not None:
                     return False
@@ -80,15 +104,15 @@ class Steps:
     def _gone(self, leader: object) -> None:
         """Another optimizer may have its address next."""
         if leader is self._leader:
-            self._one = GONE
+            self._one, self._alone = GONE, 0
 
     def _first(self, optimizer: Any) -> None:
         torch = sys.modules.get("torch")
         if torch is not None:
-            member.here.note("threads", "%d" % torch.get_num_threads())
+            here.note("threads", "%d" % torch.get_num_threads())
         number = _count(optimizer)
         if number is not None:
-            member.here.note(FIRST_STEP, "%d" % number)
+            here.note(FIRST_STEP, "%d" % number)
 
 
 def _inner(frame: FrameType) -> bool:

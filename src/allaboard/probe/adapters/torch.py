@@ -200,12 +200,13 @@ def at_end() -> None:
 
 
 def _optimizer(module: Any) -> None:
-    phases.optimizer(module)
+    count = Steps()
+    phases.optimizer(module, count.made)
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(Steps())
+        register(count.__call__)  # of the object itself, it would be looked up each time
     elif hasattr(getattr(module, "Optimizer", None), first.AFTER_STEP):
-        first.steps(module.Optimizer)
+        first.steps(module.Optimizer, count)
     else:
         member.here.lacks("torch.optim", "register_optimizer_step_post_hook")
 
