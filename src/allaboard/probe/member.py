@@ -135,15 +135,15 @@ def arrive(declared: Declared) -> None:
         here.identify()
         here.box.text("declared", texts.declared(dict(declared, round=here.round)))
         here.box.text("detail", str(declared.get("call", "")))
-        here.phase(ARRIVED)
         held = _held(declared)
     except Exception as error:
         here.note("arrive", repr(error))
         return
-    if held:
-        bell.ring(here.folder)
     try:
+        # From here on others see it here: what a signal handler of the program raises now is the program's.
+        here.phase(ARRIVED)
         if held:
+            bell.ring(here.folder)
             gate.wait(here.box, here.round, aloud=not here.raises)
         here.phase(JOINING)
         if held:
