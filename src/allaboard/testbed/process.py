@@ -93,7 +93,9 @@ class Process:
 
     def kill(self) -> None:
         """Ends it and everything that it started."""
-        for pid in _with_descendants(self.pid, self._outer.pid):
+        # Itself first: a shell whose child is killed may come to its own end, with another code.
+        found = _with_descendants(self.pid, self._outer.pid)
+        for pid in sorted(found, key=lambda pid: pid != self.pid):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
