@@ -15,8 +15,9 @@ costs so many microseconds a step, whether that is short or long. Three figures 
   (a step, a collective, the value of a loss, a batch: what the watched call takes longer than the same
   call without us), measured in the ranks themselves in the same run (between real steps, or in a tight
   loop, whichever is dearer), plus agent and reaper.
-  Between real steps the caches are cold, and so is all that measures there; what the sum would be in a tight
-  loop is the last row.
+  Between real steps the caches are cold, and so is all that measures there (but for the step's own event,
+  which the loop has called a moment before, and is told too short by some microseconds); what the sum would
+  be in a tight loop is the last row.
 - Beside them the wall clock of whole runs: the ratio of step times, turn by turn, with a bootstrap interval
   of their median (95 %). On a shared machine it is wide; the control shows how wide.
 """
