@@ -84,6 +84,7 @@ class Job:
         self.interrupted = 0
         self.interruptions = Interruptions()
         self.ending: End | None = None
+        self._ending_since: float | None = None
         self.crossing = Crossing(settings.host, settings.joined)
         self.quiet = False
         self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
@@ -104,6 +105,7 @@ class Job:
         self._starts = None
         for event in events:
             self._take(now, event)
+        self._since(now)
         self._miss(now)
         self.succession.forget(now)
         halted = self.interruptions.due() if self.settings.joined else []
@@ -140,8 +142,14 @@ class Job:
             if found is not None:
                 self.ending = End(outcome=found.outcome, reason=found.reason)
                 commands.append(self.ending)
+        self._since(now)
         self.turns.looked(self._stage(now))
         return commands
+
+    def _since(self, now: float) -> None:
+        """Keeps in mind when the end was decided, here or by another host."""
+        if self.ending is not None and self._ending_since is None:
+            self._ending_since = now
 
     def _due(self, now: float, news: bool) -> bool:
         """Whether to look now: where the last has come, or has had its time, at once."""
@@ -359,6 +367,7 @@ class Job:
             setbacks=tuple(self.setbacks.known),
             comes_back=self.returns.source,
             ending=self.ending is not None,
+            ending_since=self._ending_since,
             ended=bool(members) and not any(m.alive for m in members),
             interruptions=self.interruptions.since(self.rolled_at),
             **self.crossing.facts(),

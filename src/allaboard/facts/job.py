@@ -32,7 +32,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``stall_after`` the silence (s) after which the job counts as standing still, from its own
     median step. ``timeout`` bounds the wait for a member that was never heard of, ``timeout_hard``
     that for one that is alive and does not come.
-    ``ending``: allaboard is ending the job.
+    ``ending``: allaboard is ending the job, since ``ending_since`` (s) where that is known.
 
     ``joined``: this host takes part in a job that somebody else starts on several; ``leads`` where
     all meet here, so that this view shows every host's members; ``place``: as the user named it, where the
@@ -59,6 +59,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stall_after: float = 5.0
     lock_waits: tuple[LockWait, ...] = ()
     ending: bool = False
+    ending_since: float | None = None
     ended: bool = False
     joined: bool = False
     leads: bool = False

@@ -49,6 +49,8 @@ def check(view: JobView) -> Iterator[Claim]:
     first = min(lost, key=failed_at)
     if because_of(view, first) is not None:
         return  # it was told
+    if view.ending_since is not None and failed_at(first) >= view.ending_since:
+        return  # its peers were ended by us, one a moment before the other
     left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
     stopped = [m for m in view.alive if m.stopped]
     # Its connections are closed, and its interpreter takes its time: how it ends is known then.
@@ -133,6 +135,15 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
+        "one lost a peer, for which the job is ended": (
+            job(
+                ended(0, at=94.0, raised=_LOST),
+                ended(1, signal=15, ours=True),
+                ending=True,
+                ending_since=94.9,
+            ),
+            "1 member lost a peer, and nobody was seen to fail before",
+        ),
         "a timeout ran out, and one had not come": (
             job(_gave_up(0), _waited_for(1), _gave_up(2)),
             "the timeout of worker 0, worker 2 ran out in call 5 of the default group, which they made "
@@ -153,6 +164,12 @@ RULE = Rule(
             ended(0, raised=("DistNetworkError", EADDRINUSE)), ended(1, raised=_LOST)
         ),
         "one was killed": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
+        "the job was ended for a hang, one rank a moment before the other": job(
+            ended(0, signal=9, ours=True),
+            ended(1, at=95.4, raised=_LOST),
+            ending=True,
+            ending_since=94.9,
+        ),
         "too early to say": job(ended(0, at=99.0, raised=_LOST), waiting(1)),
         "one is about to leave": job(ended(0, raised=_LOST), member(1, phase=Phase.LEAVING)),
         "another host was interrupted": job(
