@@ -30,12 +30,12 @@ def register(folder: str) -> tuple[int, int]:
         return 0, -1
     path = os.path.join(folder, "%d%s" % (os.getpid(), SUFFIX))
     # The file may be there: a program that executes another one in its place keeps its pid.
-    fd = aside(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    fd = renumbered(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600))
     faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
     return free[0], fd
 
 
-def aside(fd: int) -> int:
+def renumbered(fd: int) -> int:
     """The same open file under a high number, in place of ``fd``; ``fd`` itself where there is none."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)

@@ -25,13 +25,13 @@ OURS = "_c10d_functional."
 QUIET = ("wait_tensor",)
 
 
-def aside(module: Any) -> None:
+def left_alone(module: Any) -> None:
     """Hooks `torch._dynamo.trace_rules`: the probe's own functions are called as they are, like PyTorch's own
     Python; they would be compiled like the user's, with all that this breaks and warns of."""
     files = getattr(module, "FORCE_SKIP_FILES", None)
     if not isinstance(files, set):
         return  # another version's rules; all that is compiled works, with more of it
-    here = os.path.dirname(aside.__code__.co_filename)
+    here = os.path.dirname(left_alone.__code__.co_filename)
     for folder in (here, os.path.dirname(here)):
         names = [n for n in os.listdir(folder) if n.endswith(".py") and n not in TRACED]
         files.update(os.path.join(folder, n).replace(os.sep, "/") for n in names)

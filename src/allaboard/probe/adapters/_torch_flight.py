@@ -18,7 +18,7 @@ import sys
 
 from .. import member
 from ..calls import foreign
-from ..stackdump import aside
+from ..stackdump import renumbered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def listen() -> bool:
     path = os.path.join(folder, "%d%s" % (pid, ASK))
     os.mkfifo(path, 0o600)
     # Also for writing: it never comes to its end when an agent has gone.
-    fd = aside(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    fd = renumbered(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     _thread.start_new_thread(_answers, (fd, dumps, os.path.join(folder, "%d%s" % (pid, TOLD))))
     return True
 

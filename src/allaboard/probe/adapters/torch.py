@@ -218,7 +218,7 @@ MODULES = {
     "torch.distributed.algorithms.join": _join,
     "torch.distributed._functional_collectives": _functional,
     "torch._dynamo.output_graph": compiled.hook,
-    "torch._dynamo.trace_rules": compiled.aside,
+    "torch._dynamo.trace_rules": compiled.left_alone,
     "torch.optim.optimizer": _optimizer,
     "torch.utils.data.dataloader": loader,
     "accelerate.state": accelerate.state,
