@@ -100,13 +100,13 @@ def train(tf, options, server, cluster, task, has_chief, fault):
         hooks.append(optimizer.make_session_run_hook(chief))
     seen = "/job:ps/task:0" if fault == "hides" else "/job:ps"
     proto = tf.ConfigProto(device_filters=[seen, device])
+    if fault == "hides":
+        mark(options.mark)
     if not chief and not has_chief:
         missing = tf.report_uninitialized_variables(tf.global_variables())
         with tf.Session(server.target, config=proto) as session:
             while session.run(missing).size:
                 time.sleep(0.2)
-    if fault == "hides":
-        mark(options.mark)
     with tf.train.MonitoredTrainingSession(
         master=server.target,
         is_chief=chief,
