@@ -281,7 +281,7 @@ def _not_there(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
     if found is None or not found.waiting:
         return ""
     places = [
-        f"{m.who.name} is at {m.stack.user or m.stack.frames[0]}"
+        f"{m.who.name} is at {m.stack.place}"
         for m in found.elsewhere
         if m.who not in told and m.stack is not None and m.stack.frames
     ]

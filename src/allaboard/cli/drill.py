@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from allaboard.contracts import FEWEST, MOST, USUAL
+from allaboard.contracts import FEWEST, MOST, USUAL, Drill, HostDrill
 
 
 def command(
@@ -42,19 +42,8 @@ def command(
     if lacking:
         typer.echo(f"allaboard drill: {name} cannot be staged here: {lacking}", err=True)
         raise typer.Exit(2)
-    own = between[name].hosts if name in between else known[name].workers
-    if workers and own and workers != own:
-        typer.echo(
-            f"allaboard drill: -n {workers}: {name} needs {own} workers; leave -n out", err=True
-        )
-        raise typer.Exit(2)
-    if name in known and workers and workers < known[name].fewest:
-        least = known[name].fewest
-        typer.echo(
-            f"allaboard drill: -n {workers}: {name} needs {least} or more: of two that differ nobody "
-            "can say who is wrong",
-            err=True,
-        )
+    if workers and (why := _unfit(name, workers, known.get(name), between.get(name))):
+        typer.echo(f"allaboard drill: -n {workers}: {why}", err=True)
         raise typer.Exit(2)
     if name in between:
         result = rehearse_hosts.rehearse(name)
@@ -78,3 +67,15 @@ def command(
     if not verbose:
         typer.echo(result.output[-3000:], err=True)
     raise typer.Exit(1)
+
+
+def _unfit(name: str, workers: int, drill: Drill | None, between: HostDrill | None) -> str:
+    """Why a drill cannot be staged with so many workers; "" where it can."""
+    own = between.hosts if between is not None else drill.workers if drill is not None else 0
+    if own and workers != own:
+        return f"{name} needs {own} workers; leave -n out"
+    if drill is not None and workers < drill.fewest:
+        return (
+            f"{name} needs {drill.fewest} or more: of two that differ nobody can say who is wrong"
+        )
+    return ""

@@ -125,3 +125,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
         ``exec`` (the methods of a manager's proxy, of a dataclass) is nobody's line."""
         own = [f for f in self.frames if f.is_user]
         return next((f for f in own if f.file != "<string>"), own[0] if own else None)
+
+    @property
+    def place(self) -> Frame:
+        """Where to point at: the innermost frame of the user's own code, else of all. Raises IndexError where
+        there is no frame."""
+        return self.user or self.frames[0]

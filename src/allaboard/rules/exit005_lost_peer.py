@@ -62,15 +62,16 @@ def check(view: JobView) -> Iterator[Claim]:
     early = view.now - failed_at(first) < settle and not view.ended
     if left or leaving or stopped or any(g.fell for g in gone) or early:
         return
-    said = first.raised.message if first.raised is not None else ""
+    message = first.raised.message if first.raised is not None else ""
+    said = Evidence(message[:300], f"{first.who.name}, the first")
     if behind:
-        yield _late(lost, first, behind, f"call {call} of {group_name(view, key)}")
+        yield _late(lost, said, behind, f"call {call} of {group_name(view, key)}")
         return
     yield Claim(
         summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
         evidence=(
-            Evidence(said[:300], f"{first.who.name}, the first"),
+            said,
             *(
                 Evidence(f"not heard from for {failed_at(first) - g.last:.0f} s by then", g.host)
                 for g in gone
@@ -84,23 +85,21 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _late(lost: list[Member], first: Member, behind: tuple[Member, ...], call: str) -> Claim:
+def _late(lost: list[Member], said: Evidence, behind: tuple[Member, ...], call: str) -> Claim:
     """Somebody had not come when the others' timeout ran out."""
     at = next((f"{m.stack.user}" for m in behind if m.stack is not None and m.stack.user), "")
-    said = first.raised.message if first.raised is not None else ""
     whom = names(behind) + (f", which was at {at}" if at else "")
     return Claim(
         summary=f"the timeout of {names(lost)} ran out in {call}, which they made without {whom}",
         who=tuple(m.who for m in behind),
         evidence=(
-            Evidence(said[:300], f"{first.who.name}, the first"),
+            said,
             Evidence(", ".join(f"rank {m.who.rank} at step {m.step}" for m in behind), "black box"),
         ),
         fix=f"see what kept {names(behind)}"
         + (f" at {at}" if at else "")
-        + "; if it was there on purpose, "
-        "give init_process_group a longer timeout=",
-        since=failed_at(first),
+        + "; if it was there on purpose, give init_process_group a longer timeout=",
+        since=min(map(failed_at, lost)),
         certainty=Certainty.LIKELY,
     )
 

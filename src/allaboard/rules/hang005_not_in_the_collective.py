@@ -101,7 +101,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
     if spot(one.stack) is Spot.LEAVING and one.stack.user is None:
         return _left(view, one, others)
-    place = one.stack.user or one.stack.frames[0]
+    place = one.stack.place
     return Claim(
         summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
         + after_thread(one),

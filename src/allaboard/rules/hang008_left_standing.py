@@ -81,7 +81,7 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         standing = tuple(m for m in standing if m not in down)
     else:
         down = ()
-    places = [(m, m.stack.user or m.stack.frames[0]) for m in standing if m.stack is not None]
+    places = [(m, m.stack.place) for m in standing if m.stack is not None]
     names = ", ".join(m.who.name for m, _ in places)
     verb = "stand" if len(places) > 1 else "stands"
     it = "them" if len(places) > 1 else "it"

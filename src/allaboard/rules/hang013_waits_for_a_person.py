@@ -35,7 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
-    place = one.stack.user or one.stack.frames[0]
+    place = one.stack.place
     asks = "stands in a debugger" if spot(one.stack) is Spot.DEBUGGER else "waits for input"
     return Claim(
         summary=f"{one.who.name} {asks} at {place}, and the others wait for it",

@@ -40,7 +40,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
-    place = one.stack.user or one.stack.frames[0]
+    place = one.stack.place
     works = _works(one)
     return Claim(
         summary=f"{one.who.name} waits for {child_of(one)} at {place}, and the others wait for it",

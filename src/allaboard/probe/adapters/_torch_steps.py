@@ -64,9 +64,9 @@ class Steps:
             box.step()
         else:
             member.step()
-        if self._every and here.box is not None:
+        if self._every and box is not None:
             try:
-                self._values.stepped(here.box, optimizer)
+                self._values.stepped(box, optimizer)
             except Exception:
                 self._every = 0
 
