@@ -30,6 +30,16 @@ def test_what_rises_has_an_end() -> None:
     assert use.left == pytest.approx(102.0) and use.span == SPAN
 
 
+def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
+    gauges = Gauges()
+    follow(gauges, *([100.0] * 30), *range(110, 160, 10), every=1.0)
+    (use,) = gauges.uses
+    assert use.rate < 2.0
+    assert use.lately.rate == pytest.approx(10.0) and use.lately.fit == pytest.approx(1.0)
+    assert use.lately.span == pytest.approx(4.0)
+    assert use.lately.left == pytest.approx(85.0)
+
+
 def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
     gauges = Gauges()
     follow(gauges, *range(SAMPLES - 1))

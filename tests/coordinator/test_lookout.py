@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from allaboard.coordinator.lookout import LOOKS, Lookout
-from allaboard.facts import GroupState, JobView, Op
-from allaboard.facts.samples import job, member
+from allaboard.evidence.servers import AWAITS_CHIEF
+from allaboard.facts import GroupState, JobView, Op, Phase
+from allaboard.facts.samples import job, member, task
 
 
 def pairs(quiet: float, now: float = 100.0) -> JobView:
@@ -47,3 +48,22 @@ def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
     view = msgspec.structs.replace(pairs(2.0), progress_at=100.0 - quiet)
     looked = Lookout().due(view)
     assert looked == ((100, 101, 102, 103) if quiet > 1.5 else (100, 101))
+
+
+def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> JobView:
+    """Worker 0 of a job with parameter servers waits for the chief, which has not begun."""
+    chief = task(
+        "chief", 0, number=3, phase=Phase.IMPORTED, step=0, cpu=cpu, moved_at=moved_at, op=op
+    )
+    wait = Op(AWAITS_CHIEF, 1, 97.0)
+    return job(
+        chief, task("worker", 0, op=wait, step=0), task("ps", 0), progress_at=97.0, stall_after=10.0
+    )
+
+
+def test_who_is_awaited_at_the_start_of_a_session_is_looked_at_if_it_stands() -> None:
+    awaited = servers().members[0].called
+    assert Lookout().due(servers()) == (awaited,)
+    assert Lookout().due(servers(cpu=0.9)) == (), "it computes, and is on its way"
+    assert Lookout().due(servers(moved_at=99.0)) == (), "it has just done something new"
+    assert Lookout().due(servers(op=Op("SessionManager.prepare_session", 1, 90.0))) == ()

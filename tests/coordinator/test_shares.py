@@ -17,6 +17,15 @@ def test_the_last_seconds_and_the_whole_work() -> None:
     assert shares.run == Load(span=20.0, cpu=1.0, allowed=4.0, inside=0.5)
 
 
+def test_what_has_changed_is_seen_in_the_last_seconds() -> None:
+    shares = Shares()
+    for second in range(21):  # it computes for 17 s, and then waits
+        inside = float(max(0, second - 17))
+        shares.add(float(second), float(min(second, 17)), inside, 4.0, works=True)
+    assert shares.recent == Load(span=4.0, cpu=0.25, allowed=4.0, inside=0.75)
+    assert shares.load.inside == pytest.approx(0.3)
+
+
 def test_another_limit_begins_the_window_anew() -> None:
     shares = Shares()
     shares.add(0.0, 0.0, 0.0, 4.0, works=True)
@@ -29,7 +38,7 @@ def test_another_limit_begins_the_window_anew() -> None:
 
 def test_nothing_is_known_of_one_look() -> None:
     shares = Shares()
-    assert shares.load == shares.run == Load()
+    assert shares.load == shares.recent == shares.run == Load()
     shares.add(0.0, 1.0, 1.0, 4.0, works=True)
     assert shares.load == shares.run == Load()
     shares.clear()

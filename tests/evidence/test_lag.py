@@ -52,8 +52,34 @@ def test_paces_are_medians_of_looks_and_forget() -> None:
     paces = Paces()
     for second in range(40):  # a checkpoint of three looks among them
         step = 3.0 if second in (30, 31, 32) else 0.1
-        paces.add(float(second), Pace(63, step + second * 1e-9, 0.01, 0.02))
+        paces.add(float(second), Pace(63, step + second * 1e-9, 0.01, 0.02), 100 + 10 * second)
     assert paces.pace.step == pytest.approx(0.1)
     assert paces.pace.span == 20.0
+    assert paces.pace.steps == 200 + 63
+    assert paces.recent.span == 4.0
     paces.clear()
     assert paces.pace == Pace()
+
+
+def test_what_has_changed_is_seen_in_recent_looks() -> None:
+    paces = Paces()
+    for second in range(20):
+        step = 0.3 if second > 16 else 0.1  # for three looks now
+        paces.add(float(second), Pace(16, step + second * 1e-9, 0.01, 0.02), 10 * second)
+    assert paces.pace.step == pytest.approx(0.1)
+    assert paces.recent.step == pytest.approx(0.3)
+
+
+def lately(*waits: float, span: float = 3.2, steps: int = 40) -> JobView:
+    """Members by what they wait a step for others, in the last seconds; before, all waited alike."""
+    before = Pace(steps=300, step=0.1, input=0.0, sync=0.03, span=20.0)
+    paces = [Pace(steps=steps, step=0.1, input=0.0, sync=s, span=span) for s in waits]
+    members = (member(r, pace=before, recent_pace=p) for r, p in enumerate(paces))
+    return job(*members, launched=len(paces))
+
+
+def test_who_takes_half_of_each_step_is_slow_after_some_seconds() -> None:
+    assert slow(lately(0.07, 0.01, 0.07)) == [1]
+    assert slow(lately(0.07, 0.03, 0.07)) == []  # 40 ms of 100: ten seconds will tell
+    assert slow(lately(0.07, 0.01, 0.07, span=2.0)) == []
+    assert slow(lately(0.07, 0.01, 0.07, steps=15)) == []

@@ -35,7 +35,9 @@ T = TypeVar("T")
 ASIDES = ("checkpoint", "evaluation")
 """As they stand in the box."""
 PACED = 1.0
-"""Seconds between two medians of a member's steps."""
+"""Seconds between two medians of a member's steps: of those that were done meanwhile, ..."""
+FEWEST = 16
+"""... and of this many at least."""
 WARM = 2
 """Steps in which compilers run and caches fill; their times mean nothing."""
 _RING = layout.RING * layout.PACE.size
@@ -237,12 +239,14 @@ class OpenBox:
         return self._timed[0]
 
     def _pace(self, step: int, at: float) -> Pace | None:
-        """Medians over the ring, worked out once a second."""
+        """Medians of the last steps, worked out once a second."""
         known, when = self._paced
         if at - when < PACED or step <= WARM:
             return known if known.steps else None
-        steps = min(step - WARM, layout.RING - 1)
+        most = min(step - WARM, layout.RING - 1)
         ring = self._ring()
+        new = sum(ring[n % layout.RING][0] > at - PACED for n in range(step - most + 1, step + 1))
+        steps = max(new, min(most, FEWEST))
         last = range(step - steps + 1, step + 1)
         times = [ring[n % layout.RING][0] - ring[(n - 1) % layout.RING][0] for n in last]
         found = Pace(

@@ -19,8 +19,8 @@ from allaboard.hosts.unanswered import Unanswered
 from allaboard.hosts.usage import Usage
 from allaboard.probe.layout import ENDED
 
-QUOTA = 10.0
-"""Seconds after which it is looked anew how much CPU a process may use; it changes rarely."""
+QUOTA = 1.0
+"""Seconds after which it is looked anew how much CPU a process may use."""
 LONG = 2.0
 """Seconds in init or in one operation after which the kernel is asked for connections without answer,
 and between two such questions."""
@@ -28,7 +28,7 @@ and between two such questions."""
 _TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 
-MEASURED = 2.0
+MEASURED = 1.0
 """Seconds between two looks at files, memory and disks."""
 
 
@@ -173,7 +173,7 @@ class Watch:
             at=now,
             state=state,
             cpu=cpu,
-            sleeps=proc.sleeps(pid) if state == "D" else 0,
+            sleeps=proc.sleeps(pid) if state == "D" or _in_own_code(reading) else 0,
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
@@ -258,3 +258,8 @@ def _may_be_member(pid: int) -> bool:
     if not command or not any("python" in part for part in command[:1]):
         return False
     return not any(t in part for t in _TRACKERS for part in command)
+
+
+def _in_own_code(box: BoxReading | None) -> bool:
+    """Whether the framework is imported, and its init not begun: somebody may wait for that."""
+    return box is not None and box.phase == Phase.IMPORTED

@@ -87,8 +87,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``sleeps`` how often it went to sleep so far, where that state is D, else 0;
-    ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
+    one; ``sleeps`` how often it went to sleep so far, where that state is D or it is in its own code before
+    init, else 0; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
     ``unreadable`` why its black box cannot be read.
     ``rank`` is what its environment says, -1 where it says nothing; ``beside`` its task where that is none of
     the cluster ("evaluator:0"). ``candidate`` marks a child without a box that may be an awaited

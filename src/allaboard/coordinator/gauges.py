@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
+from itertools import islice
 
-from allaboard.facts import Reading, Use
+from allaboard.facts import Reading, Trend, Use
 
 SPAN = 60.0
-"""Seconds that are looked back on."""
+"""Seconds that are looked back on, ..."""
+RECENT = 4.2
+"""... and those that show what has just begun: five looks, one each second."""
 SAMPLES = 4
 """Fewer make no line."""
 
@@ -31,17 +34,18 @@ class Gauges:
             seen.append((at, one.value))
             while seen[0][0] < at - SPAN:
                 seen.popleft()
-            rate, fit = line(seen) if len(seen) >= SAMPLES else (0.0, 0.0)
+            trend = _trend(seen)
             self._uses.setdefault(key, {})[one.name] = Use(
                 host=host,
                 pid=one.pid,
                 name=one.name,
                 value=one.value,
                 limit=one.limit,
-                rate=rate,
-                fit=fit,
-                span=at - seen[0][0],
+                rate=trend.rate,
+                fit=trend.fit,
+                span=trend.span,
                 origin=one.origin,
+                recent=_trend([p for p in islice(reversed(seen), 8) if p[0] >= at - RECENT]),
             )
 
     def forget(self, host: str, pid: int) -> None:
@@ -59,7 +63,14 @@ class Gauges:
         return tuple(use for uses in self._uses.values() for use in uses.values())
 
 
-def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _trend(points: Collection[tuple[float, float]]) -> Trend:
+    """The line through them; of few, only how long they were looked at."""
+    times = [at for at, _ in points]
+    rate, fit = line(points) if len(points) >= SAMPLES else (0.0, 0.0)
+    return Trend(rate, fit, max(times) - min(times))
+
+
+def line(points: Collection[tuple[float, float]]) -> tuple[float, float]:
     """Slope of the least-squares line through (time, value), and its coefficient of determination."""
     n = len(points)
     mean_x = sum(x for x, _ in points) / n

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.coordinator.record import Record
+from allaboard.evidence.servers import not_begun
+from allaboard.evidence.stall import IDLE
 from allaboard.evidence.standing import standing
 from allaboard.facts import JobView, Phase
 
@@ -76,6 +78,10 @@ def _part(view: JobView) -> tuple[int, ...]:
     """The processes that stand while others move; as early as all are looked at where nobody moves, so that
     what is to be known of them is known once they count as standing."""
     sooner = view.stall_after / 2
-    if not any(view.now - m.moved_at >= sooner for m in view.alive):
-        return ()
-    return tuple(m.called for m in standing(msgspec.structs.replace(view, stall_after=sooner)))
+    if any(view.now - m.moved_at >= sooner for m in view.alive):
+        stand = standing(msgspec.structs.replace(view, stall_after=sooner))
+        if stand:
+            return tuple(m.called for m in stand)
+    # Who computes is on its way, and a look would only hold it up.
+    away = (m for m in not_begun(view) if m.cpu < IDLE and view.now - m.moved_at >= WAITED)
+    return tuple(m.called for m in away)

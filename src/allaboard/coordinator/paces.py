@@ -4,45 +4,70 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from itertools import takewhile
+from statistics import median
 
 from allaboard.facts import Pace
 
 SPAN = 20.0
-"""Seconds that are looked back on."""
+"""Seconds that are looked back on, ..."""
+RECENT = 4.0
+"""... and those that show what has changed, where it is much."""
 
 
 class Paces:
     """Medians of steps, as they were every second of the last SPAN s."""
 
-    def __init__(self) -> None:
-        self._looks: deque[tuple[float, Pace]] = deque()
-        self._sorted: tuple[list[float], list[float], list[float]] = ([], [], [])
-        self._told = Pace()
+    __slots__ = ("_looks", "_recent", "_sorted", "_told")
 
-    def add(self, at: float, pace: Pace) -> None:
-        """Takes in one look; the same one again is none."""
-        if self._looks and self._looks[-1][1] == pace:
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int, Pace]] = deque()
+        self._sorted: tuple[list[float], list[float], list[float]] = ([], [], [])
+        self._told = self._recent = Pace()
+
+    def add(self, at: float, pace: Pace, done: int) -> None:
+        """Takes in one look (s), after ``done`` steps; the same one again is none."""
+        if self._looks and self._looks[-1][2] == pace:
             return
-        self._looks.append((at, pace))
+        self._looks.append((at, done, pace))
         for known, value in zip(self._sorted, (pace.step, pace.input, pace.sync), strict=True):
             insort(known, value)
         while self._looks[0][0] < at - SPAN:
-            _, old = self._looks.popleft()
+            *_, old = self._looks.popleft()
             for known, value in zip(self._sorted, (old.step, old.input, old.sync), strict=True):
                 del known[bisect_left(known, value)]
         step, input_, sync = map(_middle, self._sorted)
-        self._told = Pace(pace.steps, step, input_, sync, at - self._looks[0][0])
+        begin, before, first = self._looks[0]
+        self._told = Pace(done - before + first.steps, step, input_, sync, at - begin)
+        self._recent = self._last()
 
     def clear(self) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self._looks.clear()
         for known in self._sorted:
             known.clear()
-        self._told = Pace()
+        self._told = self._recent = Pace()
 
     @property
     def pace(self) -> Pace:
         return self._told
+
+    @property
+    def recent(self) -> Pace:
+        """As ``pace``, of the last RECENT s."""
+        return self._recent
+
+    def _last(self) -> Pace:
+        until, done, _ = self._looks[-1]
+        looks = list(takewhile(lambda k: k[0] >= until - RECENT, reversed(self._looks)))
+        begin, before, first = looks[-1]
+        return Pace(
+            done - before + first.steps,
+            median(p.step for *_, p in looks),
+            median(p.input for *_, p in looks),
+            median(p.sync for *_, p in looks),
+            until - begin,
+        )
 
 
 def _middle(known: list[float]) -> float:

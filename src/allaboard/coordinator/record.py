@@ -130,7 +130,7 @@ class Record:
             )
         if box is not None and box.pace is not None:
             self.paces = self.paces or Paces()
-            self.paces.add(seen.at, box.pace)
+            self.paces.add(seen.at, box.pace, box.step)
         if box is not None and box.step and box.groups:
             self.strides = self.strides or Strides()
             self.strides.take(box.step, box.groups)
@@ -254,9 +254,11 @@ class Record:
             os_state_since=self.state_since,
             cpu=self._cpu(),
             load=self.shares.load,
+            recent_load=self.shares.recent,
             run=self.shares.run,
             pairs=self.pairs.pairs if self.pairs is not None else (),
             pace=self.paces.pace if self.paces is not None else NO_PACE,
+            recent_pace=self.paces.recent if self.paces is not None else NO_PACE,
             spent=box.spent,
             loops=box.loops,
             loss=box.loss,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from allaboard.facts import Load
 
 SPAN = 10.0
-"""Seconds that are looked back on."""
+"""Seconds that are looked back on, ..."""
+RECENT = 4.0
+"""... and those that show what has changed, where it is much."""
 
 NONE = Load()
 
@@ -60,6 +64,15 @@ class Shares:
     def load(self) -> Load:
         """Of the last seconds."""
         return self._between(self._looks[0], self._looks[-1]) if self._looks else NONE
+
+    @property
+    def recent(self) -> Load:
+        """Of the last RECENT s."""
+        if not self._looks:
+            return NONE
+        last = self._looks[-1]
+        first = bisect_left(self._looks, last[0] - RECENT, key=lambda look: look[0])
+        return self._between(self._looks[first], last)
 
     @property
     def run(self) -> Load:

@@ -3,6 +3,9 @@
 In a synchronous job all steps last equally long. Whoever is slow has done its part last, and does not
 wait; the others wait for it, each as long as it is behind. What it did in that time is named only where
 one phase explains `COVERED` of it.
+
+A little is told from chance in ten seconds, much in three: who makes the others wait for half of every step
+is named then.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from statistics import median
 
 import msgspec
 
+from allaboard.evidence.lately import SPAN as SOON
 from allaboard.evidence.servers import has_servers
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.once import once
@@ -25,6 +29,8 @@ TOGETHER = 1.15
 """Members step together whose median steps differ by no more than this factor."""
 GAP = 0.25
 """Share of a step that the others must wait for the slow ones, ..."""
+MUCH = 0.5
+"""... or which is much, ..."""
 LEAST = 0.003
 """... and seconds."""
 COVERED = 0.8
@@ -61,6 +67,24 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
 @once
 def stepping(view: JobView) -> tuple[Member, ...]:
     """The members that train, where all have been looked at long enough; () where not."""
+    members = _training(view)
+    if any(m.pace.span < SPAN or m.pace.steps < STEPS for m in members):
+        return ()
+    return members
+
+
+@once
+def stepping_lately(view: JobView) -> tuple[Member, ...]:
+    """As `stepping`, after some seconds: the ``pace`` of each is its recent one, and shows only what is
+    much."""
+    members = _training(view)
+    if any(m.recent_pace.span < SOON or m.recent_pace.steps < STEPS for m in members):
+        return ()
+    return tuple(msgspec.structs.replace(m, pace=m.recent_pace) for m in members)
+
+
+@once
+def _training(view: JobView) -> tuple[Member, ...]:
     members = tuple(m for m in view.alive if not m.launcher)
     if not any(m.pace.steps for m in members):
         return ()
@@ -68,27 +92,39 @@ def stepping(view: JobView) -> tuple[Member, ...]:
         return ()
     if any(m.phase is not Phase.TRAINING or m.stopped or SHADOWS in m.notes for m in members):
         return ()
-    if any(m.pace.span < SPAN or m.pace.steps < STEPS for m in members):
-        return ()
     return members
 
 
 @once
 def lag(view: JobView) -> Lag | None:
     """Who is slow; None where nobody is, or the members do not step together."""
-    members = sorted(stepping(view), key=lambda m: m.pace.sync)
+    return _among(stepping(view), GAP) or (
+        _among(stepping_lately(view), MUCH) if _much(view) else None
+    )
+
+
+def _much(view: JobView) -> bool:
+    """Whether the last seconds are worth a look: of thousands of members, that costs something."""
+    waits = [m.recent_pace.sync for m in view.alive]
+    steps = [m.recent_pace.step for m in view.alive]
+    return bool(waits) and max(waits) - min(waits) >= MUCH * median(steps) > 0.0
+
+
+def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
+    """Where the others wait this share of a step for the slow."""
+    members = sorted(stepping, key=lambda m: m.pace.sync)
     if len(members) < 2:
         return None
     steps = [m.pace.step for m in members]
     step = median(steps)
     apart = members[-1].pace.sync - members[0].pace.sync
-    if max(steps) > TOGETHER * min(steps) or apart < max(LEAST, GAP * step):
+    if max(steps) > TOGETHER * min(steps) or apart < max(LEAST, gap * step):
         return None
     jumps = [b.pace.sync - a.pace.sync for a, b in pairwise(members)]
     widest = max(range(len(jumps)), key=jumps.__getitem__)
     slow, waiting = tuple(members[: widest + 1]), tuple(members[widest + 1 :])
     seconds = median(m.pace.sync for m in waiting) - median(m.pace.sync for m in slow)
-    if len(slow) > len(waiting) or jumps[widest] < max(LEAST, GAP * step):
+    if len(slow) > len(waiting) or jumps[widest] < max(LEAST, gap * step):
         return None
     shares = ((Part.INPUT, _input), (Part.OWN, _rest), (None, _own))
     part, took, usual = next(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.evidence.host_load import trains
-from allaboard.facts import Claim, Evidence, JobView, Member, Severity, Use, Who
+from allaboard.evidence.lately import SPAN as SOON
+from allaboard.facts import Claim, Evidence, JobView, Member, Severity, Trend, Use, Who
 from allaboard.facts.finding import Certainty
 from allaboard.facts.samples import job, member
 
@@ -13,6 +14,8 @@ SPAN = 10.0
 """Seconds that must have been measured, ..."""
 STRAIGHT = 0.9
 """... in which the line must fit so well, ..."""
+NEARLY = 0.98
+"""... or so well in a few (`SOON`), ..."""
 HALF = 0.5
 """... once so much of the limit is used, ..."""
 AHEAD = 5.0
@@ -23,17 +26,22 @@ def running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Member,
     """What of these names rises towards its limit, with whose it is: of a host's, all who train there.
 
     Only while all train: a start takes memory and files at a pace of its own, and is not measured."""
-    for use in view.uses:
-        if not use.limit or use.value < HALF * use.limit or not use.name.startswith(names):
+    for one in view.uses:
+        if not one.limit or one.value < HALF * one.limit or not one.name.startswith(names):
             continue
-        straight = use.span >= SPAN and use.fit >= STRAIGHT
-        if straight and use.left <= AHEAD * use.span and trains(view):
+        use = one if _soon(one, SPAN, STRAIGHT) else one.lately
+        if (use is one or _soon(use, SOON, NEARLY)) and trains(view):
             members = tuple(m for m in view.alive if not m.launcher)
             whose = tuple(
                 m for m in members if m.who.host == use.host and use.pid in (0, m.who.pid)
             )
             if whose:
                 yield use, whose
+
+
+def _soon(use: Use, span: float, straight: float) -> bool:
+    """Whether its line was seen for so long, fits, and reaches the limit soon."""
+    return use.span >= span and use.fit >= straight and use.left <= AHEAD * use.span
 
 
 def claim(use: Use, who: tuple[Who, ...], subject: str, fix: str) -> Claim:
@@ -83,5 +91,6 @@ def rising(name: str, pid: int = 101, **changes: float) -> JobView:
         fit=fields.get("fit", 0.99),
         span=fields.get("span", 20.0),
         origin="/proc/101/fd",
+        recent=Trend(fields.get("recent", 0.0) * size, fields.get("recent_fit", 0.99), 4.0),
     )
     return job(*(member(r) for r in range(3)), uses=(use,))

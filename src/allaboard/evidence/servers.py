@@ -121,6 +121,25 @@ def awaited_by_servers(view: JobView) -> tuple[Member, ...]:
     return tuple(m for m in work if m.alive) or tuple(m for m in view.alive if m.who.job in AROUND)
 
 
+@once
+def not_begun(view: JobView) -> tuple[Member, ...]:
+    """Those who live and have not begun, while somebody waits for them in the start of a session or in a
+    synchronous optimizer."""
+    inside = {m.op.name for m in view.alive if m.op is not None}
+    together = any("synchronous" in m.notes and m.phase is Phase.TRAINING for m in view.alive)
+    if not has_servers(view) or not (together or inside & {AWAITS_CHIEF, *CREATES}):
+        return ()
+    return tuple(m for m in view.alive if not m.launcher and not _begun(m))
+
+
+def _begun(one: Member) -> bool:
+    """Whether it serves, trains, or does its part of the start."""
+    if one.who.job in SERVER_JOBS:
+        return one.phase >= Phase.JOINED
+    known = (AWAITS_CHIEF, JOINS, *CREATES)
+    return one.step > 0 or one.who.job in AROUND or (one.op is not None and one.op.name in known)
+
+
 def name(member: Member) -> str:
     """As a person started it: ``ps 0``."""
     return member.who.name

@@ -10,7 +10,7 @@ from allaboard.evidence.recorded import in_operation
 from allaboard.evidence.servers import lost, serves, wait_for_peers
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.standing import standing
-from allaboard.facts import Evidence, JobView, Member, Stack
+from allaboard.facts import Evidence, JobView, Member, Phase, Stack
 from allaboard.facts.once import once
 
 STEPS = ("tf.function", "DDP backward", "jit ")
@@ -23,6 +23,8 @@ JITTED_BY = "jitted by"
 """... and that of the line of a library that does it for the program (`jax.pmap`, `nnx.jit`)."""
 IDLE = 0.2
 """Cores below which a process counts as not computing."""
+ASLEEP = 3.0
+"""Seconds in one wait of the kernel, from which a process counts as sleeping."""
 LOOKS, SPAN = 4, 1.2
 """Looks at a stack, and the seconds over them, before it may be called still."""
 
@@ -101,6 +103,16 @@ def still(member: Member) -> bool:
     if member.os_state == "D" or max(member.io, member.traffic) >= IO_MOVING:
         return False
     return settled(seen)
+
+
+def stands(view: JobView, member: Member) -> bool:
+    """Whether it is at one place and computes nothing: nothing that it does will bring it further. Where no
+    stack may be taken, the kernel tells it of one that has yet to come to init: it sleeps, and has not woken
+    up."""
+    if not member.alive or member.cpu >= IDLE:
+        return False
+    slept = view.now - member.os_state_since if member.os_state == "S" else 0.0
+    return still(member) or (member.phase is Phase.IMPORTED and slept >= ASLEEP)
 
 
 def settled(seen: Stack | None) -> bool:

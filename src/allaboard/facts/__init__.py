@@ -63,7 +63,7 @@ from allaboard.facts.testimony import (
 )
 from allaboard.facts.traffic import Flow, Flows, Pair
 from allaboard.facts.tree import FormatError, Node
-from allaboard.facts.usage import Reading, Use
+from allaboard.facts.usage import Reading, Trend, Use
 
 __all__ = [
     "ASKING",
@@ -162,6 +162,7 @@ __all__ = [
     "Testimony",
     "Times",
     "Traced",
+    "Trend",
     "Unused",
     "Use",
     "Usual",

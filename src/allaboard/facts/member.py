@@ -143,9 +143,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     its last calls in those where ranks were found to differ; ``recorded`` those that PyTorch's own recorder
     has, where they were asked for since it moved last.
     ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last seconds, ``run`` how its whole training
-    (or serving) so far; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is
-    when the agent of its host, another one than ours, was asked for the end.
+    hooks noted of the framework; ``load`` how it spent the last ten seconds, ``run`` how its whole training
+    (or serving) so far; ``pace`` its steps of the last 20 s; ``recent_load`` and ``recent_pace`` the same of
+    the last four; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is when
+    the agent of its host, another one than ours, was asked for the end.
     """
 
     who: Who
@@ -153,9 +154,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     phase: Phase
     task: str = ""
     load: Load = Load()
+    recent_load: Load = Load()
     run: Load = Load()
     pairs: tuple[Pair, ...] = ()
     pace: Pace = Pace()
+    recent_pace: Pace = Pace()
     spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None

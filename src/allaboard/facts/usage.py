@@ -16,9 +16,18 @@ class Reading(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
+class Trend(msgspec.Struct, frozen=True):
+    """The line through what was measured in ``span`` s: its slope (a second), and how well it fits."""
+
+    rate: float = 0.0
+    fit: float = 0.0
+    span: float = 0.0
+
+
 class Use(msgspec.Struct, frozen=True, kw_only=True):
     """How one reading went over the last ``span`` s: its last ``value`` of ``limit``, its ``rate`` (a second,
-    least squares), and how well that line fits (``fit``, the coefficient of determination, 0 to 1)."""
+    least squares), and how well that line fits (``fit``, the coefficient of determination, 0 to 1);
+    ``recent`` is the line of the last four seconds."""
 
     host: str
     pid: int
@@ -29,6 +38,13 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     fit: float
     span: float
     origin: str
+    recent: Trend = Trend()
+
+    @property
+    def lately(self) -> Use:
+        """This, with its recent line alone."""
+        one = self.recent
+        return msgspec.structs.replace(self, rate=one.rate, fit=one.fit, span=one.span)
 
     @property
     def left(self) -> float:

@@ -23,12 +23,15 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.servers import AWAITS_CHIEF, CREATES, chief, doing, find, has_servers, wait
+from allaboard.evidence.stall import stands
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import USER, job, stack, task
 
 PATIENCE = 10.0
-"""Seconds that workers wait before it is said; an initialisation takes less than one."""
+"""Seconds that workers wait before it is said; an initialisation takes less than one, ..."""
+SOON = 4.0
+"""... or fewer, where the chief is seen to stand at one place."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -40,7 +43,8 @@ def check(view: JobView) -> Iterator[Claim]:
     since = min(m.op.since for m in waiting if m.op is not None)
     task_name = chief(view)
     one = find(view, *task_name)
-    if view.now - since < PATIENCE or _at_it(one) or _was_at_it(one):
+    patience = SOON if one is not None and stands(view, one) else PATIENCE
+    if view.now - since < patience or _at_it(one) or _was_at_it(one):
         return
     yield _claim(view, waiting, since, task_name, one)
 
@@ -86,7 +90,8 @@ def _claim(
 
 
 _WAIT = Op("SessionManager.wait_for_session", 1, 80.0)
-_EARLY = {"phase": Phase.IMPORTED, "declared": None, "step": 0, "ops": 0}
+_SOON = Op("SessionManager.wait_for_session", 1, 95.0)
+_EARLY = {"phase": Phase.IMPORTED, "declared": None, "step": 0, "ops": 0, "os_state_since": 99.9}
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -100,6 +105,14 @@ RULE = Rule(
                 task("ps", 0),
             ),
             "worker 0 waits for chief 0 to initialise the variables: it is alive, in its own code",
+        ),
+        "the chief stands at one place": (
+            job(
+                task("chief", 0, number=3, stack=stack(USER), **_EARLY),
+                task("worker", 0, op=_SOON, step=0),
+                task("ps", 0),
+            ),
+            "worker 0 waits for chief 0 to initialise the variables: it is at train.py:41 in train",
         ),
         "worker 0 is the chief, and died": (
             job(
@@ -121,7 +134,12 @@ RULE = Rule(
         ),
         "just begun": job(
             task("worker", 0, step=0),
-            task("worker", 1, op=Op("SessionManager.wait_for_session", 1, 95.0), step=0),
+            task("worker", 1, op=_SOON, step=0),
+            task("ps", 0),
+        ),
+        "the chief loads something": job(
+            task("chief", 0, number=3, stack=stack(USER), traffic=3e5, **_EARLY),
+            task("worker", 0, op=_SOON, step=0),
             task("ps", 0),
         ),
         "it restores a large checkpoint": job(

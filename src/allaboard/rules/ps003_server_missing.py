@@ -21,11 +21,14 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.servers import CREATES, doing, find, name
+from allaboard.evidence.stall import stands
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import USER, job, stack, task
 
 PATIENCE = 10.0
-"""Seconds in the start of a session before it is said; a healthy one takes less than one."""
+"""Seconds in the start of a session before it is said; a healthy one takes less than one, ..."""
+SOON = 4.0
+"""... or fewer, where the missing task is seen to stand at one place."""
 BUSY = 0.5
 """Cores; who computes restores or initialises, and does not wait."""
 
@@ -35,9 +38,11 @@ def check(view: JobView) -> Iterator[Claim]:
         told = one.declared
         if one.op is None or one.op.name not in CREATES or told is None or one.cpu > BUSY:
             continue
-        if view.now - one.op.since < PATIENCE:
+        if view.now - one.op.since < SOON:
             continue
         absent = [t for t in told.cluster if _absent(view, t) and not _coming(view, t, one.op)]
+        if view.now - one.op.since < PATIENCE:
+            absent = [t for t in absent if _stands(view, t)]
         servers = [t for t in absent if t.startswith("ps:")]
         if absent:
             yield _claim(view, one, servers or absent, one.op.since)
@@ -48,6 +53,12 @@ def _absent(view: JobView, listed: str) -> bool:
     job_name, _, index = listed.partition(":")
     there = find(view, job_name, int(index))
     return there is None or not there.alive or there.phase < Phase.JOINED
+
+
+def _stands(view: JobView, listed: str) -> bool:
+    job_name, _, index = listed.partition(":")
+    there = find(view, job_name, int(index))
+    return there is not None and stands(view, there)
 
 
 def _coming(view: JobView, listed: str, session: Op) -> bool:
@@ -89,6 +100,7 @@ def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim
 
 
 _MAKES = Op("SessionManager.prepare_session", 1, 80.0)
+_SOON = Op("SessionManager.prepare_session", 1, 95.0)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -100,6 +112,20 @@ RULE = Rule(
                 task("worker", 0, op=_MAKES, step=0),
                 task("ps", 0, exit=Exit(at=60.0, code=1), phase=Phase.IMPORTED),
                 task("worker", 1, step=0),
+            ),
+            "worker 0 cannot start its session: ps 0 is not there",
+        ),
+        "a server stands before it serves": (
+            job(
+                task("worker", 0, op=_SOON, step=0),
+                task("ps", 0, phase=Phase.IMPORTED, os_state_since=99.0, stack=stack(USER)),
+            ),
+            "worker 0 cannot start its session: ps 0 is not there",
+        ),
+        "a server sleeps before it serves": (
+            job(
+                task("worker", 0, op=_SOON, step=0),
+                task("ps", 0, phase=Phase.IMPORTED, os_state_since=96.5),
             ),
             "worker 0 cannot start its session: ps 0 is not there",
         ),
@@ -118,8 +144,12 @@ RULE = Rule(
             task("ps", 0, started_at=85.0, phase=Phase.IMPORTING),
         ),
         "just begun": job(
-            task("worker", 0, op=Op("SessionManager.prepare_session", 1, 95.0), step=0),
-            task("ps", 0, phase=Phase.IMPORTED),
+            task("worker", 0, op=_SOON, step=0),
+            task("ps", 0, phase=Phase.IMPORTED, os_state_since=97.5),
+        ),
+        "it is on its way": job(
+            task("worker", 0, op=_SOON, step=0),
+            task("ps", 0, phase=Phase.IMPORTED, os_state_since=99.9),
         ),
     },
     since="0.1",

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.servers import AWAITS_CHIEF, CLOSES, doing, has_servers, name, serves
+from allaboard.evidence.stall import stands
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -34,10 +35,12 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import USER, job, stack, task
 
 PATIENCE = 10.0
-"""Seconds that the others train without it before it is said."""
+"""Seconds that the others train without it before it is said, ..."""
+SOON = 4.0
+"""... or fewer, where it is seen to stand at one place."""
 RECOVERY = 45.0
 """... where it waits for the chief to initialise: TensorFlow looks whether it has every 30 s."""
 
@@ -52,8 +55,11 @@ def check(view: JobView) -> Iterator[Claim]:
     absent = [m for m in view.members if _never_trained(m) or _left(m)]
     # Nobody may have made a step yet: one who waits for the first has begun, and that is no step.
     since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
-    patience = RECOVERY if any(_awaits_chief(m) for m in absent) else PATIENCE
-    if absent and view.now - since >= patience and not any(_on_its_way(view, m) for m in absent):
+    patience = SOON if all(stands(view, m) for m in absent) else PATIENCE
+    patience = RECOVERY if any(map(_awaits_chief, absent)) else patience
+    if any(m.alive and view.now - m.moved_at < min(patience, PATIENCE) for m in absent):
+        return  # it has done something new just now, as one does whose wait for the chief is over
+    if absent and view.now - since >= patience:
         yield _claim(view, train, absent, total, since)
 
 
@@ -82,11 +88,6 @@ def _since(one: Member) -> float | None:
 
 def _awaits_chief(one: Member) -> bool:
     return one.alive and one.op is not None and one.op.name == AWAITS_CHIEF
-
-
-def _on_its_way(view: JobView, one: Member) -> bool:
-    """Whether it has done something new just now, as one does whose wait for the chief is over."""
-    return one.alive and view.now - one.moved_at < PATIENCE
 
 
 def _left(one: Member) -> bool:
@@ -118,7 +119,9 @@ def _claim(
 
 
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
-_COMING = {"phase": Phase.IMPORTED, "phase_since": 45.0, "step": 0, "ops": 0}
+_COMING = {
+    "phase": Phase.IMPORTED, "phase_since": 45.0, "step": 0, "ops": 0, "os_state_since": 99.9,
+}  # fmt: skip
 _AWAITS = {"phase": Phase.JOINED, "step": 0, "ops": 0, "op": Op(AWAITS_CHIEF, 1, 45.0)} | _SYNC
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -129,6 +132,15 @@ RULE = Rule(
             job(task("worker", 0, **_SYNC), task("worker", 1, **_COMING), task("ps", 0)),
             "1 of 2 workers train a synchronous job; worker 1 does not: "
             "it is alive, in its own code",
+        ),
+        "one stands at one place, since they began": (
+            job(
+                task("worker", 0, phase_since=95.0, **_SYNC),
+                task("worker", 1, stack=stack(USER), moved_at=95.0, **_COMING),
+                task("ps", 0),
+            ),
+            "1 of 2 workers train a synchronous job; worker 1 does not: it is at "
+            "train.py:41 in train",
         ),
         "one fell, and has not come back": (
             job(
@@ -160,6 +172,11 @@ RULE = Rule(
         "it comes a little later": job(
             task("worker", 0, phase_since=95.0, **_SYNC),
             task("worker", 1, **_COMING),
+            task("ps", 0),
+        ),
+        "it reads something, since they began": job(
+            task("worker", 0, phase_since=95.0, **_SYNC),
+            task("worker", 1, stack=stack(USER), io=3e6, moved_at=95.0, **_COMING),
             task("ps", 0),
         ),
         "it fell a moment ago, and comes back": job(

@@ -22,6 +22,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import throttled
+from allaboard.evidence.lately import SPAN as SOON
+from allaboard.evidence.lately import lately
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import SERVER_JOBS, has_servers, name, wait
 from allaboard.evidence.waiting import Split, split, used
@@ -33,15 +35,22 @@ SPAN = 8.0
 FULL = 0.85
 """Share of the cores that it may use from which a server counts as saturated."""
 WAITS = 0.5
-"""Share of a worker's time spent waiting for servers from which it counts as held up by them."""
+"""Share of a worker's time spent waiting for servers from which it counts as held up by them, ..."""
+MUCH = 0.75
+"""... and in a few seconds (`SOON`)."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
-        return
-    held_up = [(m, s) for m in view.alive if (s := split(view, m)) is not None and _waits(m, s)]
+    if has_servers(view):
+        yield from list(_saturated(view, SPAN, WAITS)) or _saturated(lately(view), SOON, MUCH)
+
+
+def _saturated(view: JobView, span: float, waits: float) -> Iterator[Claim]:
+    """Servers that hold somebody up in this share of the time."""
+    shares_of = [(m, split(view, m)) for m in view.alive]
+    held_up = [(m, s) for m, s in shares_of if s is not None and _waits(m, s, span, waits)]
     for one in view.alive:
-        if one.who.job not in SERVER_JOBS or one.load.span < SPAN:
+        if one.who.job not in SERVER_JOBS or one.load.span < span:
             continue
         withheld = throttled(view, one)
         if used(one.load) < FULL and withheld is None:
@@ -51,11 +60,11 @@ def check(view: JobView) -> Iterator[Claim]:
             yield _claim(view, one, mine, withheld)
 
 
-def _waits(one: Member, shares: Split) -> bool:
+def _waits(one: Member, shares: Split, span: float, waits: float) -> bool:
     working = (
         one.step > 0 or shares.own == 0.0
     )  # TensorFlow 2's workers count no steps of their own
-    return working and shares.span >= SPAN and shares.servers >= WAITS
+    return working and shares.span >= span and shares.servers >= waits
 
 
 def _claim(
@@ -110,6 +119,14 @@ def _quota(rate: float, span: float = 10.0) -> JobView:
     return job(*_WAITING, server, uses=(use,))
 
 
+def _since(inside: float, cpu: float) -> JobView:
+    """In the last four seconds it is like this, and before that all was well."""
+    before, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, inside=inside)
+    now = Load(span=3.8, cpu=cpu, allowed=1)
+    server = task("ps", 0, load=_load(0.3, allowed=1), recent_load=now)
+    return job(*(task("worker", i, load=before, recent_load=recent) for i in range(2)), server)
+
+
 _WAITING = (task("worker", 0, load=_load(0.1, 0.95)), task("worker", 1, load=_load(0.1, 0.9)))
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -118,6 +135,11 @@ RULE = Rule(
     fires_on={
         "one core, all of it": (
             job(*_WAITING, task("ps", 0, load=_load(0.97, allowed=1))),
+            "ps 0 is saturated: it uses 0.97 of the 1 core that it may, "
+            "and worker 0, worker 1 wait for it",
+        ),
+        "one core, all of it, since four seconds": (
+            _since(inside=0.95, cpu=0.97),
             "ps 0 is saturated: it uses 0.97 of the 1 core that it may, "
             "and worker 0, worker 1 wait for it",
         ),
@@ -148,10 +170,13 @@ RULE = Rule(
             *_WAITING, task("ps", 0, load=_load(0.3))
         ),
         "a quota that is seldom used up": _quota(0.1),
+        "for four seconds, and its workers wait half of them": _since(inside=0.7, cpu=0.97),
+        "for four seconds, with room": _since(inside=0.95, cpu=0.7),
         "measured too briefly": job(
             *_WAITING, task("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),
     },
     since="0.1",
+    passes=True,
     drill=("ps-saturated", "tf2-ps-saturated"),
 )

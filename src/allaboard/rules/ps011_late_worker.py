@@ -26,6 +26,8 @@ from statistics import median
 import msgspec
 
 from allaboard.contracts import Rule
+from allaboard.evidence.lately import SPAN as SOON
+from allaboard.evidence.lately import lately
 from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.servers import has_servers, name, trainers
 from allaboard.evidence.waiting import Split, split
@@ -45,26 +47,32 @@ from allaboard.facts.samples import job, task
 SPAN = 8.0
 """Seconds that must have been measured."""
 WAIT = 0.5
-"""Share of their time that the others wait for workers, in the median."""
+"""Share of their time that the others wait for workers, in the median, ..."""
+MUCH = 0.75
+"""... and in a few seconds (`SOON`)."""
 NONE = 0.15
 """... and that the late one may wait for them itself."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     # Where no step is made any more, nobody is late to it.
-    if not has_servers(view) or view.stalled:
-        return
+    if has_servers(view) and not view.stalled:
+        yield from list(_late(view, SPAN, WAIT)) or _late(lately(view), SOON, MUCH)
+
+
+def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
+    """Who makes the others wait for this share of the time."""
     known = [
         (m, s)
         for m in trainers(view)
         if _trains(m) and "synchronous" in m.notes and (s := split(view, m)) is not None
     ]
-    known = [(m, s) for m, s in known if s.span >= SPAN and m.step > 0 and not m.stopped]
+    known = [(m, s) for m, s in known if s.span >= span and m.step > 0 and not m.stopped]
     late = [
         (m, s) for m, s in known if s.workers <= NONE and s.own + s.computing + s.servers > WAIT
     ]
     others = [(m, s) for m, s in known if (m, s) not in late]
-    if not late or len(late) > len(others) or median(s.workers for _, s in others) < WAIT:
+    if not late or len(late) > len(others) or median(s.workers for _, s in others) < wait:
         return
     for one, shares in late:
         yield _claim(view, one, shares, others)
@@ -103,13 +111,19 @@ def _claim(view: JobView, one: Member, shares: Split, others: list[tuple[Member,
     )
 
 
-def _worker(index: int, inside: float, cpu: float = 0.05, sync: bool = True) -> Member:
+def _worker(
+    index: int, inside: float, cpu: float = 0.05, sync: bool = True, recent: float = 0.5
+) -> Member:
+    """``recent``: the share of the last seconds in which it was inside."""
     notes = {"synchronous": "2 of 2"} if sync else {}
     load = Load(span=10.0, inside=inside, cpu=cpu, allowed=8)
-    return task("worker", index, load=load, notes=notes, number=index if index < 2 else index + 2)
+    lately = msgspec.structs.replace(load, span=3.9, inside=recent)
+    number = index if index < 2 else index + 2
+    return task("worker", index, load=load, recent_load=lately, notes=notes, number=number)
 
 
-_PS = task("ps", 0, load=Load(span=10.0, cpu=0.05, allowed=8))
+_IDLE = Load(span=10.0, cpu=0.05, allowed=8)
+_PS = task("ps", 0, load=_IDLE, recent_load=_IDLE)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -119,6 +133,10 @@ RULE = Rule(
             job(_worker(0, 0.95), _worker(1, 0.06), _PS),
             "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
         ),
+        "slow data, since four seconds": (
+            job(_worker(0, 0.5, recent=0.95), _worker(1, 0.4, recent=0.06), _PS),
+            "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
+        ),
         "fewer cores": (
             job(_worker(0, 0.95), _worker(1, 0.99, cpu=0.98), _worker(2, 0.95), _PS),
             "worker 0, worker 2 wait for worker 1 in every step: it spends 98% of its time computing",
@@ -126,6 +144,9 @@ RULE = Rule(
     },
     silent_on={
         "asynchronous": job(_worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS),
+        "for four seconds, half of the time": job(
+            _worker(0, 0.5, recent=0.7), _worker(1, 0.4, recent=0.06), _PS
+        ),
         "all wait a little for each other": job(_worker(0, 0.5), _worker(1, 0.45), _PS),
         "it has left its loop, and shuts down": job(
             _worker(0, 0.95), msgspec.structs.replace(_worker(1, 0.06), phase=Phase.LEAVING), _PS
@@ -139,5 +160,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    passes=True,
     drill=("ps-sync-slow",),
 )

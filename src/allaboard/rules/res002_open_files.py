@@ -1,8 +1,8 @@
 """A worker opens files and does not close them: it will run out of file descriptors.
 
-The number of its open files is counted every few seconds. It is reported once half of the limit (`ulimit
+The number of its open files is counted every second. It is reported once half of the limit (`ulimit
 -n`) is used, and the number rises in a straight line that reaches the limit within five times the time over
-which it was seen.
+which it was seen: ten seconds or more, or four if the line is nearly perfect.
 
 ## Why it matters
 At the limit, the next open, socket or DataLoader worker fails with "Too many open files", in whichever line
@@ -45,8 +45,14 @@ RULE = Rule(
             rising("open files"),
             "worker 1 will run out of file descriptors in about 30 s: 700 of 1000, 10 more a second",
         ),
+        "a leak that has just begun": (
+            rising("open files", rate=4.0, fit=0.4, recent=20.0),
+            "worker 1 will run out of file descriptors in about 15 s: 700 of 1000, 20 more a second",
+        ),
     },
     silent_on={
+        "four seconds, and half a minute to go": rising("open files", rate=0.0, recent=10.0),
+        "four seconds, by leaps": rising("open files", rate=0.0, recent=20.0, recent_fit=0.9),
         "many, but no more": rising("open files", rate=0.0),
         "up and down": rising("open files", fit=0.4),
         "far ahead of what was seen": rising("open files", rate=2.0),

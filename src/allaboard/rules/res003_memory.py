@@ -1,9 +1,9 @@
 """Memory will run out, at the rate at which it is used.
 
-Every few seconds these are read: the memory of the workers' cgroup against its limit, that of the host, and
+Every second these are read: the memory of the workers' cgroup against its limit, that of the host, and
 a worker's address space if `ulimit -v` limits it. Page cache that can be dropped does not count. It is
 reported once half is used, and the use rises in a straight line that reaches the limit within five times
-the time over which it was seen.
+the time over which it was seen: ten seconds or more, or four if the line is nearly perfect.
 
 ## Why it matters
 The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
@@ -47,6 +47,10 @@ RULE = Rule(
             rising("address space"),
             "worker 1 will run out of address space (ulimit -v) in about 30 s: 700.0 MB of 1.0 GB, "
             "10.0 MB more a second",
+        ),
+        "a leak that has just begun": (
+            rising("host memory", pid=0, rate=4.0, fit=0.4, recent=20.0),
+            "host a will run out of memory in about 15 s: 700.0 MB of 1.0 GB, 20.0 MB more a second",
         ),
         "a cgroup": (
             rising("memory of the cgroup", pid=0),

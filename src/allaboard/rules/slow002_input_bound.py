@@ -1,7 +1,8 @@
 """All workers spend most of every step waiting for data.
 
-This is not one slow worker: the input pipeline does not keep up anywhere. Medians over ten seconds or more
-are compared, so the first batch and the change of an epoch do not count.
+This is not one slow worker: the input pipeline does not keep up anywhere. Medians of steps are compared, so
+the first batch and the change of an epoch do not count: over some four seconds where nearly all of a step is
+waiting, over ten where it is three fifths.
 
 ## Why it matters
 The devices stand idle for the share that is given; a faster model or more workers would change nothing.
@@ -18,12 +19,14 @@ from collections.abc import Iterator
 from statistics import median
 
 from allaboard.contracts import Rule
-from allaboard.evidence.lag import lag, stepping
+from allaboard.evidence.lag import lag, stepping, stepping_lately
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
 from allaboard.facts.samples import job, member
 
 SHARE = 0.6
 """Of a step, so much must be waiting for data on every member, ..."""
+MOST = 0.8
+"""... this much in steps of the last seconds alone, ..."""
 LEAST = 0.01
 """... and so many seconds."""
 FIXES = {
@@ -34,12 +37,18 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    members = stepping(view)
-    waits = [m.pace.input for m in members]
-    if not members or lag(view) is not None or not _all_known(view):
+    if lag(view) is not None or not _all_known(view):
         return
-    if min(waits) >= LEAST and all(m.pace.input >= SHARE * m.pace.step for m in members):
+    members = stepping(view)
+    if not _wait(members, SHARE) and all(m.recent_pace.input >= LEAST for m in view.alive):
+        members = stepping_lately(view)
+        members = members if _wait(members, MOST) else ()
+    if members and min(m.pace.input for m in members) >= LEAST and _wait(members, SHARE):
         yield _claim(members)
+
+
+def _wait(members: tuple[Member, ...], share: float) -> bool:
+    return bool(members) and all(m.pace.input >= share * m.pace.step for m in members)
 
 
 def _all_known(view: JobView) -> bool:
@@ -73,6 +82,15 @@ def _stepping(rank: int, data: float, step: float = 0.1, sync: float = 0.01) -> 
     return member(rank, pace=Pace(steps=63, step=step, input=data, sync=sync, span=15.0))
 
 
+def _changed(rank: int, data: float) -> Member:
+    """Until four seconds ago, data was there in time."""
+    return member(
+        rank,
+        pace=Pace(steps=300, step=0.05, input=0.001, sync=0.01, span=20.0),
+        recent_pace=Pace(steps=40, step=0.1, input=data, sync=0.01, span=3.2),
+    )
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -81,6 +99,10 @@ RULE = Rule(
         "all wait": (
             job(*(_stepping(r, 0.08) for r in range(3))),
             "the job is input-bound: every member waits for data in 80% of its time",
+        ),
+        "for four seconds, nearly all of each step": (
+            job(*(_changed(r, 0.085) for r in range(3))),
+            "the job is input-bound: every member waits for data in 85% of its time",
         ),
         "a job of one": (
             job(_stepping(0, 0.07), launched=1),
@@ -92,6 +114,7 @@ RULE = Rule(
             member(1, pace=Pace(steps=63, step=0.1, input=0.08, sync=0.01, span=15.0)), joined=True
         ),
         "one alone": job(_stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)),
+        "three quarters, for four seconds": job(*(_changed(r, 0.075) for r in range(3))),
         "half of it": job(*(_stepping(r, 0.05) for r in range(3))),
         "steps of a few ms": job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
     },

@@ -1,7 +1,7 @@
 """The cgroup of the workers holds them back: they have used up their share of CPU.
 
 The kernel counts the time in which a cgroup's processes wanted to run and were not allowed to (`cpu.stat`).
-A tenth of the time or more is reported, with the quota.
+A tenth of the time or more is reported after ten seconds, and half of it after four, with the quota.
 
 ## Why it matters
 The workers see all of the host's cores and start as many threads; then all of them stand still for the rest
@@ -48,9 +48,15 @@ RULE = Rule(
             "the cgroup of the workers on a holds them back: their CPU quota (1.5 cores) is used up, "
             "0.5 s of throttling a second",
         ),
+        "most of the time, since four seconds": (
+            busy("throttled", 0.05, limit=0.2, recent=0.8),
+            "the cgroup of the workers on a holds them back: their CPU quota (0.2 cores) is used up, "
+            "0.8 s of throttling a second",
+        ),
     },
     silent_on={
         "now and then": busy("throttled", 0.02),
+        "for four seconds, a little": busy("throttled", 0.05, recent=0.3),
         "only just seen": busy("throttled", 0.5, span=3.0),
     },
     since="0.1",

@@ -1,7 +1,7 @@
 """The hypervisor gives this virtual machine's CPU time to others.
 
 The kernel counts the time in which a virtual CPU was ready and did not run (steal, /proc/stat). A tenth of
-all cores' time or more is reported.
+all cores' time or more is reported after ten seconds, half of it after four.
 
 ## Why it matters
 The job is slow for a reason that nothing inside the machine shows, and the other hosts wait for this one in

@@ -1,7 +1,7 @@
 """The host swaps: memory is written to disk and read back while the job trains.
 
 The kernel counts pages that go out and come in (/proc/vmstat). More than 4 MB a second over ten seconds is
-reported.
+reported, and 20 MB a second over four.
 
 ## Why it matters
 A page from disk costs a thousand times what it costs from memory. The whole job waits for the host where

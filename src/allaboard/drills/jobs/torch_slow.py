@@ -23,8 +23,8 @@ from torch.utils.data.distributed import DistributedSampler
 class Pictures(Dataset):
     """Random images with a rule to learn; each takes ``seconds`` to read."""
 
-    def __init__(self, seconds=0.0):
-        self.seconds = seconds
+    def __init__(self):
+        self.seconds = 0.0
         self.images = torch.randn(4096, 64, generator=torch.Generator().manual_seed(7))
 
     def __len__(self):
@@ -73,7 +73,7 @@ def main():
     kept = []
     pixels = torch.randn(1024, 1024)
     slow = options.fault == "slow-data-everywhere" or (options.fault == "slow-data" and guilty)
-    data = Pictures(0.005 if slow else 0.0)
+    data = Pictures()
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, sampler=sampler)
     step = epoch = 0
@@ -84,6 +84,8 @@ def main():
             step += 1
             if guilty and step == options.at_step:
                 mark(options.mark)
+            if slow and step == options.at_step:
+                data.seconds = 0.005
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(images), labels).backward()
             optimizer.step()
