@@ -45,6 +45,26 @@ def test_a_look_at_the_first_step_does_not_stand_for_all_that_follow(
     assert len(reader.read().intervals) == blackbox.RING - 2
 
 
+def test_a_pace_is_that_of_the_steps_of_the_last_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    monkeypatch.setattr(blackbox, "monotonic", lambda: now)
+    reader = OpenBox(tmp_path / f"{_own_pid()}.box")
+    told = []
+    for each, many in ((0.02, 100), (0.04, 40), (0.2, 10)):
+        for _ in range(many):
+            now += each
+            box.step()
+        pace = reader.read().pace
+        assert pace is not None
+        told.append((pace.steps, round(pace.step, 3)))
+    # Of 20 and of 40 ms those of a second; then at least 16: ten of 200 ms, and six before them.
+    assert told[0][0] in (49, 50) and told[1][0] in (24, 25) and told[2][0] == 16
+    assert [step for _, step in told] == [0.02, 0.04, 0.2]
+
+
 def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
     watch = Watch(tmp_path / "gone")
     watch.launched(0, _own_pid())
