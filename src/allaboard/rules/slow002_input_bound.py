@@ -37,18 +37,24 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if lag(view) is not None or not _all_known(view):
-        return
-    members = stepping(view)
-    if not _wait(members, SHARE) and all(m.recent_pace.input >= LEAST for m in view.alive):
-        members = stepping_lately(view)
-        members = members if _wait(members, MOST) else ()
-    if members and min(m.pace.input for m in members) >= LEAST and _wait(members, SHARE):
-        yield _claim(members)
+    if lag(view) is None and _all_known(view):
+        members = _waiting(view)
+        if members:
+            yield _claim(members)
+
+
+def _waiting(view: JobView) -> tuple[Member, ...]:
+    """The members, where all of them wait for data; () where not."""
+    if _wait(stepping(view), SHARE):
+        return stepping(view)
+    # Of thousands of members, the last seconds are only taken out where there is something to see.
+    if all(m.recent_pace.input >= LEAST for m in view.alive) and _wait(stepping_lately(view), MOST):
+        return stepping_lately(view)
+    return ()
 
 
 def _wait(members: tuple[Member, ...], share: float) -> bool:
-    return bool(members) and all(m.pace.input >= share * m.pace.step for m in members)
+    return bool(members) and all(m.pace.input >= max(LEAST, share * m.pace.step) for m in members)
 
 
 def _all_known(view: JobView) -> bool:
