@@ -60,6 +60,7 @@ HOLDING = [
     f"etcd://root:x/{SECRET}@h1:2379",
     f"mongodb://me:{SECRET}@h1:27017,me:{SECRET}@h2:27017/db",
     f"--rdzv-endpoint root:{SECRET}@h1:2379",
+    f"export JAX_COORDINATOR_ADDRESS=root:{SECRET}@h1",
     "ya29." + "a1B2" * 9,
     "ghp_" + "a1B2" * 9,
     "token is hf_" + "abcdEFGH" * 4,

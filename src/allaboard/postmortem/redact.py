@@ -45,9 +45,9 @@ _URL = re.compile(
 )
 """Up to the last @ of the address: a password may hold one, and several servers may stand there."""
 _BARE_USER = re.compile(
-    r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?=[\w.-]+:\d{2,5}(?!\d))""", re.M
+    r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?=[\w.-]+(?::\d{2,5})?(?![\w.:@-]))""", re.M
 )
-"""NAME:PASSWORD@HOST:PORT without a scheme, as an endpoint of a rendezvous is given."""
+"""NAME:PASSWORD@HOST without a scheme, with its port or without, as an endpoint of a rendezvous is given."""
 _COOKIE = re.compile(r"""(?P<head>\bcookie\\?["']?\s*:\s*\\?["']?)[^\s"'\\][^\n"'\\]*""", re.I)
 """A header with all of its cookies."""
 _NETRC = re.compile(r"(?P<head>\blogin\s+\S+\s+password\s+)\S+")
