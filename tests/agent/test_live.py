@@ -130,6 +130,44 @@ def with_ended(*gone: Departed, size: int = 3) -> HostLook:
     return HostLook(host="h", now=12.0, present=present, departed=gone)
 
 
+def at_line(rank: int, text: str, framework: str) -> Present:
+    seen = Stack(frames=(Frame("/home/u/train.py", 4 + rank, "main", text),), taken_at=10.0,
+                 samples=5, span=2.0)  # fmt: skip
+    who = Who(index=rank, rank=rank, host="h", pid=100 + rank)
+    return Present(
+        member=Member(who=who, worker=rank, phase=Phase.TRAINING, stack=seen, framework=framework)
+    )
+
+
+def test_who_reads_a_value_of_jax_waits_for_who_sleeps() -> None:
+    present = (at_line(0, "np.asarray(loss)", "jax"), at_line(1, "time.sleep(9)", "jax"))
+    (one,) = live.diagnosis([HostLook(host="h", now=12.0, present=present)]).findings
+    assert one.rule == "HANG005" and [w.rank for w in one.who] == [1]
+
+
+def test_a_rank_that_is_not_known_is_called_by_its_name() -> None:
+    known = (at_line(0, "np.asarray(loss)", "jax"), at_line(1, "time.sleep(9)", "jax"))
+    unknown = tuple(
+        msgspec.structs.replace(
+            p,
+            member=msgspec.structs.replace(
+                p.member, who=msgspec.structs.replace(p.member.who, rank=-1)
+            ),
+        )
+        for p in known
+    )
+    (one,) = live.diagnosis([HostLook(host="h", now=12.0, present=unknown)]).findings
+    said = " ".join(e.observed for e in one.evidence)
+    assert "worker 0 waits in the reading of a value" in said and "-1" not in said
+
+
+def test_all_that_stand_where_no_place_says_for_whom_are_said_to_stand() -> None:
+    present = (at_line(0, "step(weights)", "jax"), at_line(1, "time.sleep(9)", "jax"))
+    said = live.diagnosis([HostLook(host="h", now=12.0, present=present)]).conclusion
+    assert said.startswith("no finding: all 2 stand still, and none of them at a place that shows")
+    assert said.endswith("py-spy dump --native --pid 100")
+
+
 def test_a_zombie_is_the_rank_that_the_others_wait_for() -> None:
     found = live.diagnosis([with_ended(Departed(pid=7, waited_for=False, code=1))])
     (one,) = found.findings

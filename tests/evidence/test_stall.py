@@ -61,6 +61,60 @@ def test_who_waits_for_its_peers(one: Member, expected: bool) -> None:
     assert waits(one) is expected
 
 
+READS = Frame(
+    "/home/u/train.py", 52, "train", "value = float(np.asarray(loss.addressable_data(0)))"
+)
+TREE = Frame("/v/lib/python3.11/site-packages/jax/_src/tree_util.py", 361, "<genexpr>")
+KEEPS = Frame("/v/lib/python3.11/site-packages/numpy/lib/_npyio_impl.py", 572, "save",
+              "arr = np.asanyarray(arr)")  # fmt: skip
+WRITES = Frame("/v/lib/python3.11/site-packages/numpy/lib/_format_impl.py", 795, "write_array",
+               "array.tofile(fp)")  # fmt: skip
+QUEUED = Frame("/home/u/train.py", 52, "train", "value = np.asarray(connection.recv(64))")
+BAD = Frame("/home/u/train.py", 52, "train", "np.asarray(loss); time.sleep(3600)")
+
+
+@pytest.mark.parametrize(
+    ("frames", "changes", "expected"),
+    [
+        ((READS,), {}, True),
+        ((TREE, USER), {}, True),
+        ((KEEPS, USER), {}, True),
+        ((READS,), {"cpu": 0.9}, False),
+        ((READS,), {"framework": "torch"}, False),
+        ((WRITES, USER), {}, False),
+        ((QUEUED,), {}, False),
+        ((BAD,), {}, False),
+        ((USER,), {}, False),
+    ],
+    ids=[
+        "asarray",
+        "tree.map",
+        "np.save",
+        "computes",
+        "torch",
+        "writes",
+        "a pipe",
+        "sleeps",
+        "its own",
+    ],
+)
+def test_who_reads_a_value_through_numpy_waits_for_who_computes_it(
+    frames: tuple[Frame, ...], changes: dict[str, object], expected: bool
+) -> None:
+    one = member(0, **{"framework": "jax", "stack": stack(*frames), **changes})
+    assert waits(one) is expected
+
+
+def test_the_sentence_of_who_reads_a_value() -> None:
+    found = stall(
+        stalled(member(0, framework="jax", stack=stack(READS)), member(1, stack=stack(USER)))
+    )
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+    assert waiting_where(found).observed == (
+        "rank 0 waits in the reading of a value at train.py:52 in train"
+    )
+
+
 def test_still_needs_looks_at_one_place_and_no_io() -> None:
     assert still(member(0, stack=stack(USER, samples=LOOKS)))
     assert not still(member(0, stack=stack(USER, samples=LOOKS - 1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,23 @@ HOLDING = [
     f"GET https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature={SECRET}",
     f"https://a.blob.core.windows.net/c?sv=2022-11-02&sp=r&sig={SECRET}%3D",
     f'{{"url": "https://a.blob.core.windows.net/c?sp=r\\u0026sig={SECRET}"}}',
+    f"Authorization: Token {SECRET}",
+    f"'Authorization': 'ApiKey {SECRET}'",
+    f"Proxy-Authorization: Negotiate {SECRET}",
+    f"Cookie: theme=dark; session={SECRET}",
+    f"{{'password': b'{SECRET}'}}",
+    f"'password': ['{SECRET}', '{SECRET}']",
+    f'password="{SECRET} and the line is cut off',
+    f"password: |\n  {SECRET}\nrank: 1",
+    f"access_token%3D{SECRET}",
+    f"SLURM_JWT={SECRET}",
+    f"machine h1 login me password {SECRET}",
+    f"postgres://me:at@{SECRET}@h1/db",
+    f"etcd://root:x/{SECRET}@h1:2379",
+    f"mongodb://me:{SECRET}@h1:27017,me:{SECRET}@h2:27017/db",
+    f"--rdzv-endpoint root:{SECRET}@h1:2379",
+    f"export JAX_COORDINATOR_ADDRESS=root:{SECRET}@h1",
+    "ya29." + "a1B2" * 9,
     "ghp_" + "a1B2" * 9,
     "token is hf_" + "abcdEFGH" * 4,
     "AKIA" + "ABCDEFGH12345678",
@@ -77,6 +95,11 @@ def test_a_secret_is_gone(text: str) -> None:
         '{"signature": {"op": "all_reduce"}, "sig": 15, "foreignKey": "id"}',
         "killed by sig=SIGTERM; inspect.signature=(x, y)",
         "job;pwd; cd /work",
+        "author's authority; authorized_users=3, authors: three",
+        "http://h1:8080/metrics/a@b tcp://10.0.0.1:29500, rank 1@h2",
+        "ssh://h1:22/work/x@y; sent to me@example.org:25",
+        '{"key": [1, 2, 3], "jwt": null}',
+        "login me; the password is wrong",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -133,10 +156,20 @@ def test_arguments() -> None:
     assert command(["--token", "--verbose", "x"]) == ["--token", "--verbose", "x"]
 
 
+def test_no_text_takes_long_that_repeats_what_secrets_begin_with() -> None:
+    for part in ("password", "http://", "token=", '"token":[', "a@", "login "):
+        began = process_time()
+        redacted(part * (100_000 // len(part)))
+        assert process_time() - began < 10, part  # by the square of the length it would be minutes
+
+
 def test_json_stays_json() -> None:
     entry = {"kind": "view", "key": 12, "token": None, "api_key": SECRET, "notes": ["a", "b"]}
     back = json.loads(redacted(json.dumps(entry)))
     assert back == {**entry, "api_key": GONE}
+    listed = {"passwords": [SECRET, SECRET], "line": json.dumps({"password": [SECRET]})}
+    told = json.loads(redacted(json.dumps(listed)))
+    assert told["passwords"] == [GONE] and json.loads(told["line"]) == {"password": [GONE]}
 
 
 def test_names() -> None:

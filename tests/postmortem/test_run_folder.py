@@ -178,3 +178,15 @@ def test_control_characters_of_others_stay_harmless(tmp_path: Path) -> None:
     )
     text = as_text(told(tmp_path), verbose=True)
     assert "EXIT002" in text and "\x1b" not in text and "\x07" not in text
+
+
+def test_what_lies_beside_a_run_is_said_to_be_passed_over(tmp_path: Path) -> None:
+    run = left(tmp_path / "run")
+    assert not of_paths([run], catalogue()).notes
+    assert not of_paths([tmp_path], catalogue()).notes
+    (run / "traces").mkdir()
+    (tmp_path / "slurm-7.out").write_text("nothing\n")
+    assert of_paths([run], catalogue()).notes == (
+        f"{run}: traces: no part of the run; read only if you name it too",
+    )
+    assert len(of_paths([tmp_path], catalogue()).notes) == 2

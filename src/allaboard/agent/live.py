@@ -19,6 +19,7 @@ from allaboard.coordinator.events import key as key_of
 from allaboard.diagnose import diagnose, stamp
 from allaboard.evidence.naming import names
 from allaboard.evidence.spot import spot, waits_for_peers
+from allaboard.evidence.stall import IDLE, settled
 from allaboard.facts import (
     Certainty,
     ConfigFacts,
@@ -231,6 +232,12 @@ def _why_none(
     waiting = [m for m in members if m.stack and not m.stack.moving and waits_for_peers(m.stack)]
     moving = [m for m in members if m not in waiting]
     looked = f" (looked at {times} times)" if times > 1 else ""
+    if not waiting and all(settled(m.stack) and m.cpu < IDLE for m in members):
+        return (
+            f"all {len(members)} stand still{looked}, and none of them at a place that shows whom it waits "
+            "for: native code (a jitted call of JAX, an extension) leaves no frame; see "
+            f"py-spy dump --native --pid {members[0].who.pid}"
+        )
     if not waiting or not moving:
         return f"nobody stands still while another waits for it{looked}; look again while it hangs"
     place = moving[0].stack.user if moving[0].stack is not None else None

@@ -17,6 +17,7 @@ from allaboard.coordinator.events import Looked, Seen
 from allaboard.coordinator.record import Record
 from allaboard.facts import Frame, Grip, HostLook, Phase, Present
 from allaboard.hosts import proc, ranks
+from allaboard.hosts.loaded import framework
 from allaboard.hosts.locks import lock_waits
 from allaboard.hosts.sockets import sockets
 from allaboard.postmortem import redact
@@ -117,7 +118,9 @@ async def look(pids: list[int]) -> HostLook:
         allaboard=__version__,
         present=tuple(
             Present(
-                member=msgspec.structs.replace(records[p].member(False), phase=Phase.TRAINING),
+                member=msgspec.structs.replace(
+                    records[p].member(False), phase=Phase.TRAINING, framework=framework(p)
+                ),
                 command=_command(p),
                 variables=told[p],
                 sockets=sockets(p),

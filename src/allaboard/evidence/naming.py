@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 
 from allaboard.facts import JobView, Member
 
@@ -10,6 +10,13 @@ from allaboard.facts import JobView, Member
 def names(members: Iterable[Member]) -> str:
     """``worker 0, worker 1``."""
     return ", ".join(m.who.name for m in members)
+
+
+def ranked(members: Sequence[Member]) -> str:
+    """``rank 1``, ``ranks 0, 2``; by their names where the rank of one is not known."""
+    if any(m.who.rank < 0 for m in members):
+        return names(members)
+    return f"rank{'s' if len(members) > 1 else ''} {', '.join(str(m.who.rank) for m in members)}"
 
 
 def agrees(verb: str, subjects: Sized) -> str:

@@ -6,6 +6,8 @@ import msgspec
 
 from allaboard.evidence.feeding import at_generator, goes_on
 from allaboard.evidence.grips import gripped
+from allaboard.evidence.naming import agrees, ranked
+from allaboard.evidence.read_values import reads_value
 from allaboard.evidence.recorded import in_operation
 from allaboard.evidence.servers import lost, serves, wait_for_peers
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
@@ -83,7 +85,7 @@ def waits(member: Member) -> bool:
         return True
     if member.op is not None and member.op.beside:
         return member.cpu < IDLE  # the main thread's stack says nothing of another's call
-    if member.op is None and (_in_jitted(member) or in_operation(member)):
+    if unseen(member):
         return member.cpu < IDLE
     if member.op is None and not waits_for_peers(member.stack):
         return False
@@ -94,6 +96,17 @@ def _in_jitted(member: Member) -> bool:
     leaf = member.stack.frames[0] if member.stack is not None and member.stack.frames else None
     place = member.notes.get(JITTED_BY) or member.notes.get(JITTED)
     return leaf is not None and place is not None and f"{leaf.file}:{leaf.line}".endswith(place)
+
+
+def unseen(member: Member) -> str:
+    """In what it waits where neither a black box nor a frame shows it: "a jitted step"; else ""."""
+    if member.op is not None:
+        return ""
+    if in_operation(member):
+        return "an operation of a compiled graph"
+    if _in_jitted(member):
+        return "a jitted step"
+    return "the reading of a value" if reads_value(member) else ""
 
 
 def still(member: Member) -> bool:
@@ -140,20 +153,15 @@ IO_MOVING = 4096.0
 
 def waiting_where(found: Stall) -> Evidence:
     """Who waits, and in what: the sentence that every hang finding carries."""
-    ranks = ", ".join(str(m.who.rank) for m in found.waiting)
     first = found.waiting[0]
     place = first.stack.user if first.stack is not None else None
     what = first.op.name if first.op is not None else str(spot(first.stack)).removeprefix("in ")
-    if first.op is None and _in_jitted(first):
-        what = "a jitted step"
-    if first.op is None and in_operation(first):
-        what = "an operation of a compiled graph"
+    what = unseen(first) or what
     if spot(first.stack) is Spot.STEP and first.op is None:
         what = "a training step (gradients)"
     if first.op is not None and first.op.beside:
         what, place = f"{what} in another thread than the main one", None
-    many = "ranks" if len(found.waiting) > 1 else "rank"
-    verb = "wait" if len(found.waiting) > 1 else "waits"
+    verb = agrees("wait", found.waiting)
     return Evidence(
-        f"{many} {ranks} {verb} in {what}" + (f" at {place}" if place else ""), "stacks"
+        f"{ranked(found.waiting)} {verb} in {what}" + (f" at {place}" if place else ""), "stacks"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,11 @@ PREFIXES = ("NCCL_", "GLOO_", "TF_", "XLA_", "JAX_", "GRPC_", "TORCH_", "PYTORCH
 NAMES = ("LD_LIBRARY_PATH", "CUDA_HOME", "LANG", "LC_ALL", "PYTHONHASHSEED")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "grpc_proxy")
 _OWN = ("TF_CONFIG", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS", "TORCH_FR", "TORCHELASTIC")
-_SECRET = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY", "AUTH")
+_SECRET = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|KEY|AUTH|COOKIE|WEBHOOK|CONNECTION_?STRING"
+    r"|(?<![A-Z])(?:PASS|PWD|JWT)(?![A-Z])"
+)
+"""In a variable's name; what counts NCCL's or XLA's passes is none."""
 
 
 def fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
@@ -44,7 +49,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
     for name, value in environment.items():
         if name.lower() in PROXIES:
             found[name.lower()] = "set" if value else ""
-        elif name.startswith(_OWN) or any(word in name.upper() for word in _SECRET):
+        elif name.startswith(_OWN) or _SECRET.search(name.upper()):
             continue
         elif name in NAMES or name.startswith(PREFIXES):
             found[name] = value[:200]

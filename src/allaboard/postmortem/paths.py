@@ -22,6 +22,8 @@ FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """What logs may add to a run that found something itself: causes, not consequences."""
 INTERRUPTED = ("EXIT005", "EXIT008")
 """What the logs of a run say that the user interrupted: it is what the user did."""
+PARTS = ("journal.jsonl", "report.json", "logs", "snapshot")
+"""What allaboard itself leaves in a run's folder."""
 LARGEST = 1_000_000
 """Ranks that are looked for; what is read may say any number."""
 MEMBERS = 16
@@ -32,6 +34,7 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     """Everything that these files and folders tell. Raises NothingThere, with the sentence to print."""
     notes: list[str] = []
     runs, others = _sorted(paths)
+    notes += _passed_over(paths, runs)
     logs = [f for r in runs for f in r.logs.values()]
     record = take(exhibits([*logs, *others], notes), notes)
     _launchers(runs, record)
@@ -80,6 +83,19 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
         named = ", ".join(str(r.folder) for r in runs[:8])
         raise NothingThere(f"these are runs of {len(jobs)} jobs: {named}; name those of one job")
     return runs, others
+
+
+def _passed_over(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:
+    """What lies in a folder of runs, or in a run's own, and is no part of one: it may be of another job, and
+    is read where it is named."""
+    found = []
+    for path in {r.folder for r in runs} | {r.folder.parent for r in runs} & set(paths):
+        own = {*PARTS, *(r.folder.name for r in runs if r.folder.parent == path)}
+        more = sorted(p.name for p in path.iterdir() if p.name not in own)
+        if more:
+            names = ", ".join(more[:4]) + (f" and {len(more) - 4} more" if len(more) > 4 else "")
+            found.append(f"{path}: {names}: no part of the run; read only if you name it too")
+    return sorted(found)
 
 
 def _launchers(runs: Sequence[Run], record: Record) -> None:

@@ -14,29 +14,47 @@ GONE = "(redacted)"
 SHORT = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
-    r"[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.;-])pwd|credential|private[_-]?key"
+    r"(?>[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.;-])pwd|credential|private[_-]?key"
     r"|(?<![a-z])(?:db|pg|my|mysql|redis|smtp|ftp|ssh|user|root|admin)?pass(?![a-z])|webhook"
     r"|connection[_-]?string|(?:account|shared|storage|master|encryption|signing|client|subscription)[_-]?key"
-    r"|api[_-]?key|access[_-]?key|auth(?!or|entic)|cookie|(?<![a-z])key(?![a-z]))[\w.-]*"
+    r"|api[_-]?key|access[_-]?key|auth(?!or(?!i[sz]ation(?![a-z]))|entic)|cookie|(?<![a-z])jwt(?![a-z])"
+    r"|(?<![a-z])key(?![a-z])))[\w.-]*+"
 )
-"""What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not."""
+"""What calls itself so. Counts of tokens, tokenizers, dictionaries' keys and authors do not. A word is gone
+through once, however often it says so: nothing that follows a name is part of a word."""
 _SECRET_NAME = re.compile(_NAME, re.I)
 _PLAIN = re.compile(r"(?:-?[0-9.]{1,20}|true|false|null|none)\Z", re.I)
 """Values that are no secret by their form; taking them out would break the JSON around them."""
+_NUMBERS = re.compile(r"\[[\d\s,.-]*\]\Z")
 _ASSIGNED = re.compile(
-    rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>\\?["\']?\s*[=:]\s*)"""
-    r"""(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|(?:Bearer|Basic)\s+\S+|[^\s,;&"\'}}\])]+)""",
-    re.I,
+    rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>\\?["\']?\s*(?:[=:]|%3[ad])\s*)"""
+    r"""(?P<value>b?"(?:[^"\\\n]|\\.)*"|b?\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|\[[^\]\n]{0,4096}\]"""
+    r"""|["\'][^"\'\\\n}}\]]+$|(?:Bearer|Basic|Token|Negotiate|Digest|ApiKey)\s+[^\s"\'\\]+"""
+    r"""|[|>][-+]?\n[ \t]+\S[^\n]*|[^\s,;&"\'}}\])]+)""",
+    re.I | re.M,
 )
+"""A value may be bytes, a list, cut off behind its first quote, or a block of YAML."""
 _FLAG = re.compile(rf"(?P<flag>(?<![\w-])--?{_NAME})(?P<mark>\s+)(?P<value>[^\s-]\S*)", re.I)
 _PAIRED = re.compile(
     rf"""(?P<head>["\']--?{_NAME}["\']\s*,\s*)(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')""",
     re.I,
 )
-_URL = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s/@\"\'<>]+@", re.I)
+_URL = re.compile(
+    r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@:\"\'<>]*:(?!\d+/)[^\s@\"\'<>]{1,256}@|[^\s/\"\'<>]{1,256}@)+",
+    re.I,
+)
+"""Up to the last @ of the address: a password may hold one, and several servers may stand there."""
+_BARE_USER = re.compile(
+    r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?=[\w.-]+(?::\d{2,5})?(?![\w.:@-]))""", re.M
+)
+"""NAME:PASSWORD@HOST without a scheme, with its port or without, as an endpoint of a rendezvous is given."""
+_COOKIE = re.compile(r"""(?P<head>\bcookie\\?["']?\s*:\s*\\?["']?)[^\s"'\\][^\n"'\\]*""", re.I)
+"""A header with all of its cookies."""
+_NETRC = re.compile(r"(?P<head>\blogin\s+\S+\s+password\s+)\S+")
 _KNOWN = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{12,}|ASIA[A-Z0-9]{12,}|AIza[\w-]{20,}|glpat-[\w-]{16,}"
+    r"|ya29\.[\w-]{16,}|dop_v1_\w{16,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
     r"|(?:hooks\.slack\.com|[\w-]+\.webhook\.office\.com|discord(?:app)?\.com/api/webhooks)/[^\s\"'<>\\]+)"
 )
@@ -77,11 +95,14 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     for value in known:
         text = text.replace(value, GONE)
     text = private_keys.without(text, GONE)
+    text = _COOKIE.sub(lambda m: m["head"] + GONE, text)
     text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
     text = _ASSIGNED.sub(_assigned, text)
     text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
     text = _CLIENT.sub(lambda m: m["head"] + GONE, text)
     text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
+    text = _BARE_USER.sub(GONE + "@", text)
+    text = _NETRC.sub(lambda m: m["head"] + GONE, text)
     text = _SIGNED.sub(lambda m: m["head"] + GONE, text)
     text = _USER.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + GONE, text)
     text = _BEARER.sub(lambda m: f"{m['kind']} {GONE}", text)
@@ -106,12 +127,16 @@ def command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
 
 def _assigned(match: re.Match[str]) -> str:
     value = match["value"]
-    if value.startswith(GONE) or _PLAIN.match(value):
+    if value.startswith(GONE) or _PLAIN.match(value) or _NUMBERS.match(value):
         return match[0]
     return match["name"] + match["mark"] + _quoted(match["value"])
 
 
 def _quoted(value: str) -> str:
+    if value.startswith("["):
+        return "[" + ('\\"' if '\\"' in value else '"').join(("", GONE, "")) + "]"
+    if value[:2] in ("b'", 'b"'):
+        value = value[1:]
     for quote in ('\\"', '"', "'"):
         if value.startswith(quote):
             return f"{quote}{GONE}{quote}"

@@ -158,6 +158,7 @@ _FUTURE = msgspec.structs.replace(
     asks=True,
 )
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
+_READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -166,6 +167,13 @@ RULE = Rule(
     fires_on={
         "asleep": (
             stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
+            "the others wait for worker 1, which is asleep at train.py:33 in retry",
+        ),
+        "asleep, while JAX's results are awaited where NumPy reads them": (
+            stalled(
+                member(0, framework="jax", stack=stack(_READS)),
+                member(1, framework="jax", stack=stack(_SLEEP, USER)),
+            ),
             "the others wait for worker 1, which is asleep at train.py:33 in retry",
         ),
         "it waits for an item that nobody makes any more": (

@@ -28,16 +28,27 @@ from allaboard.contracts import Rule
 from allaboard.evidence.between_two import knot, message
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.entered import crossed, entered
+from allaboard.evidence.naming import ranked
 from allaboard.evidence.order import differences
 from allaboard.evidence.recorded import apart
 from allaboard.evidence.servers import has_servers, name
 from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
-from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring
+from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring, unseen
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
 from allaboard.evidence.two_threads import two_threads
-from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Stage
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    GroupState,
+    JobView,
+    Member,
+    Op,
+    Stage,
+)
 from allaboard.facts.samples import (
     REDUCE,
     USER,
@@ -141,9 +152,7 @@ def _left_by(view: JobView, found: Stall, fallen: tuple[Member, ...]) -> Claim:
         f"{ended.raised}{where}",
         who=tuple(m.who for m in fallen),
         evidence=tuple(e for m in fallen[:MANY] for e in thread_ended(m))
-        + tuple(
-            Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks") for m in found.waiting[:MANY]
-        ),
+        + tuple(Evidence(f"{ranked([m])}: {_where(m)}", "stacks") for m in found.waiting[:MANY]),
         fix=f"fix {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
         f"{'messages' if owes_message(first, found.waiting) else 'collectives'}, which will never come; its "
         f"traceback is in {first.log}",
@@ -162,7 +171,7 @@ def _tied(view: JobView, found: Stall, tied: tuple[Member, ...]) -> Claim:
         summary=f"{_who(view, found)} wait for each other: {', '.join(waits[:MANY])}; the rest wait for them",
         who=tuple(m.who for m in tied),
         evidence=tuple(
-            Evidence(f"rank {m.who.rank}: {_where(m)}", "stacks")
+            Evidence(f"{ranked([m])}: {_where(m)}", "stacks")
             for m in (*tied[:MANY], *(m for m in found.waiting if m not in tied))
         )[: 2 * MANY],
         fix=f"look for the other side of {sides}: one was left out, or names another rank or tag",
@@ -198,10 +207,10 @@ def _names(some: tuple[Member, ...]) -> str:
 
 def _claim(view: JobView, found: Stall) -> Claim:
     places: dict[str, list[Member]] = defaultdict(list)
-    told: dict[str, list[str]] = defaultdict(list)
+    told: dict[str, list[Member]] = defaultdict(list)
     for one in found.waiting:
         places[_where(one, _call(one))].append(one)
-        told[_where(one)].append(str(one.who.rank))
+        told[_where(one)].append(one)
     differ = len(places) > 1
     groups = sorted(places.values(), key=len)
     # One place against many has the odd one out; where none is odd, nobody is.
@@ -211,8 +220,8 @@ def _claim(view: JobView, found: Stall) -> Claim:
         summary=f"{_who(view, found)} wait for each other in {where}",
         who=tuple(m.who for m in odd),
         evidence=tuple(
-            Evidence(f"rank {', '.join(ranks)}: {where}", "stacks")
-            for where, ranks in list(told.items())[:MANY]
+            Evidence(f"{ranked(here)}: {where}", "stacks")
+            for where, here in list(told.items())[:MANY]
         ),
         fix=_fix(found, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
@@ -266,7 +275,7 @@ def _call(one: Member) -> str:
 
 def _where(one: Member, call: str = "") -> str:
     place = one.stack.user if one.stack is not None else None
-    what = (call or one.op.name) if one.op is not None else str(spot(one.stack))
+    what = (call or one.op.name) if one.op is not None else unseen(one) or str(spot(one.stack))
     if one.op is not None and one.op.beside:
         what += " in another thread, the main one"
     return what + (f" at {place}" if place is not None else "")
@@ -313,6 +322,7 @@ def _sender(called: str, inside: str = "barrier") -> JobView:
     )
 
 
+_READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -326,6 +336,13 @@ RULE = Rule(
         "one place": (
             stalled(waiting(0), waiting(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
+        ),
+        "a value is read on one, and another calls what the others do not": (
+            stalled(
+                member(0, framework="jax", stack=stack(_READS)),
+                waiting(1, framework="jax", op=Op("sync_global_devices", 41, 90.0)),
+            ),
+            "all 2 members wait for each other in 2 different places",
         ),
         "nobody sends": (
             stalled(*(waiting(r, op=Op("recv", 41, 90.0)) for r in range(2))),

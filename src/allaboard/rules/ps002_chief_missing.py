@@ -35,7 +35,7 @@ SOON = 4.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
+    if not has_servers(view) or view.ending:
         return
     waiting = [m for m in view.alive if m.op is not None and m.op.name == AWAITS_CHIEF]
     if not waiting:
@@ -43,6 +43,8 @@ def check(view: JobView) -> Iterator[Claim]:
     since = min(m.op.since for m in waiting if m.op is not None)
     task_name = chief(view)
     one = find(view, *task_name)
+    if one is not None and one.exit is not None and one.exit.ours:
+        return  # allaboard ended it, for a reason that is told
     patience = SOON if one is not None and stands(view, one) else PATIENCE
     if view.now - since < patience or _at_it(one) or _was_at_it(one):
         return
@@ -131,6 +133,11 @@ RULE = Rule(
             task("worker", 0, exit=Exit(at=85.0, code=0)),
             task("worker", 1, op=_WAIT, step=0),
             task("ps", 0),
+        ),
+        "allaboard has ended the chief, after a server": job(
+            task("worker", 0, exit=Exit(at=97.0, signal=15, ours=True), step=30),
+            task("worker", 1, op=_WAIT, step=0),
+            task("ps", 0, exit=Exit(at=95.0, code=9)),
         ),
         "just begun": job(
             task("worker", 0, step=0),
