@@ -7,6 +7,7 @@ import linecache
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -178,24 +179,44 @@ async def _dump(pid: int) -> tuple[bytes, str]:
     if program is None:
         return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
-    pipe = asyncio.subprocess.PIPE
+    with (
+        os.fdopen(os.memfd_create("output"), "w+b") as output,
+        os.fdopen(os.memfd_create("errors"), "w+b") as errors,
+    ):
+        # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+            )
+        except OSError as error:
+            return b"", f"py-spy: {error.strerror}"
+        try:
+            await asyncio.wait_for(_ended(process.pid), SPY)
+        except TimeoutError:
+            return b"", f"py-spy gave no answer in {SPY:g} s"
+        finally:
+            # Also where the job has ended, and nobody wants to know any more.
+            if process.poll() is None:
+                process.kill()
+                await _ended(process.pid)
+                process.wait()
+        output.seek(0)
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip().splitlines()
+        return output.read(), f"py-spy: {said[0]}" if said else ""
+
+
+async def _ended(pid: int) -> None:
+    """Returns once this child has ended; it is not reaped here."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    pidfd = os.pidfd_open(pid)
+    loop.add_reader(pidfd, over.set)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
-        )
-    except OSError as error:
-        return b"", f"py-spy: {error.strerror}"
-    try:
-        output, errors = await asyncio.wait_for(process.communicate(), SPY)
-    except TimeoutError:
-        return b"", f"py-spy gave no answer in {SPY:g} s"
+        await over.wait()
     finally:
-        # Also where the job has ended, and nobody wants to know any more.
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    said = errors.decode("utf-8", "replace").strip().splitlines()
-    return output, f"py-spy: {said[0]}" if said else ""
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
 
 
 def spy_program() -> str | None:
