@@ -16,7 +16,7 @@ import msgspec
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.grips import Grips
 from allaboard.agent.recorders import Recorders
-from allaboard.agent.threads import asks, feeds, threads
+from allaboard.agent.threads import asks, feeds, others, threads
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import (
     SpiedThread,
@@ -70,6 +70,7 @@ async def look(
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
         threads=threads([frames, *beside]) if at_lock else (),
+        others=others([frames, *beside]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
         fed_by=fed_by,
