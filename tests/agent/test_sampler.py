@@ -31,6 +31,10 @@ wait()
 """
 
 
+NOBODY = 1 << 22
+"""No process has this pid: proc(5), pid_max. py-spy says so within some milliseconds."""
+
+
 def ready(program: Program, code: str) -> OpenBox:
     """Its box, once it has come to the line after the one that says so."""
     process = program.start(code)
@@ -254,3 +258,24 @@ def test_of_who_waits_for_an_answer_the_children_that_have_ended_are_known(
 ) -> None:
     seen = look(ready(program, ASKS))
     assert [what for _, what in seen.children] == [sampler.ENDED]
+
+
+def test_a_look_that_is_called_off_leaves_no_child_and_no_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The job ends while py-spy looks: whoever waited for it must be the only one to reap it."""
+
+    async def called_off(after: float) -> None:
+        task = asyncio.create_task(sampler.spy(NOBODY))
+        await asyncio.wait({task}, timeout=after)
+        task.cancel()
+        await asyncio.wait({task})
+
+    async def many() -> None:
+        for tenth in range(100):
+            await called_off(tenth / 10_000)
+
+    asyncio.run(many())
+    assert [r.getMessage() for r in caplog.records] == []
+    left = proc.descendants(os.getpid())
+    assert not [pid for pid in left if "py-spy" in " ".join(proc.command_line(pid))]

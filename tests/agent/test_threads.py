@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from pathlib import Path
 
-from allaboard.agent.threads import asks, feeds, threads
+from allaboard.agent.threads import asks, feeds, others, threads
 from allaboard.facts import Frame, Holds
 
 CODE = """
@@ -71,3 +71,14 @@ def test_a_thread_of_the_program_asks_another_process() -> None:
         (reads, Frame(std + "threading.py", 982, "run"))
     )  # a library keeps it for itself
     assert not asks((pool,))
+
+
+def test_where_the_others_are_while_the_main_one_waits_for_one_of_them() -> None:
+    wait = Frame("/usr/lib/python3.11/threading.py", 1119, "join")
+    main = Frame("/home/u/train.py", 50, "<module>", "trainer.join()")
+    item = Frame("/usr/lib/python3.11/queue.py", 171, "get")
+    step = Frame("/home/u/train.py", 17, "steps", "rows = queue.get()")
+    library = Frame("/v/lib/python3.11/site-packages/tqdm/_monitor.py", 60, "run")
+    assert others([(wait, main), (item, step), (library,), (step,)]) == (step,)
+    named = Frame("/home/u/train.py", 51, "<module>", "with lock:")
+    assert others([(named,), (item, step)]) == ()

@@ -80,8 +80,35 @@ def test_what_comes_again_soon_was_not_over_and_later_it_is_said_anew() -> None:
     list(kept.new(10.0, claims))
     assert told(kept, 20.0) == [True]
     assert list(kept.new(30.0, claims)) == [] and kept.findings[0].over is None
-    assert told(kept, 40.0) == [True]
+    assert told(kept, 40.0) == []  # that is what was said last
+    assert kept.findings[0].over == "2026-01-01T00:00:30.000Z"
     assert [f.over for f in kept.new(30.0 + AGAIN, claims)] == [None]
+
+
+def test_what_comes_again_soon_and_stays_is_said_anew() -> None:
+    kept = ledger()
+
+    def tells(code: str, now: float, since: float | None) -> list[bool]:
+        claim = Claim(summary=CLAIM.summary, who=CLAIM.who, since=since)
+        return [f.over is not None for f in kept.new(now, [(entry(code), claim)])]
+
+    # Stopped for six seconds, then for good: the last word must not be that it is over.
+    assert tells("HANG001", 10.0, since=9.0) == [False]
+    assert tells("HANG001", 15.0, since=9.0) == []
+    assert told(kept, 20.0, "HANG001") == [True]
+    assert [tells("HANG001", now, since=30.0) for now in (31.0, 41.9)] == [[], []]
+    assert tells("HANG001", 42.0, since=30.0) == [False]
+    assert tells("HANG001", 43.0, since=30.0) == []
+    assert [f.over for f in kept.findings] == [None]
+    assert told(kept, 60.0, "HANG001") == [True]
+
+
+def test_what_is_measured_comes_again_and_stays() -> None:
+    kept, claims = ledger(), [(entry("SLOW001"), CLAIM)]
+    assert len(list(kept.new(10.0, claims))) == 1
+    assert told(kept, 20.0) == [True]
+    assert [len(list(kept.new(now, claims))) for now in (30.0, 60.0, 89.9)] == [0, 0, 0]
+    assert len(list(kept.new(30.0 + AGAIN, claims))) == 1
 
 
 def test_another_host_hears_of_it() -> None:

@@ -7,6 +7,7 @@ import linecache
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import msgspec
 from allaboard.agent.boxes import OpenBox
 from allaboard.agent.grips import Grips
 from allaboard.agent.recorders import Recorders
-from allaboard.agent.threads import asks, feeds, threads
+from allaboard.agent.threads import asks, feeds, others, threads
 from allaboard.coordinator.events import Looked
 from allaboard.evidence.parse import (
     SpiedThread,
@@ -69,6 +70,7 @@ async def look(
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
         threads=threads([frames, *beside]) if at_lock else (),
+        others=others([frames, *beside]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
         fed_by=fed_by,
@@ -178,24 +180,44 @@ async def _dump(pid: int) -> tuple[bytes, str]:
     if program is None:
         return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
-    pipe = asyncio.subprocess.PIPE
+    with (
+        os.fdopen(os.memfd_create("output"), "w+b") as output,
+        os.fdopen(os.memfd_create("errors"), "w+b") as errors,
+    ):
+        # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+            )
+        except OSError as error:
+            return b"", f"py-spy: {error.strerror}"
+        try:
+            await asyncio.wait_for(_ended(process.pid), SPY)
+        except TimeoutError:
+            return b"", f"py-spy gave no answer in {SPY:g} s"
+        finally:
+            # Also where the job has ended, and nobody wants to know any more.
+            if process.poll() is None:
+                process.kill()
+                await _ended(process.pid)
+                process.wait()
+        output.seek(0)
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip().splitlines()
+        return output.read(), f"py-spy: {said[0]}" if said else ""
+
+
+async def _ended(pid: int) -> None:
+    """Returns once this child has ended; it is not reaped here."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    pidfd = os.pidfd_open(pid)
+    loop.add_reader(pidfd, over.set)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
-        )
-    except OSError as error:
-        return b"", f"py-spy: {error.strerror}"
-    try:
-        output, errors = await asyncio.wait_for(process.communicate(), SPY)
-    except TimeoutError:
-        return b"", f"py-spy gave no answer in {SPY:g} s"
+        await over.wait()
     finally:
-        # Also where the job has ended, and nobody wants to know any more.
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    said = errors.decode("utf-8", "replace").strip().splitlines()
-    return output, f"py-spy: {said[0]}" if said else ""
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
 
 
 def spy_program() -> str | None:

@@ -33,6 +33,15 @@ def threads(stacks: list[tuple[Frame, ...]]) -> tuple[Holds, ...]:
     return tuple(t for t in found if t is not None and (t.wants or t.holds))[:THREADS]
 
 
+def others(stacks: list[tuple[Frame, ...]]) -> tuple[Frame, ...]:
+    """Where the program's other threads are, in its own code, while the main one, the first of these, waits
+    for what one of them does: for its end, an item, a result; () where it waits for a lock by its name."""
+    if not stacks or threads(stacks):
+        return ()
+    own = (next((f for f in frames if f.is_user), None) for frames in stacks[1:])
+    return tuple(dict.fromkeys(f for f in own if f is not None))[:THREADS]
+
+
 def feeds(frames: tuple[Frame, ...]) -> bool:
     """Whether this thread is one of the framework's that runs the user's own Python: a generator that a
     ``tf.data`` pipeline is fed by, or a function in the midst of it."""

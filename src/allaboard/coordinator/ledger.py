@@ -17,7 +17,7 @@ SETTLED = 5.0
 BLIND = 15.0
 """Seconds after the observer was not scheduled in which what is measured over a while may be unknown yet."""
 AGAIN = 60.0
-"""What comes again within so many seconds was not over, and is not said once more."""
+"""What comes again within so many seconds was not over, and is not said once more, unless it stays."""
 
 LONGER = 2.0
 """How many times as long a pause at the same place must last to be told again."""
@@ -60,6 +60,8 @@ class Ledger:
         """Since when that was so."""
         self._lasted: dict[Key, tuple[str, float]] = {}
         """What passed by itself, in its words, and for how many seconds it was so."""
+        self._back: dict[Key, float] = {}
+        """Since when (s) that is so again which was told to be over, and has not been told anew."""
         self._blind_until = 0.0
         self._elsewhere: set[Key] = set()
         """What other hosts' coordinators have made."""
@@ -81,7 +83,10 @@ class Ledger:
                 if before is not None and now - before >= AGAIN:
                     known = None
                 else:
+                    self._back[key] = now if claim.since is None else claim.since
                     self._known[key] = msgspec.structs.replace(known, over=None)
+            if key in self._back and now - self._back[key] >= self._patience(key):
+                known = None  # the last that was said of it is that it is over
             if known is not None or (_unexplained(entry, claim) and self._cause_known()):
                 continue
             if not entry.rule.passes and self._said_with_others(entry.code, who):
@@ -91,10 +96,12 @@ class Ledger:
             if grown is not None:
                 earlier = self._known.pop(grown)
                 self._claimed.pop(grown, None)
+                self._back.pop(grown, None)
                 finding = msgspec.structs.replace(
                     finding, at=earlier.at, seconds_to_find=earlier.seconds_to_find
                 )
-            self._known[(entry.code, who)] = finding
+            self._known[key] = finding
+            self._back.pop(key, None)
             if grown is None:
                 yield finding
 
@@ -106,6 +113,10 @@ class Ledger:
             return False
         words, lasted = self._lasted.get(key, ("", 0.0))
         return words == claim.summary and now - claim.since < LONGER * lasted
+
+    def _patience(self, key: Key) -> float:
+        """For how many seconds it must be so again before that is told."""
+        return LONGER * self._lasted[key][1] if key in self._lasted else AGAIN
 
     def restart(self, now: float) -> None:
         """What is measured begins anew: a claim that is not made now is not over for that."""
@@ -138,7 +149,8 @@ class Ledger:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
                 if key[0].startswith("HANG") and key in self._since:
                     self._lasted[key] = finding.summary, at - self._since[key]
-                yield finding
+                if self._back.pop(key, None) is None:
+                    yield finding  # else it is what was said last
 
     def _cause_known(self) -> bool:
         return any(

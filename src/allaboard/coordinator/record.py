@@ -344,6 +344,7 @@ class Record:
             by=last.by,
             children=last.children,
             threads=last.threads,
+            others=tuple(f for f in last.others if all(f in k.others for k in self.looks)),
             blocked=last.blocked,
             grip=next((k.grip for k in reversed(self.looks[-GRIPPED:]) if k.grip), None),
             fed_by=fed_by,

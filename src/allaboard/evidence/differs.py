@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from allaboard.evidence.naming import names
 from allaboard.evidence.order import Difference, Key, differences
+from allaboard.evidence.shards import DDP
 from allaboard.facts import Claim, Evidence, JobView, Signature
 from allaboard.facts.samples import called, job, signature, stalled
 
@@ -29,13 +30,19 @@ class Kind(StrEnum):
 def kind(found: Difference) -> Kind:
     """In what the odd ones' call differs from the others'."""
     one, other = found.other, found.expected
-    if one.op != other.op:
+    if one.op != other.op or two_models(one, other):
         return Kind.OP
     if one.root != other.root:
         return Kind.ROOT
     if one.dtype != other.dtype:
         return Kind.DTYPE
     return Kind.REDUCE if one.reduce != other.reduce else Kind.ELEMENTS
+
+
+def two_models(one: Signature, other: Signature) -> bool:
+    """Whether these are backwards of two DDP models: DDP itself sees, when it is made, that a model has as
+    many parameters on all ranks."""
+    return one.op == other.op == DDP and one.elements != other.elements
 
 
 def differing(view: JobView, wanted: Kind) -> Iterator[Difference]:
@@ -74,7 +81,7 @@ def claim(view: JobView, found: Difference, did: str, others: str, fix: str) -> 
         subject, rest = names(found.odd), "the others"
     else:
         subject, rest = (f"rank {_ranks(found, s)}" for s in (found.other, found.expected))
-    inside = "" if found.other.op != found.expected.op else f" to {found.other.op}"
+    inside = "" if kind(found) is Kind.OP else f" to {found.other.op}"
     verb = did.partition(" ")[0]
     return Claim(
         summary=f"{subject} {did}{inside} where {rest} {verb} {others}",

@@ -98,10 +98,11 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     the lines of the callers have been the same, whatever the innermost line; ``by`` names how it was taken
     (faulthandler, py-spy). ``children`` are the processes that it waits for, ``blocked`` the system call
     from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the main
-    one first; ``grip`` where one of its threads lets no other run. ``fed_by`` is the thread in which the
-    framework runs the user's Python for its input (a generator), ``flows`` where that was not at one place at
-    all looks. ``asks`` where it stands at a lock, and another thread of the program waits for the answer of
-    another process.
+    one first; ``others`` where the program's other threads have been at all looks, in its own code, while the
+    main one waits for what one of them does; ``grip`` where one of its threads lets no other run. ``fed_by``
+    is the thread in which the framework runs the user's Python for its input (a generator), ``flows`` where
+    that was not at one place at all looks. ``asks`` where it stands at a lock, and another thread of the
+    program waits for the answer of another process.
     """
 
     frames: tuple[Frame, ...]
@@ -115,6 +116,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
     grip: Grip | None = None
+    others: tuple[Frame, ...] = ()
     fed_by: tuple[Frame, ...] = ()
     flows: bool = False
     asks: bool = False

@@ -81,7 +81,9 @@ def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
 
 def _claim(script: Script, one: _Guarded) -> Claim:
     short = one.name.rpartition(".")[2]
-    evidence = [script.evidence(one.call), script.evidence(one.condition)]
+    evidence = [script.evidence(one.call)]
+    if one.condition.lineno != one.call.lineno:
+        evidence.append(script.evidence(one.condition))
     said = short
     if one.inner is not one.call:
         said = f"{short} in line {one.inner.lineno} (by {script.name(one.call.func)}())"
@@ -91,10 +93,20 @@ def _claim(script: Script, one: _Guarded) -> Claim:
         summary=f"{said} is entered only where {script.only_where(one.call, one.condition)}: "
         "it waits for all ranks",
         evidence=tuple(evidence),
-        fix=f"{script.text(one.call)}   # {_where_to(script, one.call, one.condition)}",
+        fix=f"{_alone(script, one.call)}   # {_where_to(script, one.call, one.condition)}",
         certainty=Certainty.LIKELY,
         where=script.place(one.call),
     )
+
+
+def _alone(script: Script, call: ast.Call) -> str:
+    """What is to stand elsewhere: its line, if nothing but its statement is in that."""
+    statement = script.parents.get(call)
+    line = script.text(call)
+    alone = isinstance(statement, ast.stmt) and line == ast.get_source_segment(
+        "\n".join(script.lines), statement
+    )
+    return line if alone or call.end_lineno != call.lineno else ast.unparse(call)
 
 
 def _of_a_group(name: str, call: ast.Call) -> bool:

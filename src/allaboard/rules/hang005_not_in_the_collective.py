@@ -102,9 +102,17 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     if spot(one.stack) is Spot.LEAVING and one.stack.user is None:
         return _left(view, one, others)
     place = one.stack.place
+    after = after_thread(one)
+    others_of_it = () if after else one.stack.others[:3]
+    at = (
+        f", and its other threads are at {', '.join(map(str, others_of_it))}"
+        if others_of_it
+        else ""
+    )
+    look_at = others_of_it[0] if others_of_it else place
     return Claim(
         summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
-        + after_thread(one),
+        + (after or at),
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
@@ -113,10 +121,11 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
             *thread_ended(one),
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
+            *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in others_of_it),
         ),
         fix=mend_thread(one, place)
         or on_host(view, one, f"py-spy dump --pid {one.who.pid}")
-        + f"   # then {place.file}:{place.line}",
+        + f"   # then {look_at.file}:{look_at.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
@@ -149,6 +158,7 @@ _DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "s
 _SLEEP = Frame("/home/u/train.py", 33, "retry", "time.sleep(3600)")
 _WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _EVENT = Frame("/usr/lib/python3.11/threading.py", 629, "wait")
+_JOIN = Frame("/usr/lib/python3.11/threading.py", 1119, "join")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
 _RAISED = {NOTE: "ValueError: bad sample at /home/u/train.py:12 in produce"}
 _RECEIVES = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
@@ -191,6 +201,17 @@ RULE = Rule(
                 progress_at=30.0,
             ),
             "the others wait for worker 1, which is waiting for a condition at train.py:41 in train",
+        ),
+        "it trains in another thread": (
+            stalled(
+                waiting(0),
+                member(
+                    1, stack=msgspec.structs.replace(stack(_WAIT, _JOIN, USER), others=(_SLEEP,))
+                ),
+                waiting(2),
+            ),
+            "the others wait for worker 1, which is waiting for a thread to end at train.py:41 in train, "
+            "and its other threads are at train.py:33 in retry",
         ),
         "it waits for an event": (
             stalled(waiting(0), member(1, stack=stack(_WAIT, _EVENT, USER)), waiting(2)),

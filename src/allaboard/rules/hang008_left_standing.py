@@ -19,7 +19,7 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.hand_over import waits_for
-from allaboard.evidence.naming import on_host
+from allaboard.evidence.naming import agrees, names, on_host
 from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import stall, still
@@ -38,11 +38,12 @@ from allaboard.facts import (
     Frame,
     JobView,
     Member,
+    Phase,
     Raised,
     Severity,
     Stage,
 )
-from allaboard.facts.samples import USER, ended, job, member, stack, task, waiting
+from allaboard.facts.samples import USER, ended, held, job, member, stack, task, waiting
 
 PATIENCE = 30.0
 """Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
@@ -82,7 +83,7 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
     else:
         down = ()
     places = [(m, m.stack.place) for m in standing if m.stack is not None]
-    names = ", ".join(m.who.name for m, _ in places)
+    subject = names(m for m, _ in places)
     verb = "stand" if len(places) > 1 else "stands"
     it = "them" if len(places) > 1 else "it"
     alone = f"while {_names(down)} shut{'' if len(down) > 1 else 's'} down"
@@ -94,8 +95,8 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         f", after {len(done)} other{'s have' if len(done) > 1 else ' has'} ended" if done else ""
     )
     return Claim(
-        summary=f"{names} {verb} still at {place}{_child(first)} "
-        + (alone if down else f"and nobody waits for {it}")
+        summary=f"{subject} {verb} still at {place}{_child(first)} "
+        + (alone if down else _wanted(view) or f"and nobody waits for {it}")
         + after
         + after_thread(first),
         who=tuple(m.who for m in standing),
@@ -125,6 +126,12 @@ def _service(one: Member, place: Frame) -> str:
         "see that a DispatchServer of the tf.data service listens at the address that "
         f"{place.file}:{place.line} is given: it asks there forever"
     )
+
+
+def _wanted(view: JobView) -> str:
+    """Who waits after all, though in no collective: at the next init, in a job that joins again."""
+    at_init = [m for m in view.alive if m.phase in (Phase.ARRIVED, Phase.JOINING)]
+    return f"while {names(at_init)} {agrees('wait', at_init)} in init" if at_init else ""
 
 
 def _names(members: tuple[Member, ...]) -> str:
@@ -165,6 +172,10 @@ RULE = Rule(
             job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
             "worker 1 stands still at train.py:24 in main and nobody waits for it, "
             "after 1 other has ended",
+        ),
+        "the others are back in init": (
+            job(held(0), member(1, stack=stack(_END)), held(2), **_LONG),
+            "worker 1 stands still at train.py:24 in main while worker 0, worker 2 wait in init",
         ),
         "its thread has ended, and all wait for theirs": (
             job(

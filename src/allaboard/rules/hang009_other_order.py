@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import NEW_GROUP, Kind, claim, differing
+from allaboard.evidence.differs import NEW_GROUP, Kind, claim, differing, two_models
 from allaboard.evidence.fewer import fewer
 from allaboard.facts import Claim, JobView, Loop, Stage
 from allaboard.facts.samples import USER, called, job, signature
@@ -36,11 +36,15 @@ def check(view: JobView) -> Iterator[Claim]:
             few, many = taken
             steps = f"{many - few} step{'s' if many - few > 1 else ''} fewer"
             more = f": it did {steps} ({few} batches, not {many})"
+        did, usual = f"called {one.op}", other.op
+        if two_models(one, other):
+            did = f"ran the backward of a DDP model of {one.elements} parameters"
+            usual = f"that of one of {other.elements}"
         yield claim(
             view,
             found,
-            f"called {one.op}",
-            f"{other.op}{more}",
+            did,
+            f"{usual}{more}",
             "make all ranks do as many steps as the others"
             if taken is not None
             else "make all ranks call the same collectives in the same order",
@@ -53,6 +57,8 @@ def _took(batches: int, over: bool = False) -> dict[str, Any]:
 
 _STEP = signature()
 _CAST = signature("broadcast", line=33, root=0)
+_JUDGE = signature("DDP backward", line=19, elements=2177, shape="2177")
+_MAKER = signature("DDP backward", line=25, elements=3168, shape="3168")
 
 
 RULE = Rule(
@@ -64,6 +70,11 @@ RULE = Rule(
         "an extra broadcast": (
             job(called(0, _STEP, _STEP), called(1, _STEP, _CAST), called(2, _STEP, _STEP)),
             "worker 1 called broadcast where the others called all_reduce",
+        ),
+        "the backward of another model": (
+            job(called(0, _JUDGE, _MAKER), called(1, _JUDGE, _JUDGE), called(2, _JUDGE, _MAKER)),
+            "worker 1 ran the backward of a DDP model of 2177 parameters where the others ran that of one "
+            "of 3168",
         ),
         "two ranks": (
             job(called(0, _STEP, size=2), called(1, _CAST, size=2)),

@@ -34,8 +34,12 @@ def reducer(recorder: Recorder, cls: Any) -> None:
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         create(self, params, *args, **kwargs)
         try:
+            recorder.reducers.pop(
+                id(self), None
+            )  # of one that is gone: the order is that of their making
             pg = kwargs.get("process_group") or args[2]
             recorder.reducers[id(self)] = (weakref.ref(pg), Flat(params))
+            recorder.owners.update((id(p), id(self)) for p in params)
         except Exception:
             recorder.reducers.pop(id(self), None)
 
@@ -68,7 +72,8 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                     losses.look(box, root)
             except Exception:
                 losses.shaped = True
-        if not pending:
+        # autograd.grad: no gradient comes to a parameter, and no reducer to its turn.
+        if not pending or kwargs.get("accumulate_grad") is False:
             return call(*args, **kwargs)
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth:
@@ -77,8 +82,7 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
         group = None
         now = monotonic()
         try:
-            due, pending[:] = list(pending), []
-            for one in due:
+            for one in recorder.due(args[0]):
                 of, flat = recorder.reducers.get(one, (None, None))
                 pg = of() if of is not None else None
                 if pg is not None:

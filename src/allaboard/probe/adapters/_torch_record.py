@@ -16,6 +16,7 @@ from .. import layout, member
 from ..calls import Calls, Group
 from ..layout import CALLS, LEFT_AT
 from . import _torch_calls as table
+from ._torch_due import due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class Recorder:
         self.groups: dict[int, Group | None] = {}
         # Weak: a group that outlived the program's own would leave its sockets open, and its file:// behind.
         self.reducers: dict[int, tuple[weakref.ref[Any], Flat]] = {}
+        self.owners: dict[int, int] = {}
+        """The reducer of each parameter, both by id()."""
         self.pending: list[int] = []
+        """Reducers whose models went forward, and whose backward has not come."""
         self.world: Group | None = None
         self.names: dict[int, tuple[object, str]] = {}
         self.spoiled = False
@@ -171,6 +175,17 @@ class Recorder:
         word = "other" if " object at " in word else word
         self.names[id(op)] = (op, word)
         return word
+
+    def due(self, roots: Any) -> list[int]:
+        """The reducers whose turn comes in a backward from these roots, in the order of their making: in
+        which order models went forward may differ between ranks."""
+        pending = self.pending
+        if len(self.reducers) == 1 or self.spoiled:
+            now, pending[:] = list(pending), []
+            return now
+        reached = due(roots, self.owners, pending, len(pending))
+        pending[:] = [one for one in pending if one not in reached]
+        return [one for one in self.reducers if one in reached]
 
     def spoil(self) -> None:
         """From here on the order of calls proves nothing, in any group."""

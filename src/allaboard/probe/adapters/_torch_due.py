@@ -1,0 +1,60 @@
+"""Which of several DDP models a backward concerns: those of which it reaches a parameter.
+
+A model that went forward is not due in the next backward for that alone: of a GAN's two, the other one may
+come, and an output may be there to be logged only. With one DDP model in the process nothing is looked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+    from typing import Any
+
+MOST = 20_000
+"""Nodes of autograd's graph that are looked at; each takes about a microsecond."""
+HIDES = "CheckpointFunctionBackward"
+"""The node of `torch.utils.checkpoint` (reentrant), which makes its part of the graph only when it runs."""
+
+
+class Unknown(Exception):
+    """The graph does not tell which models are due."""
+
+
+def due(
+    roots: Iterable[Any], owners: dict[int, int], pending: Container[int], count: int
+) -> set[int]:
+    """Those of the ``count`` reducers in ``pending`` of which a backward from these roots reaches a
+    parameter; ``owners`` has the reducer of each, both by id().
+
+    Raises:
+        Unknown: the graph is too large, or a part of it is not there yet.
+    """
+    found: set[int] = set()
+    line = deque(n for n in map(_node, roots) if n is not None)
+    seen = set(line)
+    while line:
+        node = line.popleft()
+        onward = node.next_functions
+        if not onward:
+            owner = owners.get(id(getattr(node, "variable", None)))
+            if owner is not None and owner in pending:
+                found.add(owner)
+                if len(found) == count:
+                    return found
+        elif type(node).__name__ == HIDES:
+            raise Unknown
+        for one, _ in onward:
+            if one is not None and one not in seen:
+                seen.add(one)
+                line.append(one)
+        if len(seen) > MOST:
+            raise Unknown
+    return found
+
+
+def _node(root: Any) -> Any:
+    """Where backward begins: of a tensor, or of a `torch.autograd.graph.GradientEdge`."""
+    return root.grad_fn if hasattr(root, "grad_fn") else root.node

@@ -1,0 +1,29 @@
+"""Where a program's other threads are counts only as far as they stay there."""
+
+from __future__ import annotations
+
+from allaboard.coordinator.events import Looked, Seen
+from allaboard.coordinator.record import Record
+from allaboard.facts import Frame
+from allaboard.facts.samples import USER
+
+STANDS = Frame("/home/u/train.py", 17, "steps", "rows = queue.get()")
+GOES_ON = Frame("/home/u/train.py", 9, "beat", "send(now())")
+
+
+def kept(*seen: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    record = Record(100, 0, "a", 0.0)
+    record.see(Seen(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    for at, others in enumerate(seen):
+        record.look(Looked(pid=100, at=at, frames=(USER,), by="py-spy", others=others))
+    found = record.member(False).stack
+    assert found is not None
+    return found.others
+
+
+def test_one_that_is_at_its_line_at_all_looks_stays_there() -> None:
+    assert kept((STANDS, GOES_ON), (STANDS,), (GOES_ON, STANDS)) == (STANDS,)
+
+
+def test_one_that_is_seen_elsewhere_once_is_told_of_nowhere() -> None:
+    assert kept((STANDS,), (), (STANDS,)) == ()

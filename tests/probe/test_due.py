@@ -1,0 +1,83 @@
+"""Of several DDP models, which backward concerns which: on the real PyTorch, in a group of one."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from allaboard.agent.calls import CallReader
+from probed import Program
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
+)
+START = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+dist.init_process_group("gloo", "tcp://127.0.0.1:0", rank=0, world_size=1)
+maker = DDP(torch.nn.Linear(2, 2))  # 6 parameters
+judge = DDP(torch.nn.Linear(2, 1))  # 3 parameters
+rows = torch.ones(4, 2)
+"""
+MAKER, JUDGE = 6, 3
+
+
+def elements(program: Program, code: str) -> list[int]:
+    """How many parameters each DDP backward was counted with, in their order."""
+    ended = program.run(START + code)
+    assert ended.code == 0, ended.err
+    box = program.box(ended.pid)
+    (group,) = box.read().groups
+    trace = CallReader(box.map).trace(*group.key)
+    assert trace is not None
+    calls = [call for _, call in trace.calls if call is not None]
+    assert len(calls) == len(trace.calls)
+    return [call.elements for call in calls if call.op == "DDP backward"]
+
+
+STEP = """
+made = maker(rows)
+judge(made.detach()).sum().backward()
+judge(made).sum().backward()
+"""
+
+
+def test_of_two_models_only_the_one_whose_turn_it_is_counts(program: Program) -> None:
+    assert elements(program, STEP * 2) == [JUDGE, MAKER, JUDGE] * 2
+
+
+def test_an_output_that_is_only_logged_counts_for_nothing(program: Program) -> None:
+    """One rank may log what the others do not: neither the calls nor their order differ by that."""
+    assert elements(program, "judge(rows).mean().item()" + STEP) == [JUDGE, MAKER, JUDGE]
+    both = "maker(rows)\njudge(rows).mean().item()\nmaker(rows).sum().backward()\n"
+    assert elements(program, both) == [MAKER]
+
+
+def test_a_gradient_that_comes_to_no_parameter_is_none_of_a_model(program: Program) -> None:
+    penalty = (
+        "rows.requires_grad_()\n"
+        "score = judge(rows).sum()\n"
+        "(slope,) = torch.autograd.grad(score, rows, create_graph=True)\n"
+        "(score + slope.square().sum()).backward()\n"
+    )
+    assert elements(program, penalty) == [JUDGE]
+
+
+def test_from_a_place_in_the_graph(program: Program) -> None:
+    edge = "torch.autograd.backward(torch.autograd.graph.get_gradient_edge(judge(rows).sum()))"
+    assert elements(program, f"maker(rows)\n{edge}") == [JUDGE]
+
+
+def test_where_the_graph_does_not_tell_nothing_is_concluded(program: Program) -> None:
+    hidden = (
+        "from torch.utils.checkpoint import checkpoint\n"
+        "rows.requires_grad_()\n"
+        "maker(rows)\n"
+        "checkpoint(lambda r: r * 2, judge(rows), use_reentrant=True).sum().backward()\n"
+    )
+    for code, proves in ((STEP, True), (hidden + STEP, False)):
+        ended = program.run(START + code)
+        assert ended.code == 0, ended.err
+        (group,) = program.box(ended.pid).read().groups
+        assert (group.unordered == 0) is proves
