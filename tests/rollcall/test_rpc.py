@@ -7,9 +7,9 @@ from typing import Any
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.events import LetThrough, Note
 from allaboard.coordinator.gate import Gate
-from allaboard.decide import Policy
+from allaboard.decide import Policy, verdict
 from allaboard.facts import JobView, Member
-from allaboard.facts.samples import coming, declared, gathering, held, member
+from allaboard.facts.samples import coming, declared, gathering, held, member, stalled
 from allaboard.rollcall.roll import roll_calls
 
 TRAINERS = "tcp://127.0.0.1:29500"
@@ -55,3 +55,14 @@ def test_who_is_in_rpc_yet_may_come_to_the_group() -> None:
     others = [member(r, declared=declared(r, 3, call="init_rpc"), step=0, ops=0) for r in (1, 2)]
     (roll,) = roll_calls(gathering(held(0, 3, round=2), *others))
     assert [m.who.rank for m in roll.late] == [1, 2] and roll.never_heard_of == ()
+
+
+def test_silence_alone_never_ends_a_job_of_rpc() -> None:
+    policy = Policy(stop_on_hang=True, hang_after=5.0)
+
+    def ended(call: str) -> bool:
+        there = [member(r, declared=declared(r, call=call)) for r in range(3)]
+        view = stalled(*there, progress_at=50.0)
+        return verdict(view, roll_calls(view), [], policy) is not None
+
+    assert ended("init_process_group") and not ended("init_rpc")

@@ -112,6 +112,12 @@ def _rpc(member: Member) -> bool:
     return member.declared is not None and member.declared.call == RPC
 
 
+def in_rpc(view: JobView) -> bool:
+    """Whether somebody who lives came by RPC alone: what it is asked and answers is not seen, nor whether
+    it gets on."""
+    return any(_rpc(m) for m in view.alive)
+
+
 def _beside(member: Member) -> Roll:
     """Whoever is missing at its RPC may stand in the init of its group, and wait for nobody here."""
     assert member.declared is not None
