@@ -14,7 +14,7 @@ from allaboard.evidence.stall import stall, transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
 from allaboard.recover.tasks import comes_back_alone
-from allaboard.rollcall.roll import Roll
+from allaboard.rollcall.roll import Roll, in_rpc
 
 SETTLE = 5.0
 """Seconds that the members left after one failed get to end by themselves and say what they met."""
@@ -259,7 +259,7 @@ def _hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> V
         return None
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    if transferring(view) or _gathers(view) or at_work(view):
+    if transferring(view) or _gathers(view) or at_work(view) or in_rpc(view):
         return None
     silent = view.now - stood_since(view)
     if silent >= policy.hang_after and policy.stop_on_error:

@@ -64,6 +64,13 @@ def test_who_lost_a_peer(kind: str, message: str, lost: bool) -> None:
     assert lost_peer(ended(0, raised=(kind, message))) is lost
 
 
+def test_what_rpc_raises_of_a_peer_that_is_gone_is_no_failure_of_its_own() -> None:
+    eof = "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)"
+    gone, told = ended(2, code=9, at=95.0), ended(0, at=94.9, raised=("RuntimeError", eof))
+    assert split(told, gone) == ([2], [0])
+    assert not lost_peer(ended(0, raised=("RuntimeError", "On WorkerInfo(id=2, name=actor2)")))
+
+
 def test_last_words_speak_where_no_exception_was_kept() -> None:
     assert lost_peer(ended(0, code=134, last_line="F0000 CoordinationService: peer gone"))
     assert not lost_peer(ended(0, code=1, last_line="no such file"))

@@ -94,7 +94,8 @@ class Deeds:
     def do(self, now: float, command: Command) -> None:
         match command:
             case LetThrough():
-                self._job.gate.boarded(now)
+                if not command.beside:
+                    self._job.gate.boarded(now)
                 self._let_through[command.pid] = command.round
                 box = self._watch.boxes.get(command.pid)
                 if box is not None:

@@ -315,7 +315,7 @@ def _opened(held: list[LetThrough]) -> tuple[list[Command], dict[int, bytes]]:
             continue
         frame = said.get((pid, command.round))
         if frame is None:
-            order = LetThrough(pid=pid, round=command.round)
+            order = LetThrough(pid=pid, round=command.round, beside=command.beside)
             frame = said[pid, command.round] = wire.frame(Orders(commands=(order,)))
         opens[agent] = opens[agent] + frame if agent in opens else frame
     return here, opens

@@ -296,10 +296,11 @@ Event = (
 
 
 class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """Open the gate of this member for this round."""
+    """Open the gate of this member for this round; ``beside`` where that is no begin of the job."""
 
     pid: int
     round: int
+    beside: bool = False
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -55,7 +55,7 @@ class Gate:
                 return
             waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
         for roll in rolls:
-            if roll.complete and self._crossing.leads and not waved_on:
+            if roll.complete and self._crossing.leads and not waved_on and not roll.beside:
                 if self._incomplete(roll, now):
                     continue
                 yield from self._crossing.trials(now, roll)
@@ -66,8 +66,8 @@ class Gate:
             if waved_on:
                 self._crossing.opened(roll)
             for member in roll.held:
-                yield LetThrough(pid=member.called, round=roll.round)
-            if self.rolled_at is None:
+                yield LetThrough(pid=member.called, round=roll.round, beside=roll.beside)
+            if self.rolled_at is None and not roll.beside:
                 self.rolled_at = now
                 done = _all_aboard(roll, now - self._began) if roll.complete else waved_on
                 yield Note(text=done)

@@ -1,7 +1,7 @@
 """Whether an exception says that another member went away, and not that this one failed.
 
-The phrases are those of gloo, NCCL, torch's stores, TensorFlow's gRPC and coordination service, and
-JAX, as their current releases print them.
+The phrases are those of gloo, NCCL, torch's stores and RPC (TensorPipe), TensorFlow's gRPC and coordination
+service, and JAX, as their current releases print them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _PHRASES = re.compile(
     r"|Application timeout caused pair closure|CoordinationService"
     r"|Terminating process because the JAX distributed service"
     r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
-    r"|dump signal due to a collective timeout",
+    r"|dump signal due to a collective timeout"
+    r"|this error originated at tensorpipe/",
     re.IGNORECASE,
 )
 """gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""

@@ -17,6 +17,8 @@ from allaboard.facts.once import once
 
 LARGEST = 1_000_000
 """Ranks that are called by name; no job has so many, but a box may hold anything."""
+RPC = "init_rpc"
+"""The init of PyTorch's RPC. Who takes part in it may be others than those who join a process group."""
 SETTLE = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
@@ -26,7 +28,9 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     it, else the world size that most members declared, ``tied`` where as many declared another; ``here``
     have entered init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
     ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes`` maps each
-    world size declared in this round to its members; ``leaving`` go before anybody was let through."""
+    world size declared in this round to its members; ``leaving`` go before anybody was let through;
+    ``beside``: in an RPC of which some join a process group too, in an order of their own; nobody is missing
+    there."""
 
     size: int
     round: int
@@ -38,6 +42,7 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     sizes: dict[int, tuple[Member, ...]]
     leaving: tuple[Member, ...] = ()
     tied: bool = False
+    beside: bool = False
 
     @property
     def complete(self) -> bool:
@@ -84,16 +89,50 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def roll_calls(view: JobView) -> tuple[Roll, ...]:
     """Every roll call that somebody has answered, one a job."""
     people = [m for m in view.members if not m.launcher]
-    declared = [m for m in people if m.declared is not None and m.declared.world_size > 1]
-    alone = [m for m in people if m.declared is not None and m.declared.world_size == 1]
+    came = [m for m in people if m.declared is not None]
+    beside = [m for m in came if _rpc(m)]
+    if len(beside) < len(came):
+        came = [m for m in came if not _rpc(m)]
+    else:
+        beside = []
+    declared = [m for m in came if m.declared is not None and m.declared.world_size > 1]
+    alone = [m for m in came if m.declared is not None and m.declared.world_size == 1]
     if (view.launched > 1 or view.joined) and declared:
         # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
-        groups = _worlds(view, declared) or [[m for m in people if m.declared is not None]]
+        groups = _worlds(view, declared) or [came]
     elif alone and not declared:
         groups = [[m] for m in alone] if _all_alone(view, people, alone) else []
     else:
         groups = _by_place(declared)
-    return tuple(_roll(view, group, people) for group in groups)
+    rolls = [_roll(view, group, people) for group in groups]
+    return tuple(rolls + [_beside(m) for m in beside if m.phase is Phase.ARRIVED])
+
+
+def _rpc(member: Member) -> bool:
+    return member.declared is not None and member.declared.call == RPC
+
+
+def in_rpc(view: JobView) -> bool:
+    """Whether somebody who lives came by RPC alone: what it is asked and answers is not seen, nor whether
+    it gets on."""
+    return any(_rpc(m) for m in view.alive)
+
+
+def _beside(member: Member) -> Roll:
+    """Whoever is missing at its RPC may stand in the init of its group, and wait for nobody here."""
+    assert member.declared is not None
+    size = member.declared.world_size
+    return Roll(
+        size=size,
+        round=member.round,
+        here=(member,),
+        late=(),
+        gone=(),
+        missing=(),
+        twice=(),
+        sizes={size: (member,)},
+        beside=True,
+    )
 
 
 def _worlds(view: JobView, declared: list[Member]) -> list[list[Member]]:
@@ -229,7 +268,7 @@ def _others(
         m
         for m in people
         if id(m) not in present
-        and (m.declared is None or id(m) in ours)
+        and (m.declared is None or id(m) in ours or _rpc(m))
         and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
     ]
     found.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts

@@ -94,5 +94,5 @@ RULE = Rule(
         "nobody failed": job(waiting(0), coming(1)),
     },
     since="0.1",
-    drill=("exits-3",),
+    drill=("exits-3", "rpc-actor-exits"),
 )

@@ -43,7 +43,8 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import USER, ended, held, job, member, stack, task, waiting
+from allaboard.facts.samples import USER, declared, ended, held, job, member, stack, task, waiting
+from allaboard.rollcall.roll import in_rpc
 
 PATIENCE = 30.0
 """Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
@@ -57,7 +58,7 @@ def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
     if found is None or found.waiting or view.now - stood_since(view) < PATIENCE:
         return
-    if any(_may(view, one) for one in found.elsewhere):
+    if in_rpc(view) or any(_may(view, one) for one in found.elsewhere):
         return
     if found.elsewhere and all(_rests(one) for one in found.elsewhere):
         yield _claim(view, found.elsewhere)
@@ -201,6 +202,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "in RPC, where who stands may well answer others": job(
+            *(member(r, declared=declared(r, call="init_rpc"), stack=stack(_END)) for r in (0, 1)),
+            **_LONG,
+        ),
         "a host of a parameter server, which serves": job(
             task("ps", 0, stack=stack(USER)), now=200.0, progress_at=100.0
         ),

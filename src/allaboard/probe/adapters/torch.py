@@ -1,4 +1,4 @@
-"""PyTorch: `init_process_group`, the collectives of `torch.distributed`, optimizer steps, DataLoader.
+"""PyTorch: its inits, the collectives of `torch.distributed`, optimizer steps, DataLoader.
 
 Hooked and tried on torch 2.13; what older ones lack is in docs/versions.md. Functions are replaced in
 ``distributed_c10d`` right after it has executed, before anything can take a reference to them. DDP's
@@ -22,6 +22,7 @@ from . import _torch_functional as functional
 from . import _torch_messages as messages
 from . import _torch_phases as phases
 from . import _torch_record as record
+from . import _torch_rpc as rpc
 from ._torch_calls import DESCRIBE
 from ._torch_data import loader
 from ._torch_steps import Steps
@@ -169,6 +170,10 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
     }
 
 
+def _rpc(module: Any) -> None:
+    rpc.hook(module, declared)
+
+
 def _local(method: str, size: int) -> bool:
     """Whether every member is known to run on this host: torchrun says so, or the place does."""
     if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
@@ -216,6 +221,7 @@ MODULES = {
     "torch.autograd.graph": _graph,
     "torch.autograd": _autograd,
     "torch.distributed.algorithms.join": _join,
+    "torch.distributed.rpc": _rpc,
     "torch.distributed._functional_collectives": _functional,
     "torch._dynamo.output_graph": compiled.hook,
     "torch._dynamo.trace_rules": compiled.left_alone,
