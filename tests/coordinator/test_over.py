@@ -122,7 +122,8 @@ def test_another_host_hears_of_it() -> None:
 
 def test_where_all_have_ended_well_nobody_hung_for_good() -> None:
     well = job(*(ended(r, code=0) for r in range(3)), ended=True)
-    for code, over in (("HANG005", [True]), ("SLOW001", [])):
+    ends = {"HANG005": [True], "SLOW001": [], "PS005": [], "PS011": [], "RES003": []}
+    for code, over in ends.items():
         kept = ledger()
         list(kept.new(10.0, [(entry(code), CLAIM)]))
         assert told(kept, 11.0, view=well) == over

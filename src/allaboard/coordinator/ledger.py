@@ -32,8 +32,8 @@ ALREADY = {"EXIT002": "JOIN003"}
 
 People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
-MEASURED = ("SLOW", "PS015")
-"""Rules that compare how the members of a training get on."""
+MEASURED = ("SLOW", "PS005", "PS011", "PS015", "RES002", "RES003", "RES004")
+"""Rules on how the members of a training get on, and on what they use meanwhile."""
 
 UNANSWERED = ("NET012",)
 """Rules on what a member that waits is not answered: the others of its job may get on meanwhile."""
