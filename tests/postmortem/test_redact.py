@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.postmortem.redact import GONE, command, is_secret, redacted, secrets_of
+from allaboard.postmortem.redact import GONE, addresses, command, is_secret, redacted, secrets_of
 
 SECRET = "s3cr3t-Value-42"
 HOLDING = [
@@ -34,6 +34,12 @@ HOLDING = [
     f"mysql -u root -p{SECRET} jobs",
     f"['mysqldump', '-u', 'root', '-p{SECRET}']",
     f"sshpass -p {SECRET} ssh h1",
+    f"docker login -u me -p {SECRET} registry:5000",
+    f"['podman', 'login', '-p', '{SECRET}']",
+    f"['curl', '-s', '-u', 'me:{SECRET}', 'http://h']",
+    f'{{"password": {{"value": "{SECRET}", "of": "db"}}, "rank": 1}}',
+    f'{{"line": "{{\\"password\\": {{\\"value\\": \\"{SECRET}\\"}}}}"}}',
+    f'"api_key": {{\n  "value": "{SECRET}"\n}}',
     f"SLACK_WEBHOOK=https://example.org/{SECRET}",
     f"curl https://hooks.slack.com/services/T0/B0/{SECRET}",
     f'"https://discord.com/api/webhooks/42/{SECRET}"',
@@ -87,6 +93,8 @@ def test_a_secret_is_gone(text: str) -> None:
         "author: someone, authentic: yes",
         "PWD=/work OLDPWD=/home/someone",
         "bypass=yes compass: north, passes: two, passed = all",
+        "docker run -p 80:80 -u 1000:1000 x; python -p 3 login",
+        '{"key": {"rank": 1, "step": 40}, "more": true}',
         "mysql -p jobs; python train.py -parallel",
         "mysql_loader.py -patience 4",
         "step 12 loss 0.3 keyboard interrupt",
@@ -188,3 +196,58 @@ def test_a_password_in_one_word_with_its_flag_is_gone_from_a_command() -> None:
     said = command(["/usr/bin/mysql", "-u", "root", f"-p{SECRET}", "jobs"])
     assert said == ["/usr/bin/mysql", "-u", "root", f"-p{GONE}", "jobs"]
     assert command(["python", "-patience"]) == ["python", "-patience"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["docker", "login", "-u", "me", "-p", SECRET],
+        ["/usr/bin/podman", "login", f"-p={SECRET}"],
+        ["sshpass", "-p", SECRET, "ssh", "h1"],
+        ["curl", "-u", f"me:{SECRET}", "http://h"],
+        ["curl", f"-ume:{SECRET}", "http://h"],
+        ["sh", "-c", f"docker login -p {SECRET}"],
+    ],
+)
+def test_words_of_a_command(words: list[str]) -> None:
+    said = command(words)
+    assert len(said) == len(words) and SECRET not in str(said) and GONE in str(said)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ssh", "-p", "22", "h1"],
+        ["docker", "run", "-p", "80:80", "-u", "1000:1000", "image"],
+        ["curl", "-u", "me", "http://h:80/x"],
+    ],
+)
+def test_words_that_are_no_secret(words: list[str]) -> None:
+    assert command(words) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"JAX_COORDINATOR_ADDRESS=root:{SECRET}@h1:1234",
+        f"etcd://root:{SECRET}@h1:2379",
+        f"\x1b[1mcannot reach https://me:{SECRET}@h1/x\x1b[0m",
+        f'{{"summary": "root:{SECRET}@h1:2379 is wrong"}}',
+    ],
+)
+def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
+    said = addresses(text)
+    assert SECRET not in said and GONE in said and "h1" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'label_17' [/home/u/train.py:18 in train]",
+        "fix: allaboard run --secret-file /etc/secret --tls-key=/etc/key.pem train.py",
+        "JAX_COORDINATOR_ADDRESS=h1:1234 tcp://10.0.0.1:29500",
+        "password: see the wiki",
+    ],
+)
+def test_what_is_shown_keeps_what_is_needed(text: str) -> None:
+    assert addresses(text) == text

@@ -84,10 +84,12 @@ def command(
     found = _live(looks) if looks else _left(paths)
     if looks and _unsaid(found, looks):
         looks, found = _again(looks, found, (lambda: _there(asked, ssh, remote)) if asked else None)
+    from allaboard.postmortem.redact import addresses
     from allaboard.report.diagnosis import as_json, as_text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    typer.echo(as_json(found) if output == "json" else as_text(found, colour, verbose), nl=False)
+    said = as_json(found) if output == "json" else as_text(found, colour, verbose)
+    typer.echo(addresses(said), nl=False)
     if bundle is not None:
         answers = {"diagnosis.txt": as_text(found, False, True), "diagnosis.json": as_json(found)}
         _pack(bundle, answers, paths, looks)

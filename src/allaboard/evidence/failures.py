@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import msgspec
@@ -13,6 +14,8 @@ from allaboard.facts.once import once
 
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
 """How native code ends that does what it must not."""
+_REPLACED = re.compile(r"ORIGINAL \w+ REPLACED BY KeyboardInterrupt\b")
+"""What pybind11 raises of an error of native code (TensorFlow's) into which a KeyboardInterrupt came."""
 OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 """Which nobody sends to the survivors of another's failure, but a launcher that has waited for their end."""
 
@@ -65,7 +68,10 @@ told at once."""
 
 def interrupted(member: Member) -> bool:
     """Whether somebody ended it by SIGINT: the line that it was at is no fault."""
-    return member.raised is not None and member.raised.type == "KeyboardInterrupt"
+    error = member.raised
+    if error is None:
+        return False
+    return error.type == "KeyboardInterrupt" or bool(_REPLACED.search(error.message))
 
 
 def failed_at(member: Member) -> float:

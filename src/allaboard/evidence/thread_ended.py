@@ -10,7 +10,7 @@ from allaboard.evidence.between_two import message
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Evidence, Frame, Member
 
-NOTE, CALLED = "thread raised", "thread called"
+NOTE, CALLED, ENDED = "thread raised", "thread called", "thread ended"
 _HOOK = "its excepthook"
 _WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
 """Where a program waits for a thread of its own, or looks now and then whether that has made something."""
@@ -18,11 +18,22 @@ _WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
 
 class EndedThread(msgspec.Struct, frozen=True):
     """``raised`` is its error, ``place`` the line and function that raised it, ``called`` the framework's
-    operation that it was in last; "" where not known."""
+    operation that it was in last; "" where not known. ``step`` is how many steps its process had done,
+    ``did`` what the thread had a part in: "steps", "calls" of the framework between members, or "nothing" of
+    the kind; "end" where the interpreter was about to end."""
 
     raised: str
     place: str
     called: str = ""
+    step: int = 0
+    did: str = ""
+    name: str = ""
+
+    @property
+    def error(self) -> tuple[str, str]:
+        """The type of its error, and what that says."""
+        kind, _, said = self.raised.partition(": ")
+        return kind, said
 
 
 def ended_thread(one: Member) -> EndedThread | None:
@@ -32,7 +43,11 @@ def ended_thread(one: Member) -> EndedThread | None:
         return None
     raised, at, place = said.rpartition(" at ")
     called = one.notes.get(CALLED, "")
-    return EndedThread(raised, place, called) if at else EndedThread(said, "", called)
+    step, _, rest = one.notes.get(ENDED, "").partition(" ")
+    did, _, name = rest.partition(" ")
+    if not at:
+        raised, place = said, ""
+    return EndedThread(raised, place, called, int(step) if step.isdigit() else 0, did, name)
 
 
 def owes_message(one: Member, waiting: tuple[Member, ...]) -> bool:

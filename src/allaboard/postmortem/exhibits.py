@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Exhibit
+from allaboard.postmortem.kernels import of_the_kernel
 from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
 
 HEAD, TAIL = 8 << 20, 24 << 20
 """Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
+SECONDS = 180.0
+"""In which all is read and understood; what comes after is not."""
+DEEPEST = 24
+"""Folders within folders."""
 FILES = 20_000
 """Files of one folder."""
 TOTAL = 2 << 30
@@ -28,14 +34,20 @@ class NothingThere(Exception):
     """A path that cannot be read; the message says which, and why."""
 
 
-def exhibits(paths: Iterable[Path], notes: list[str]) -> Iterator[Exhibit]:
+def exhibits(
+    paths: Iterable[Path], notes: list[str], now: Callable[[], float] = time.monotonic
+) -> Iterator[Exhibit]:
     """Every file of these paths, in order; ``notes`` takes what could not be read, and why.
-    Raises NothingThere for a path that is not there."""
+    Raises NothingThere for a path that is not there. ``now`` tells the seconds."""
     left = TOTAL
+    late = now() + SECONDS
     for path in paths:
         if not path.exists():
             raise NothingThere(f"{path}: no such file or folder")
-        for count, file in enumerate(_files(path)):
+        for count, file in enumerate(_files(path, notes)):
+            if now() > late:
+                notes.append(f"{SECONDS:.0f} s are over; nothing was read from {file} on")
+                return
             if count >= FILES:
                 notes.append(f"{path}: more than {FILES} files; the others were not read")
                 break
@@ -81,12 +93,18 @@ def _exhibit(file: Path, base: Path, data: bytes, cut: int, notes: list[str]) ->
     return Exhibit(name=str(file), data=as_utf8(data), rank=_rank(file, base), cut=cut)
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path, notes: list[str]) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED)
+        if folders and len(Path(folder).relative_to(path).parts) >= DEEPEST:
+            notes.append(f"{folder}: {len(folders)} folders in it, too deep; they were not read")
+            folders.clear()
+        if own := [f for f in folders if of_the_kernel(f"{folder}/{f}")]:
+            notes.append(f"{folder}: {', '.join(own)}: the kernel's own; not read")
+            folders[:] = [f for f in folders if f not in own]
         for name in sorted(names, key=_natural):
             file = Path(folder) / name
             if file.is_file():

@@ -11,6 +11,8 @@ from allaboard.evidence.spot import spot
 from allaboard.facts import Diagnosis, Finding, JobView, Member, Outcome, Severity
 from allaboard.postmortem import judge, run_folder
 from allaboard.postmortem.exhibits import NothingThere, exhibits
+from allaboard.postmortem.foreign import owned
+from allaboard.postmortem.kernels import of_the_kernel, why_not
 from allaboard.postmortem.run_folder import Run
 from allaboard.postmortem.testify import Record, take
 from allaboard.stacks.groups import Groups
@@ -34,7 +36,7 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     """Everything that these files and folders tell. Raises NothingThere, with the sentence to print."""
     notes: list[str] = []
     runs, others = _sorted(paths)
-    notes += _passed_over(paths, runs)
+    notes += _foreign(paths) + _passed_over(paths, runs)
     logs = [f for r in runs for f in r.logs.values()]
     record = take(exhibits([*logs, *others], notes), notes)
     _launchers(runs, record)
@@ -72,6 +74,8 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
     for path in paths:
         if not path.exists():
             raise NothingThere(f"{path}: no such file, folder or process")
+        if of_the_kernel(path):
+            raise NothingThere(why_not(path))
         inner = [path] if run_folder.is_run(path) else []
         if not inner and path.is_dir():
             inner = [p for p in sorted(path.iterdir()) if run_folder.is_run(p)]
@@ -83,6 +87,17 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
         named = ", ".join(str(r.folder) for r in runs[:8])
         raise NothingThere(f"these are runs of {len(jobs)} jobs: {named}; name those of one job")
     return runs, others
+
+
+def _foreign(paths: Sequence[Path]) -> list[str]:
+    """Folders that look like a run's by the name of a file which another tool wrote."""
+    found = []
+    for path in filter(Path.is_dir, paths):
+        own, others = owned(path)
+        if others:
+            whose = "" if own else ", and this is no run folder of allaboard"
+            found.append(f"{path}: {' and '.join(others)}: not written by allaboard{whose}")
+    return found
 
 
 def _passed_over(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from allaboard.postmortem import private_keys
 
 GONE = "(redacted)"
+LOGS_IN = frozenset(("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras"))
+"""Programs whose ``login`` takes a password by -p."""
 SHORT = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
@@ -28,12 +30,12 @@ _PLAIN = re.compile(r"(?:-?[0-9.]{1,20}|true|false|null|none)\Z", re.I)
 _NUMBERS = re.compile(r"\[[\d\s,.-]*\]\Z")
 _ASSIGNED = re.compile(
     rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>\\?["\']?\s*(?:[=:]|%3[ad])\s*)"""
-    r"""(?P<value>b?"(?:[^"\\\n]|\\.)*"|b?\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|\[[^\]\n]{0,4096}\]"""
+    r"""(?P<value>b?"(?:[^"\\\n]|\\.)*"|b?\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|\[[^\]\n]{0,4096}\]|\{(?:[^{}]|\{[^{}]{0,512}\}){0,2048}+\}"""
     r"""|["\'][^"\'\\\n}}\]]+$|(?:Bearer|Basic|Token|Negotiate|Digest|ApiKey)\s+[^\s"\'\\]+"""
     r"""|[|>][-+]?\n[ \t]+\S[^\n]*|[^\s,;&"\'}}\])]+)""",
     re.I | re.M,
 )
-"""A value may be bytes, a list, cut off behind its first quote, or a block of YAML."""
+"""A value may be bytes, a list, a mapping, cut off behind its first quote, or a block of YAML."""
 _FLAG = re.compile(rf"(?P<flag>(?<![\w-])--?{_NAME})(?P<mark>\s+)(?P<value>[^\s-]\S*)", re.I)
 _PAIRED = re.compile(
     rf"""(?P<head>["\']--?{_NAME}["\']\s*,\s*)(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')""",
@@ -61,9 +63,11 @@ _KNOWN = re.compile(
 """The last are addresses to which whoever knows them may write."""
 _CLIENT = re.compile(
     r"""(?P<head>\b(?:mysql(?:dump|admin|import|check|show|sh)?|mariadb(?:-[a-z]+)?)(?=[\s"'])[^\n|;&]*?[\s"']-p"""
-    r"""|\bsshpass["',\s]+-p["',\s]*)(?P<value>[^\s"',;&|\\]+)"""
+    r"""|\bsshpass["',\s]+-p["',\s]*"""
+    r"""|\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras)\b(?=[^\n|;&]{0,200}\blogin\b)[^\n|;&]*?"""
+    r"""[\s"']-p["',\s=]*)(?P<value>[^\s"',;&|\\]+)"""
 )
-"""Database clients that take a password in one word with its flag."""
+"""Clients that take a password in one word with its flag, or behind a short one."""
 _BEARER = re.compile(r"\b(?P<kind>Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _SIGNED = re.compile(
     r"(?P<head>(?:[?&;]|\\u0026)(?:X-(?:Amz|Goog)-Signature|signature|sig)="
@@ -73,7 +77,7 @@ _SIGNED = re.compile(
 """Signed addresses of object stores: whoever has the signature may read there."""
 _USER = re.compile(
     r"""(?P<head>(?:(?<![\w.-])[\w.-]*(?<![a-z])user(?:pwd)?\\?["\']?\s*[=:]\s*|--user(?:pwd)?["',\s=]+"""
-    r"""|\bcurl\b[^\n|;&]*?\s-u["',\s]*)\\?["\']?[^\s:;,="\'@/\\]{1,64}:)(?P<value>[^\s:/"\',;&\\]+)""",
+    r"""|\bcurl\b[^\n|;&]*?["'\s]-u["',\s]*)\\?["\']?[^\s:;,="\'@/\\]{1,64}:)(?P<value>[^\s:/"\',;&\\]+)""",
     re.I,
 )
 """NAME:PASSWORD where a user is asked for."""
@@ -109,20 +113,52 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     return _KNOWN.sub(GONE, text)
 
 
+def addresses(text: str) -> str:
+    """The text without the passwords in addresses, and without tokens of known forms: what is shown to
+    somebody who needs the rest of it."""
+    text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
+    text = _BARE_USER.sub(GONE + "@", text)
+    text = _SIGNED.sub(lambda m: m["head"] + GONE, text)
+    return _KNOWN.sub(GONE, text)
+
+
 def command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
     """Arguments of a program without secrets: ``--token X`` is two words there."""
     found: list[str] = []
     hidden = False
     values = list(known)
+    names = [w.rpartition("/")[2] for w in words]
+    short = ("-p",) if "sshpass" in names or ("login" in names and LOGS_IN & {*names}) else ()
+    users = ("-u", "--user", "--proxy-user", "-U") if "curl" in names else ()
+    asked = False
     client = bool(words) and _CLIENT.match(f"{words[0].rpartition('/')[2]} -px") is not None
     for word in words:
         if client and re.match(r"-p.", word):
             found.append(f"-p{GONE}")
             continue
         flag, equals, _ = word.partition("=")
+        user, colon, password = word.partition(":")
+        if asked and colon and password and not _PLAIN.match(password):
+            found.append(f"{user}:{GONE}")
+            asked = False
+            continue
+        asked = word in users
+        if users and re.match(r"-[uU][^:]+:.", word):
+            found.append(f"{user}:{GONE}")
+            continue
+        if short and re.match(r"-p.", word):
+            found.append(f"-p{GONE}")
+            continue
         found.append(GONE if hidden and not word.startswith("-") else redacted(word, values))
-        hidden = not equals and word.startswith("-") and is_secret(flag)
+        hidden = not equals and word.startswith("-") and (is_secret(flag) or word in short)
     return found
+
+
+_INNER = re.compile(
+    r"""(?P<head>[:=]\s*)(?!\s*[-0-9.]+\s*[,}]|\s*(?:true|false|null|None)\b)"""
+    r"""(?P<value>\\"(?:[^"\\])*\\"|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[^\s{}"\',\\][^\s{}"\',\\]*)"""
+)
+"""The values in a mapping; numbers are no secret by their form."""
 
 
 def _assigned(match: re.Match[str]) -> str:
@@ -133,6 +169,8 @@ def _assigned(match: re.Match[str]) -> str:
 
 
 def _quoted(value: str) -> str:
+    if value.startswith("{"):
+        return _INNER.sub(lambda m: m["head"] + _quoted(m["value"]), value)
     if value.startswith("["):
         return "[" + ('\\"' if '\\"' in value else '"').join(("", GONE, "")) + "]"
     if value[:2] in ("b'", 'b"'):

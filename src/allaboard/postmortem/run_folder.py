@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from allaboard.facts import Finding, JobView, Report
+from allaboard.postmortem.foreign import owned
 
 WORKERS = 100_000
 """Workers of one host that are asked for by name; a torn file may say any number."""
@@ -72,7 +73,7 @@ class Run(msgspec.Struct, kw_only=True):
 
 def is_run(folder: Path) -> bool:
     """Whether this is a run folder, or what is left of one."""
-    return folder.is_dir() and any((folder / n).is_file() for n in ("journal.jsonl", "report.json"))
+    return folder.is_dir() and bool(owned(folder)[0])
 
 
 def read(folder: Path) -> Run:

@@ -88,7 +88,7 @@ def _watch_threads() -> None:
 
     def excepthook(args: threading.ExceptHookArgs) -> None:
         try:
-            member.thread_raised(args.exc_type, args.exc_value, args.exc_traceback)
+            member.thread_raised(args.exc_type, args.exc_value, args.exc_traceback, args.thread)
         except Exception:
             pass
         before(args)

@@ -43,6 +43,10 @@ class _Process:
         self.depth = 0
         self.raises = False
         self.aside = False
+        self.stepping: threading.Thread | None = None
+        """The thread that did the first step of this round."""
+        self.fallen = 0
+        """What the thread had done that is noted as ended by an exception: see `thread_raised`."""
         self.steps_told = False
         """A library above JAX tells which calls are steps: JAX's own hook need not guess."""
         self.attach: Callable[[Declared], object] | None = None
@@ -191,6 +195,7 @@ def step() -> None:
     if box is not None and not here.aside:
         if box.phase_code != TRAINING and box.phase_code < LEAVING:
             box.phase(TRAINING, here.round)
+            here.stepping = threading.current_thread()
             box.input = box.sync = 0.0  # of before: the time of training begins here
         box.step()
 
@@ -211,14 +216,32 @@ def raised(
     here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
 
 
+DID = ("end", "nothing", "calls", "steps")
+"""What a thread had a part in: nothing that is hooked, operations between members, the steps themselves; or
+it was the interpreter's end that ended it."""
+
+
 def thread_raised(
-    kind: type[BaseException], value: BaseException | None, traceback: TracebackType | None
+    kind: type[BaseException],
+    value: BaseException | None,
+    traceback: TracebackType | None,
+    thread: threading.Thread | None = None,
 ) -> None:
-    """Notes the last exception that ended another thread than the main one, and the last operation of that
-    thread; the process goes on."""
-    if here.box is not None and value is not None and kind is not SystemExit:
-        here.notes["thread called"] = here.box.called()
-        here.note("thread raised", texts.one_line(kind, value, traceback))
+    """Notes the last exception that ended another thread than the main one, after which step, in which
+    thread, and the last operation of that thread; the process goes on. What ended a thread that trained is
+    not replaced by what ended one that did less."""
+    if here.box is None or value is None or kind is SystemExit:
+        return
+    called = here.box.called()
+    did = 3 if thread is not None and thread is here.stepping else 2 if called else 1
+    did = 0 if here.box.phase_code >= LEAVING else did
+    if did < here.fallen:
+        return
+    here.fallen = did
+    here.notes["thread called"] = called
+    name = thread.name if thread is not None else ""
+    here.notes["thread ended"] = "%d %s %s" % (here.box.steps, DID[did], name[:40])
+    here.note("thread raised", texts.one_line(kind, value, traceback))
 
 
 def waiting(

@@ -107,7 +107,10 @@ def one_line(
                 code.co_name[:40],
             )
         traceback = traceback.tb_next
-    said = _said(value).split("\n")[0][:80]
+    said = _said(value).split("\n")[0]
+    if said.startswith("[/"):  # gloo puts the path of its source before what it says
+        said = said.partition("] ")[2] or said
+    said = said[:80]
     name = getattr(kind, "__name__", str(kind))[:40]
     return "%s: %s at %s" % (name, said, place) if said else "%s at %s" % (name, place)
 

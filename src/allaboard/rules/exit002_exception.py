@@ -122,6 +122,10 @@ _UNUSED = (
     "indicates that your module has parameters that were not used in producing loss.\nParameter indices "
     "which did not receive grad for rank 1: 2 3\n In addition, you can set TORCH_DISTRIBUTED_DEBUG"
 )
+_REPLACED = (
+    "pybind11::error_already_set: MISMATCH of original and normalized active exception types: ORIGINAL "
+    "UnavailableError REPLACED BY KeyboardInterrupt: <EMPTY MESSAGE>"
+)
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 RULE = Rule(
     stage=Stage.EXIT,
@@ -164,6 +168,9 @@ RULE = Rule(
         "only lost its peer": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
         "died before init while others wait": job(
             held(0), ended(1, raised=("KeyError", "x"), member=_EARLY), rolled_at=None
+        ),
+        "what became of an interrupt in native code": job(
+            ended(0, raised=("RuntimeError", _REPLACED)), waiting(1)
         ),
         "interrupted from outside": job(ended(0, raised=("KeyboardInterrupt", "")), waiting(1)),
         "all is well": job(waiting(0), coming(1)),

@@ -7,7 +7,8 @@ or itself waits in a collective, it blocks this rank, and with it the job, witho
 ## What to do
 Look at the holder, where the kernel knows it: `ps -fp PID`, or `lslocks`. If the holder is a rank of this
 job, it holds the lock across a collective: release the lock before the collective. A lock that a dead host
-left on a network file system must be removed by hand.
+left on a network file system must be removed by hand. A process that opens a file twice and locks it twice
+waits for itself: `flock` locks the open file, not the process.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
     path = wait.path if wait is not None else ""
     holders = ", ".join(map(str, wait.holders)) if wait is not None else ""
     evidence = [others]
+    own = wait is not None and wait.holders == (one.who.pid,)
     if wait is not None:
         on = f" of {one.who.host}" if one.elsewhere else ""
         evidence.insert(
@@ -54,19 +56,31 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
         )
     if place is not None:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
+    itself = ", which it holds itself through another descriptor" if own else ""
     return Claim(
         summary=f"{one.who.name} waits for the file lock {path}".rstrip()
+        + itself
         + (f" at {place}" if place is not None else "")
         + "; the others wait for it",
         who=(one.who,),
         evidence=tuple(evidence),
-        fix=on_host(
-            view,
-            one,
-            f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks",
-        ),
+        fix=_own(one, path, place) if own else on_host(view, one, _holder(holders)),
         certainty=Certainty.CERTAIN if wait is not None else Certainty.LIKELY,
         since=stood_since(view),
+    )
+
+
+def _holder(holders: str) -> str:
+    return f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks"
+
+
+def _own(one: Member, path: str, place: Frame | None) -> str:
+    """What to do where a process waits for itself: flock(2) locks an open file, not a process."""
+    at = f" before {place.file}:{place.line}" if place is not None else ""
+    name = path.rpartition("/")[2]
+    return (
+        f"look for the other open() of {name or 'this file'} in the code of {one.who.name}{at}: release "
+        "that lock first (LOCK_UN, or close the file), or take it once and hand the same file on"
     )
 
 
@@ -87,6 +101,16 @@ RULE = Rule(
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
+        ),
+        "it deadlocks with itself": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_LINE)),
+                waiting(2),
+                lock_waits=(LockWait(101, (101,), "/tmp/cache.lock"),),
+            ),
+            "worker 1 waits for the file lock /tmp/cache.lock, which it holds itself through another "
+            "descriptor at train.py:20 in cached; the others wait for it",
         ),
         "on another host": (
             stalled(

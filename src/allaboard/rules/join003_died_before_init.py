@@ -55,9 +55,9 @@ def _claim(roll: Roll, member: Member) -> Claim:
     at = f" at {error.where}" if error is not None and error.where is not None else ""
     host, who = member.who.host, member.who.name
     return Claim(
-        summary=f"{who} has gone before init: {host} is no longer heard from"
+        summary=f"{who} has gone {_which(roll, member)}: {host} is no longer heard from"
         if end.lost
-        else f"{who} ended before init ({_how(member)}){at}",
+        else f"{who} ended {_which(roll, member)} ({_how(member)}){at}",
         who=(member.who,),
         evidence=tuple(evidence),
         fix=f"see whether {host} is up and still on the network: ping -c 3 {shlex.quote(host)}"
@@ -68,6 +68,14 @@ def _claim(roll: Roll, member: Member) -> Claim:
         certainty=Certainty.LIKELY if member.candidate else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,
     )
+
+
+def _which(roll: Roll, member: Member) -> str:
+    """A job that joins again has several; who left before one of them has been through the others."""
+    through = min(member.round, roll.round - 1)
+    if through < 1:
+        return "before init"
+    return f"after {through} init{'s' if through > 1 else ''}, before its next one"
 
 
 def _log(member: Member) -> str:
@@ -103,6 +111,10 @@ RULE = Rule(
         "returned early": (
             gathering(held(0), held(1), ended(2, code=0, member=_EARLY)),
             "worker 2 ended before init (exit code 0)",
+        ),
+        "left before its third init": (
+            gathering(held(0, round=3), held(1, round=3), ended(2, code=0, member={"round": 2})),
+            "worker 2 ended after 2 inits, before its next one (exit code 0)",
         ),
         "killed": (
             gathering(held(0), ended(1, signal=9, member=_EARLY), held(2)),

@@ -16,8 +16,15 @@ from allaboard.formats.plain_pickle import NotPlain, read
 
 _RANK = re.compile(r"(\d+)(?:\.\w+)?$")
 
+_NAMED = re.compile(
+    r"(?:^|[^a-z])(?:trace|flight|recorder|fr|dump)(?=[^a-z]).*\d|\.(?:pkl|pickle)$", re.I
+)
+"""How dumps are called: ``nccl_trace_rank_0`` where nobody names them."""
+
 
 def hears(exhibit: Exhibit) -> Testimony | None:
+    if not exhibit.data and _NAMED.search(exhibit.name.rpartition("/")[2]):
+        return Testimony(notes=(f"{exhibit.name}: empty; the dump of this rank was not written",))
     pickled = exhibit.data[:1] == b"\x80"
     if not pickled and not _looks_like_json(exhibit.data):
         return None

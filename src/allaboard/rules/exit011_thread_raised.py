@@ -1,0 +1,177 @@
+"""A thread that trained raised, and its worker still ended with exit code 0.
+
+## Why it matters
+An exception in a thread ends that thread alone: Python prints it and goes on. If the main thread only waits
+until the thread is no longer alive, the worker then ends with exit code 0. The launcher, the batch system and
+whoever reads the exit code take the job for done, while the training stopped half-way. The others lose their
+peer, perhaps in a thread too, and end just as well.
+
+It is a warning if the thread did the training's steps, or called the framework's operations between ranks. A
+thread that did neither (an uploader, a progress bar), and one after which the training went on, is only a
+note.
+
+## What to do
+Fix the line that raised. Let the main thread learn of it: keep the exception and raise it after `join()`, or
+run the training by `concurrent.futures` and ask for `future.result()`, which raises it there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.failures import TOGETHER, failures
+from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.naming import names, ranked
+from allaboard.evidence.thread_ended import CALLED, ENDED, NOTE, EndedThread, ended_thread
+from allaboard.facts import (
+    Claim,
+    Evidence,
+    JobView,
+    Member,
+    Raised,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import ended, job, member, waiting
+
+Fell = tuple[Member, EndedThread]
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    known = [(m, t) for m in view.members if (t := ended_thread(m)) is not None]
+    lost = [(m, t) for m, t in known if _lost_peer(m, t)]
+    same: dict[tuple[str, str, str], list[Fell]] = defaultdict(list)
+    for one, thread in known:
+        if _ended_well(view, one) and thread.did != "end" and (one, thread) not in lost:
+            same[(thread.error[0], thread.place, thread.did)].append((one, thread))
+    for found in same.values():
+        yield _claim(found, lost)
+    if same or failures(view).began:
+        return  # that is why they lost their peer
+    parted = [(m, t) for m, t in lost if _ended_well(view, m) and _trained(m, t)]
+    if parted:
+        yield _claim(parted, [])
+
+
+def _ended_well(view: JobView, one: Member) -> bool:
+    """Whether nothing else tells of it; a moment after its end, in which the others fall."""
+    end = one.exit
+    if end is None or end.code != 0 or end.ours or one.launcher:
+        return False
+    return view.ended or view.now - end.at >= TOGETHER
+
+
+def _lost_peer(one: Member, thread: EndedThread) -> bool:
+    """Whether what the thread raised speaks of a peer. One that only called others may be cut off by the end
+    of a training that went well."""
+    kind, said = thread.error
+    told = Raised(type=kind, message=said, at=0.0)
+    return thread.did in ("steps", "calls") and lost_peer(msgspec.structs.replace(one, raised=told))
+
+
+def _trained(one: Member, thread: EndedThread) -> bool:
+    return thread.did == "steps" and one.step <= thread.step
+
+
+def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
+    members = [m for m, _ in found]
+    first, thread = found[0]
+    kind, said = thread.error
+    mattered = thread.did in ("steps", "calls") and first.step <= thread.step
+    evidence = [Evidence(f"{kind}: {said}" if said else kind, thread.place or "its excepthook")]
+    if first.step:
+        later = "" if mattered or thread.did == "nothing" else ", after that"
+        evidence.append(Evidence(f"its last step was {first.step}{later}", "black box"))
+    if mattered and lost:
+        evidence.append(
+            Evidence(
+                f"{ranked([m for m, _ in lost])} lost a peer because of it, in a thread too",
+                "the notes of their threads",
+            )
+        )
+    file, _, rest = thread.place.partition(":")
+    at = f" at {file.rpartition('/')[2]}:{rest}" if thread.place else ""
+    called = f"thread {thread.name}" if thread.name else "a thread"
+    return Claim(
+        summary=f"{called} of {names(members)} raised {kind}{at}; {names(members)} still ended with exit "
+        "code 0",
+        who=tuple(m.who for m in members),
+        evidence=tuple(evidence),
+        fix=_fix(first, thread)
+        if mattered
+        else f"the worker went on; what it printed is in {first.log}",
+        severity=Severity.WARNING if mattered else Severity.INFO,
+        since=first.exit.at if first.exit is not None else None,
+    )
+
+
+def _fix(first: Member, thread: EndedThread) -> str:
+    line = thread.place.partition(" in ")[0]
+    mend = f"fix {line}" if line else f"see in {first.log} what it raised"
+    return (
+        f"{mend}; and let the worker fail with its thread: keep what it raises and raise it after join(), or "
+        "use concurrent.futures and call future.result()"
+    )
+
+
+_SAID = "KeyError: 'label_17' at /home/u/train.py:18 in trainer"
+_PEER = (
+    "RuntimeError: Connection closed by peer [127.0.0.1]:47333 at /home/u/train.py:21 in trainer"
+)
+
+
+def _notes(said: str = _SAID, did: str = "steps", step: int = 40) -> dict[str, object]:
+    return {"notes": {NOTE: said, CALLED: "", ENDED: f"{step} {did} trainer"}}
+
+
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    needs=("exit",),
+    fires_on={
+        "the trainer": (
+            job(
+                ended(0, code=0, member=_notes(_PEER)),
+                ended(1, code=0, member=_notes()),
+                ended=True,
+            ),
+            "thread trainer of worker 1 raised KeyError at train.py:18 in trainer; worker 1 still ended "
+            "with exit code 0",
+        ),
+        "a thread beside the training": (
+            job(ended(0, code=0), ended(1, code=0, member=_notes(did="nothing"))),
+            "thread trainer of worker 1 raised KeyError at train.py:18 in trainer; worker 1 still ended "
+            "with exit code 0",
+        ),
+        "a peer was lost, and nobody failed": (
+            job(ended(0, code=0, member=_notes(_PEER)), ended(1, code=0)),
+            "thread trainer of worker 0 raised RuntimeError at train.py:21 in trainer; worker 0 still ended "
+            "with exit code 0",
+        ),
+    },
+    silent_on={
+        "a moment ago": job(waiting(0), ended(1, at=99.5, code=0, member=_notes())),
+        "it trains on": job(waiting(0), member(1, **_notes())),
+        "its worker failed": job(waiting(0), ended(1, code=1, member=_notes())),
+        "somebody was killed": job(
+            ended(0, code=0, member=_notes(_PEER)), ended(1, at=91.9, signal=9)
+        ),
+        "the end of the training cut off one that only sent": job(
+            ended(0, code=0, member=_notes(_PEER, did="calls")), ended(1, code=0)
+        ),
+        "the interpreter's end": job(
+            ended(
+                1,
+                code=0,
+                member=_notes(did="end"),
+            )
+        ),
+    },
+    since="0.1",
+    drill=("trainer-raises",),
+)
