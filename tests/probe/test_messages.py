@@ -50,7 +50,13 @@ for run in {0}:
 
 
 @pytest.mark.parametrize(
-    ("threads", "called"), [("[sends]", "send to rank 0, tag 7"), ("[sends, quiet]", "")]
+    ("threads", "called"),
+    [
+        ("[sends]", "send to rank 0, tag 7"),
+        ("[quiet, sends]", "send to rank 0, tag 7"),
+        ("[sends, quiet]", "send to rank 0, tag 7"),  # what did less takes no other's place
+        ("[quiet]", ""),
+    ],
 )
 def test_what_a_thread_did_last_before_it_raised(
     program: Program, threads: str, called: str
