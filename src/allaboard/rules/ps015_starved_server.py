@@ -21,35 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import throttled
-from allaboard.evidence.lately import SPAN as SOON
-from allaboard.evidence.lately import lately
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import SERVER_JOBS, has_servers, name, wait
 from allaboard.evidence.waiting import split
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Load,
-    Member,
-    Severity,
-    Stage,
-    Trend,
-    Use,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import job, task
 
 SPAN = 8.0
 """Seconds that must have been measured."""
 QUEUED = 0.7
-"""Threads of the server that wait for a core, on the average, ..."""
-MUCH = 2.0
-"""... and so many times as many in a few seconds (`SOON`)."""
+"""Threads of the server that wait for a core, on the average."""
 FULL = 0.9
 """Share of the cores that it may use which must be busy, ..."""
 OTHERS = 0.25
@@ -59,36 +42,28 @@ WAITS = 0.6
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if has_servers(view):
-        yield from list(_held_up(view, SPAN)) or _held_up(lately(view), SOON, MUCH)
-
-
-def _held_up(view: JobView, span: float, much: float = 1.0) -> Iterator[Claim]:
-    """``much``: how many times as long as else the server's threads must stand in the queue."""
-    held_up = [m for m in view.alive if _waits(view, m, span)]
-    starved = [
-        (s, found)
-        for s in view.alive
-        if (found := _starved(view, s, span)) is not None and found[0].rate >= much * QUEUED
-    ]
+    if not has_servers(view):
+        return
+    held_up = [m for m in view.alive if _waits(view, m)]
+    starved = [(s, found) for s in view.alive if (found := _starved(view, s)) is not None]
     if held_up and starved:
         one, (queued, taken, others) = max(starved, key=lambda s: s[1][0].rate)
         yield _claim(one, held_up, queued, taken, others)
 
 
-def _waits(view: JobView, one: Member, span: float) -> bool:
+def _waits(view: JobView, one: Member) -> bool:
     shares = split(view, one)
-    return shares is not None and one.step > 0 and shares.span >= span and shares.servers >= WAITS
+    return shares is not None and one.step > 0 and shares.span >= SPAN and shares.servers >= WAITS
 
 
-def _starved(view: JobView, one: Member, span: float) -> tuple[Use, Use, float] | None:
+def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
     """How long it stands in the run queue, how its cores are used, and the cores that others have of them;
     None where it is not that."""
     if one.who.job not in SERVER_JOBS or throttled(view, one) is not None:
         return None
     uses = {(u.name, u.pid): u for u in view.uses if u.host == one.who.host}
     queued, taken = uses.get(("run queue", one.who.pid)), uses.get(("cores taken", one.who.pid))
-    if queued is None or taken is None or min(queued.span, taken.span) < span:
+    if queued is None or taken is None or min(queued.span, taken.span) < SPAN:
         return None
     if one.load.allowed < taken.limit:
         return None  # a quota of its own: its threads are queued for that, too
@@ -155,23 +130,6 @@ def _job(
     return job(*workers, server, uses=uses)
 
 
-def _since(view: JobView) -> JobView:
-    """It is like this in the last four seconds, and before that all was well."""
-    members = (
-        msgspec.structs.replace(
-            m,
-            recent_load=msgspec.structs.replace(m.load, span=3.8),
-            load=Load(span=10.0, allowed=2),
-        )
-        for m in view.members
-    )
-    uses = (
-        msgspec.structs.replace(u, recent=Trend(u.rate, 0.99, 4.0), rate=0.1, span=60.0)
-        for u in view.uses
-    )
-    return msgspec.structs.replace(view, members=tuple(members), uses=tuple(uses))
-
-
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -179,11 +137,6 @@ RULE = Rule(
     fires_on={
         "somebody compiles beside it": (
             _job(),
-            "ps 0 waits for a core: other programs on a use about 1.6 of the 2 cores that it may use, "
-            "and worker 0, worker 1 wait for it",
-        ),
-        "somebody has compiled beside it for four seconds": (
-            _since(_job()),
             "ps 0 waits for a core: other programs on a use about 1.6 of the 2 cores that it may use, "
             "and worker 0, worker 1 wait for it",
         ),
@@ -197,7 +150,6 @@ RULE = Rule(
         "its workers fill its one core": _job(ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.8),
         "the job itself fills the host": _job(ours=1.9),
         "others compute, and it gets its core": _job(queued=0.1),
-        "for four seconds, it waits for a core now and then": _since(_job(queued=1.0)),
         "there is room": _job(taken=1.2),
         "its own quota": _job(quota=0.9),
         "its own quota, seen a moment later": _job(allowed=0.2),
