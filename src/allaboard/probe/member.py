@@ -195,7 +195,8 @@ def step() -> None:
     if box is not None and not here.aside:
         if box.phase_code != TRAINING and box.phase_code < LEAVING:
             box.phase(TRAINING, here.round)
-            here.stepping = threading.current_thread()
+            # As current_thread() finds it, which would be a frame of its own to torch.compile.
+            here.stepping = getattr(threading, "_active", {}).get(threading.get_ident())
             box.input = box.sync = 0.0  # of before: the time of training begins here
         box.step()
 
