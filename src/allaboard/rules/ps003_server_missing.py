@@ -48,23 +48,26 @@ def check(view: JobView) -> Iterator[Claim]:
             yield _claim(view, one, servers or absent, one.op.since)
 
 
+def _newest(view: JobView, listed: str) -> Member | None:
+    """The newest process of the task that a cluster lists under this name."""
+    job_name, _, index = listed.partition(":")
+    return find(view, job_name, int(index))
+
+
 def _absent(view: JobView, listed: str) -> bool:
     """Whether nobody serves as the task that the cluster lists under this name."""
-    job_name, _, index = listed.partition(":")
-    there = find(view, job_name, int(index))
+    there = _newest(view, listed)
     return there is None or not there.alive or there.phase < Phase.JOINED
 
 
 def _stands(view: JobView, listed: str) -> bool:
-    job_name, _, index = listed.partition(":")
-    there = find(view, job_name, int(index))
+    there = _newest(view, listed)
     return there is not None and stands(view, there)
 
 
 def _coming(view: JobView, listed: str, session: Op) -> bool:
     """Whether this task was started again while the session was waiting: it is on its way."""
-    job_name, _, index = listed.partition(":")
-    there = find(view, job_name, int(index))
+    there = _newest(view, listed)
     if there is None or not there.alive or there.started_at < session.since:
         return False
     return view.now - there.started_at < RETURNS
@@ -75,10 +78,7 @@ RETURNS = 60.0
 
 
 def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim:
-    tasks = [
-        (t.replace(":", " "), find(view, t.partition(":")[0], int(t.partition(":")[2])))
-        for t in absent
-    ]
+    tasks = [(t.replace(":", " "), _newest(view, t)) for t in absent]
     assert one.declared is not None
     said = "; ".join(f"{called}: {doing(there)}" for called, there in tasks[:4])
     return Claim(
