@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from allaboard.facts import Reading, Trend, Use
@@ -63,14 +63,13 @@ class Gauges:
         return tuple(use for uses in self._uses.values() for use in uses.values())
 
 
-def _trend(points: Collection[tuple[float, float]]) -> Trend:
-    """The line through them; of few, only how long they were looked at."""
-    times = [at for at, _ in points]
+def _trend(points: Sequence[tuple[float, float]]) -> Trend:
+    """The line through them, newest or oldest first; of few, only how long they were looked at."""
     rate, fit = line(points) if len(points) >= SAMPLES else (0.0, 0.0)
-    return Trend(rate, fit, max(times) - min(times))
+    return Trend(rate, fit, abs(points[-1][0] - points[0][0]))
 
 
-def line(points: Collection[tuple[float, float]]) -> tuple[float, float]:
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Slope of the least-squares line through (time, value), and its coefficient of determination."""
     n = len(points)
     mean_x = sum(x for x, _ in points) / n
