@@ -27,9 +27,9 @@ import sheet
 
 STEPS = (30, 150)
 """The fault begins between these steps of the guilty rank."""
-BOUNDED = ("JOIN001", "JOIN002", "JOIN004", "EXIT005")
+BOUNDED = ("JOIN001", "JOIN004", "EXIT005")
 GROUPS = ("provable at once", "stalls", "rates, trends, absences", "bounded by a given timeout")
-WATCHED = ("SLOW", "PS", "RES002", "RES003", "RES004")
+WATCHED = ("SLOW", "PS", "RES002", "RES003", "RES004", "JOIN002")
 AT_ONCE = ("PS001", "PS009", "PS010")
 """Rules of servers that need not watch: one has gone, or was never to be there."""
 DOC = sheet.ROOT / "docs" / "drills.md"

@@ -14,7 +14,7 @@ from time import monotonic
 
 import msgspec
 
-from allaboard.evidence.grips import LEAST, SAMPLES, Glance, asks, grip, wanting
+from allaboard.evidence.grips import LEAST, SAMPLES, Glance, asks, grip, may_ask, wanting
 from allaboard.evidence.parse import SpiedThread
 from allaboard.facts import Grip
 from allaboard.hosts.tasks import system_call, tasks
@@ -58,11 +58,16 @@ class Grips:
 
 
 async def _asking(pid: int, tids: list[int]) -> frozenset[int]:
-    """Which of these threads stand at one futex while they are looked at."""
+    """Which of these threads stand at one futex while they are looked at. No longer than one may: gloo's own
+    wake as often in epoll_wait(2)."""
     samples: dict[int, list[str]] = {tid: [] for tid in tids}
-    for _ in range(SAMPLES):
-        for tid in tids:
-            samples[tid].append(system_call(pid, tid))
-        await asyncio.sleep(BETWEEN)
     machine = os.uname().machine
+    for _ in range(SAMPLES):
+        for tid in list(samples):
+            samples[tid].append(call := system_call(pid, tid))
+            if not may_ask(call, machine):
+                del samples[tid]
+        if not samples:
+            break
+        await asyncio.sleep(BETWEEN)
     return frozenset(tid for tid, texts in samples.items() if asks(texts, machine))

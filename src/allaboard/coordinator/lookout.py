@@ -26,7 +26,9 @@ LOOKS = 24
 LOOK_AGAIN = 10.0
 """After this many looks at a job that stands still, one every so many seconds is enough."""
 WAITED = 2.0
-"""While somebody is awaited at the start, where the others are is looked at this often (s)."""
+"""While somebody is awaited at the start, where the others are is looked at this often (s), ..."""
+WAITS, FIRST_WAITS = 1.0, 8
+"""... and so often at first (s, looks): one that does nothing is to be known soon."""
 
 
 def stall_after(records: Iterable[Record], median_step: float | None) -> float:
@@ -65,7 +67,7 @@ class Lookout:
         every = LOOK_EVERY if self.looks < LOOKS else LOOK_AGAIN
         if any(m.phase is Phase.ARRIVED for m in alive):
             silent = view.now - view.progress_at >= WAITED / 2
-            every = WAITED
+            every = WAITS if self.looks < FIRST_WAITS else WAITED
             alive = [m for m in alive if m.phase is not Phase.ARRIVED]  # those are with us
         if not (alive and (silent or part)) or view.now - self.last < every:
             return ()

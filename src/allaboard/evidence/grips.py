@@ -40,6 +40,12 @@ class Glance(msgspec.Struct, frozen=True):
     spied: tuple[SpiedThread, ...] = ()
 
 
+def may_ask(sample: str, machine: str) -> bool:
+    """Whether it may stand at a futex as far as one such text tells: it does, or it runs."""
+    call = sample.split()
+    return len(call) < 2 or call[0] == str(FUTEX.get(machine))
+
+
 def asks(samples: Sequence[str], machine: str) -> bool:
     """Whether a thread stood at one futex whenever it did not run; ``samples`` are texts of its
     /proc/PID/task/TID/syscall, proc(5)."""

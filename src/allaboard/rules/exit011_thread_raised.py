@@ -8,7 +8,7 @@ peer, perhaps in a thread too, and end just as well.
 
 It is a warning if the thread did the training's steps, or called the framework's operations between ranks. A
 thread that did neither (an uploader, a progress bar), and one after which the training went on, is only a
-note.
+note. What was called off (`CancelledError`) is none: closing a session ends its queue runners that way.
 
 ## What to do
 Fix the line that raised. Let the main thread learn of it: keep the exception and raise it after `join()`, or
@@ -38,11 +38,15 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import ended, job, member, waiting
 
+CALLED_OFF = "CancelledError"
+"""What asyncio, concurrent.futures and TensorFlow raise in what was called off: by the program, or by a
+failure that is told itself."""
 Fell = tuple[Member, EndedThread]
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    known = [(m, t) for m in view.members if (t := ended_thread(m)) is not None]
+    fell = [(m, t) for m in view.members if (t := ended_thread(m)) is not None]
+    known = [(m, t) for m, t in fell if t.error[0].rpartition(".")[2] != CALLED_OFF]
     lost = [(m, t) for m, t in known if _lost_peer(m, t)]
     same: dict[tuple[str, str, str], list[Fell]] = defaultdict(list)
     for one, thread in known:
@@ -123,6 +127,11 @@ _PEER = (
     "RuntimeError: Connection closed by peer [127.0.0.1]:47333 at /home/u/train.py:21 in trainer"
 )
 
+_QUEUE = (
+    "CancelledError: Step was cancelled by an explicit call to `Session::Close()`. at "
+    "/usr/lib/python3.11/threading.py:1045 in _bootstrap_inner"
+)
+
 
 def _notes(said: str = _SAID, did: str = "steps", step: int = 40) -> dict[str, object]:
     return {"notes": {NOTE: said, CALLED: "", ENDED: f"{step} {did} trainer"}}
@@ -163,6 +172,9 @@ RULE = Rule(
         ),
         "the end of the training cut off one that only sent": job(
             ended(0, code=0, member=_notes(_PEER, did="calls")), ended(1, code=0)
+        ),
+        "a queue runner, as its session was closed": job(
+            ended(0, code=0, member=_notes(_QUEUE, did="nothing")), ended(1, code=0)
         ),
         "the interpreter's end": job(
             ended(

@@ -50,7 +50,7 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, waiting
 
-BUSY_LOOKS, BUSY_SPAN = 8, 2.0
+BUSY_LOOKS, BUSY_SPAN = 6, 2.0
 """Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
 CHILD_MAY = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 tells of it."""

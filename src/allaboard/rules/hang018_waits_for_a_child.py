@@ -25,7 +25,7 @@ from allaboard.evidence.standing import stood_since
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-TOLD = 6.0
+TOLD = 4.0
 """Seconds that the others must have waited: what comes with every epoch and is over soon is not told."""
 
 
@@ -97,7 +97,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=96.0),
+        "not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=96.5),
         "within its checkpoint, which is told as that": stalled(
             waiting(0),
             member(1, stack=_CHILD, spent=Spent(now="checkpoint")),

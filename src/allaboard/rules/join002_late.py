@@ -5,6 +5,10 @@ This is the most common "hang" at the start, and it is none: one worker download
 large file, a third sleeps in a retry loop. The others stand in the framework's init, and the framework
 cannot know why. They wait for as long as the worker lives, unless `--timeout-hard` sets a limit.
 
+A worker that computes, reads or receives is reported at `--timeout`. One that only sleeps (it does nothing,
+and has not woken up for seconds) is reported once the others have waited for four seconds. It may still come,
+which is reported too.
+
 ## What to do
 Look at the line it is at; `py-spy dump --pid PID` shows more. Let every worker call init first and load its
 data afterwards, or let rank 0 load while the others wait in a barrier *after* init.
@@ -16,9 +20,13 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
+from allaboard.evidence.stall import stands
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held, stack
 from allaboard.rollcall.roll import Roll, roll_calls
+
+SOON = 4.0
+"""Seconds that the others must have waited for one that does nothing."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -27,8 +35,9 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         waited = view.now - roll.first_arrival
         hard = view.timeout_hard is not None and waited >= view.timeout_hard
-        if hard or waited >= view.timeout:
-            for member in roll.late:
+        over = hard or waited >= view.timeout
+        for member in roll.late:
+            if over or (waited >= SOON and not member.candidate and stands(view, member)):
                 yield _claim(view, roll, member, waited, hard)
 
 
@@ -63,6 +72,7 @@ def _phase(member: Member) -> str:
 
 
 _LOADING = stack(Frame("/home/u/train.py", 12, "load_dataset", "data = download()"))
+_ASLEEP = {"stack": _LOADING, "os_state": "S", "os_state_since": 60.5}
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -72,15 +82,33 @@ RULE = Rule(
             gathering(held(0), held(1), coming(2, stack=_LOADING), now=121.0),
             "worker 2 is alive and has not reached init: at train.py:12 in load_dataset",
         ),
+        "asleep for four seconds": (
+            gathering(held(0), held(1), coming(2, **_ASLEEP), now=64.0),
+            "worker 2 is alive and has not reached init: at train.py:12 in load_dataset",
+        ),
         "bounded by --timeout-hard": (
             gathering(held(0), coming(1), held(2), now=90.0, timeout_hard=20.0),
             "worker 1 is alive and has not reached init: in its own code",
         ),
     },
     silent_on={
-        "there is time left": gathering(held(0), held(1), coming(2), now=100.0),
+        "there is time left": gathering(held(0), held(1), coming(2, cpu=0.9), now=100.0),
+        "asleep, the others have just come": gathering(
+            held(0), held(1), coming(2, **_ASLEEP), now=63.5
+        ),
+        "awake two seconds ago": gathering(
+            held(0),
+            held(1),
+            coming(2, **_ASLEEP | {"os_state_since": 63.0, "stack": None}),
+            now=65.0,
+        ),
+        "it computes": gathering(held(0), held(1), coming(2, **_ASLEEP, cpu=0.9), now=65.0),
+        "a child that may be another's": gathering(
+            held(0), held(1), coming(2, **_ASLEEP, candidate=True), now=65.0
+        ),
         "all are here": gathering(held(0), held(1), held(2), now=500.0),
     },
     since="0.1",
+    passes=True,
     drill=("asleep-before-init", "tf-asleep-before-init", "jax-asleep-before-init"),
 )
