@@ -8,7 +8,7 @@ import pytest
 from allaboard.coordinator.lookout import LOOKS, Lookout
 from allaboard.evidence.servers import AWAITS_CHIEF
 from allaboard.facts import GroupState, JobView, Op, Phase
-from allaboard.facts.samples import job, member, task
+from allaboard.facts.samples import USER, ended, job, member, stack, task
 
 
 def pairs(quiet: float, now: float = 100.0) -> JobView:
@@ -48,6 +48,16 @@ def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
     view = msgspec.structs.replace(pairs(2.0), progress_at=100.0 - quiet)
     looked = Lookout().due(view)
     assert looked == ((100, 101, 102, 103) if quiet > 1.5 else (100, 101))
+
+
+def test_who_had_not_come_when_a_timeout_ran_out_is_looked_at_until_it_was_seen() -> None:
+    gave_up = "Timed out waiting 2000ms for recv operation to complete"
+    there, behind = (GroupState("", 1, n, 98.0, 2, (0, 1)) for n in (8, 7))
+    lost = ended(0, at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)})
+    view = job(lost, member(1, groups=(behind,), moved_at=99.0), now=100.0, progress_at=99.9)
+    assert Lookout().due(view) == (101,)
+    seen = msgspec.structs.replace(view.members[1], stack=stack(USER))
+    assert Lookout().due(msgspec.structs.replace(view, members=(lost, seen))) == ()
 
 
 def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> JobView:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import http.server
+import os
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Coroutine, Iterator
@@ -46,6 +48,12 @@ def seat(name: str, job: str = "job=1") -> Seat:
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Comes back when it has stopped: a busy machine takes a moment, in which it may still answer."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
 
 
 def kind(work: Coroutine[Any, Any, Any]) -> tuple[str, str]:
@@ -153,7 +161,7 @@ def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Pa
     with etcd as port:
         one = seats(port, "stops")
         assert run(one.take(seat("a")))
-        etcd.process.send_signal(signal.SIGSTOP)
+        stop(etcd.process)
         began = time.monotonic()
         found, said = kind(one.keep())
         assert found == "unreachable" and "no answer in 2 s" in said
@@ -162,7 +170,7 @@ def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Pa
         assert run(one.who()) == seat("a")
 
         async def dies() -> None:
-            etcd.process.send_signal(signal.SIGSTOP)
+            stop(etcd.process)
             asked = asyncio.ensure_future(one.who())
             await asyncio.sleep(0.3)
             etcd.process.kill()
@@ -182,7 +190,7 @@ def test_the_next_endpoint_is_asked_where_one_has_stopped(port: int, tmp_path: P
         place = Etcd((("127.0.0.1", first), ("127.0.0.1", port)), "stopped", False)
         one = EtcdSeats(place, "job=1", {})
         assert run(one.who()) is None and one._clients[0].port == first
-        etcd.process.send_signal(signal.SIGSTOP)
+        stop(etcd.process)
         assert run(one.who()) is None and one._clients[0].port == port
         began = time.monotonic()
         assert run(one.who()) is None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.coordinator.record import Record
+from allaboard.evidence.not_come import to_look_at
 from allaboard.evidence.servers import not_begun
 from allaboard.evidence.stall import IDLE
 from allaboard.evidence.standing import standing
@@ -77,8 +78,12 @@ class Lookout:
 
 
 def _part(view: JobView) -> tuple[int, ...]:
-    """The processes that stand while others move; as early as all are looked at where nobody moves, so that
+    """Those for whom the others' timeout ran out, before they are ended; else the processes that stand while
+    others move; as early as all are looked at where nobody moves, so that
     what is to be known of them is known once they count as standing."""
+    late = to_look_at(view)
+    if late:
+        return tuple(m.called for m in late)
     sooner = view.stall_after / 2
     if any(view.now - m.moved_at >= sooner for m in view.alive):
         stand = standing(msgspec.structs.replace(view, stall_after=sooner))

@@ -7,12 +7,11 @@ from collections import deque
 from itertools import takewhile
 from statistics import median
 
+from allaboard.evidence.lately import RECENT
 from allaboard.facts import Pace
 
 SPAN = 20.0
-"""Seconds that are looked back on, ..."""
-RECENT = 4.0
-"""... and those that show what has changed, where it is much."""
+"""Seconds that are looked back on; those of ``recent`` show what has changed, where it is much."""
 
 
 class Paces:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from allaboard.evidence.lately import RECENT
 from allaboard.facts import Load
 
 SPAN = 10.0
-"""Seconds that are looked back on, ..."""
-RECENT = 4.0
-"""... and those that show what has changed, where it is much."""
+"""Seconds that are looked back on; those of ``recent`` show what has changed, where it is much."""
 
 NONE = Load()
 

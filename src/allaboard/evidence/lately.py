@@ -11,8 +11,10 @@ import msgspec
 from allaboard.facts import JobView
 from allaboard.facts.once import once
 
+RECENT = 4.0
+"""Seconds that recent paces and loads look back on, ..."""
 SPAN = 2.9
-"""Seconds that must have been measured: four looks, one each second."""
+"""... and those that must have been measured: four looks, one each second."""
 
 
 @once

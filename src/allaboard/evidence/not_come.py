@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from allaboard.evidence.failures import failed_at
+from allaboard.evidence.failures import failed, failed_at
+from allaboard.evidence.lost_peer import lost_peer
 from allaboard.facts import JobView, Member
+from allaboard.facts.once import once
 
 NotCome = tuple[tuple[Member, ...], tuple[str, int], int]
 _TIMED_OUT = re.compile(r"tim(ed|e) ?out", re.IGNORECASE)
@@ -19,7 +22,18 @@ def gave_up(member: Member) -> bool:
     return bool(_TIMED_OUT.search(said))
 
 
-def not_come(view: JobView, lost: list[Member]) -> NotCome:
+@once
+def lost_a_peer(view: JobView) -> tuple[Member, ...]:
+    """The members whose failure says no more than that a peer was lost."""
+    return tuple(m for m in view.members if failed(m) and lost_peer(m) and not m.launcher)
+
+
+def to_look_at(view: JobView) -> tuple[Member, ...]:
+    """Who had not come, and lives, and of whom nobody knows where it was."""
+    return tuple(m for m in not_come(view, lost_a_peer(view))[0] if m.alive and m.stack is None)
+
+
+def not_come(view: JobView, lost: Sequence[Member]) -> NotCome:
     """The members that had not come to the call in which these, of whom the first gave up, stood; the group,
     and the call's number. ((), ("", 0), 0) where all had come, or not all of the group are seen."""
     nobody: NotCome = (), ("", 0), 0

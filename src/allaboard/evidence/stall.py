@@ -118,6 +118,11 @@ def still(member: Member) -> bool:
     return settled(seen)
 
 
+STOOD = 4.0
+"""Seconds that others must have waited for one that `stands` before that is told: it may be about to go
+on."""
+
+
 def stands(view: JobView, member: Member) -> bool:
     """Whether it is at one place and computes nothing: nothing that it does will bring it further. Where no
     stack may be taken, the kernel tells it of one that has yet to come to init: it sleeps, and has not woken

@@ -12,16 +12,15 @@ the cause, and this is how it ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.failures import because_of, failed, failed_at, failures
 from allaboard.evidence.host_gone import hosts_gone
-from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.naming import names
-from allaboard.evidence.not_come import not_come
+from allaboard.evidence.not_come import lost_a_peer, not_come
 from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (
     EADDRINUSE,
@@ -43,7 +42,7 @@ KNOWN = 1.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    lost = [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher]
+    lost = lost_a_peer(view)
     if not lost or failures(view).began or any(mismatch(m) is not None for m in lost):
         return
     first = min(lost, key=failed_at)
@@ -85,7 +84,7 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _late(lost: list[Member], said: Evidence, behind: tuple[Member, ...], call: str) -> Claim:
+def _late(lost: Sequence[Member], said: Evidence, behind: tuple[Member, ...], call: str) -> Claim:
     """Somebody had not come when the others' timeout ran out."""
     at = next((f"{m.stack.user}" for m in behind if m.stack is not None and m.stack.user), "")
     whom = names(behind) + (f", which was at {at}" if at else "")

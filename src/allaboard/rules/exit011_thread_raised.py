@@ -56,7 +56,9 @@ def check(view: JobView) -> Iterator[Claim]:
         yield _claim(found, lost)
     if same or failures(view).began:
         return  # that is why they lost their peer
-    parted = [(m, t) for m, t in lost if _ended_well(view, m) and _trained(m, t)]
+    parted = [
+        (m, t) for m, t in lost if _ended_well(view, m) and t.did == "steps" and _mattered(m, t)
+    ]
     if parted:
         yield _claim(parted, [])
 
@@ -77,15 +79,16 @@ def _lost_peer(one: Member, thread: EndedThread) -> bool:
     return thread.did in ("steps", "calls") and lost_peer(msgspec.structs.replace(one, raised=told))
 
 
-def _trained(one: Member, thread: EndedThread) -> bool:
-    return thread.did == "steps" and one.step <= thread.step
+def _mattered(one: Member, thread: EndedThread) -> bool:
+    """Whether it had a part in the training, which did not go on after it."""
+    return thread.did in ("steps", "calls") and one.step <= thread.step
 
 
 def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
     members = [m for m, _ in found]
     first, thread = found[0]
     kind, said = thread.error
-    mattered = thread.did in ("steps", "calls") and first.step <= thread.step
+    mattered = _mattered(first, thread)
     evidence = [Evidence(f"{kind}: {said}" if said else kind, thread.place or "its excepthook")]
     if first.step:
         later = "" if mattered or thread.did == "nothing" else ", after that"

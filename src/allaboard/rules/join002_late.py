@@ -20,13 +20,10 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
-from allaboard.evidence.stall import stands
+from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held, stack
 from allaboard.rollcall.roll import Roll, roll_calls
-
-SOON = 4.0
-"""Seconds that the others must have waited for one that does nothing."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -37,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
         hard = view.timeout_hard is not None and waited >= view.timeout_hard
         over = hard or waited >= view.timeout
         for member in roll.late:
-            if over or (waited >= SOON and not member.candidate and stands(view, member)):
+            if over or (waited >= STOOD and not member.candidate and stands(view, member)):
                 yield _claim(view, roll, member, waited, hard)
 
 

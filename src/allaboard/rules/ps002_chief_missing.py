@@ -23,15 +23,14 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names, on_host
 from allaboard.evidence.servers import AWAITS_CHIEF, CREATES, chief, doing, find, has_servers, wait
-from allaboard.evidence.stall import stands
+from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
 from allaboard.facts.samples import USER, job, stack, task
 
 PATIENCE = 10.0
-"""Seconds that workers wait before it is said; an initialisation takes less than one, ..."""
-SOON = 4.0
-"""... or fewer, where the chief is seen to stand at one place."""
+"""Seconds that workers wait before it is said; an initialisation takes less than one. Fewer
+(`STOOD`), where the chief is seen to stand at one place."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -45,7 +44,7 @@ def check(view: JobView) -> Iterator[Claim]:
     one = find(view, *task_name)
     if one is not None and one.exit is not None and one.exit.ours:
         return  # allaboard ended it, for a reason that is told
-    patience = SOON if one is not None and stands(view, one) else PATIENCE
+    patience = STOOD if one is not None and stands(view, one) else PATIENCE
     if view.now - since < patience or _at_it(one) or _was_at_it(one):
         return
     yield _claim(view, waiting, since, task_name, one)

@@ -21,14 +21,13 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.servers import CREATES, doing, find, name
-from allaboard.evidence.stall import stands
+from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import USER, job, stack, task
 
 PATIENCE = 10.0
-"""Seconds in the start of a session before it is said; a healthy one takes less than one, ..."""
-SOON = 4.0
-"""... or fewer, where the missing task is seen to stand at one place."""
+"""Seconds in the start of a session before it is said; a healthy one takes less than one.
+Fewer (`STOOD`), where the missing task is seen to stand at one place."""
 BUSY = 0.5
 """Cores; who computes restores or initialises, and does not wait."""
 
@@ -38,7 +37,7 @@ def check(view: JobView) -> Iterator[Claim]:
         told = one.declared
         if one.op is None or one.op.name not in CREATES or told is None or one.cpu > BUSY:
             continue
-        if view.now - one.op.since < SOON:
+        if view.now - one.op.since < STOOD:
             continue
         absent = [t for t in told.cluster if _absent(view, t) and not _coming(view, t, one.op)]
         if view.now - one.op.since < PATIENCE:

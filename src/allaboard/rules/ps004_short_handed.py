@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.servers import AWAITS_CHIEF, CLOSES, doing, has_servers, name, serves
-from allaboard.evidence.stall import stands
+from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -38,9 +38,8 @@ from allaboard.facts import (
 from allaboard.facts.samples import USER, job, stack, task
 
 PATIENCE = 10.0
-"""Seconds that the others train without it before it is said, ..."""
-SOON = 4.0
-"""... or fewer, where it is seen to stand at one place."""
+"""Seconds that the others train without it before it is said (fewer, `STOOD`, where it is seen to stand at
+one place), ..."""
 RECOVERY = 45.0
 """... where it waits for the chief to initialise: TensorFlow looks whether it has every 30 s."""
 
@@ -55,7 +54,7 @@ def check(view: JobView) -> Iterator[Claim]:
     absent = [m for m in view.members if _never_trained(m) or _left(m)]
     # Nobody may have made a step yet: one who waits for the first has begun, and that is no step.
     since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
-    patience = SOON if all(stands(view, m) for m in absent) else PATIENCE
+    patience = STOOD if all(stands(view, m) for m in absent) else PATIENCE
     patience = RECOVERY if any(map(_awaits_chief, absent)) else patience
     if any(m.alive and view.now - m.moved_at < min(patience, PATIENCE) for m in absent):
         return  # it has done something new just now, as one does whose wait for the chief is over

@@ -48,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if not has_servers(view):
         return
     for back in view.setbacks:
-        heard = view.ended or view.now - back.at >= HEARD
+        heard = view.ended or len(trainers(view)) < 2 or view.now - back.at >= HEARD
         if back.who and back.lost > 0 and heard:
             yield _claim(back, anew=back.low <= len(trainers(view)))
 
@@ -91,6 +91,10 @@ RULE = Rule(
     fires_on={
         "a checkpoint is older": (
             _back(460, 401, _PS),
+            "59 steps are lost with ps 0: the training went back from step 460 to step 401",
+        ),
+        "a worker that trains alone, at once": (
+            msgspec.structs.replace(_back(460, 401, _PS), members=(_TASKS[0], _TASKS[2]), now=99.1),
             "59 steps are lost with ps 0: the training went back from step 460 to step 401",
         ),
         "there is no checkpoint": (
