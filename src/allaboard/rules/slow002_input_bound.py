@@ -1,8 +1,8 @@
 """All workers spend most of every step waiting for data.
 
 This is not one slow worker: the input pipeline does not keep up anywhere. Medians of steps are compared, so
-the first batch and the change of an epoch do not count: over some four seconds where seven tenths of a step are
-waiting, over ten where it is three fifths.
+the first batch and the change of an epoch do not count: over some four seconds where seven tenths of a step
+are waiting, over ten where it is three fifths.
 
 ## Why it matters
 The devices stand idle for the share that is given; a faster model or more workers would change nothing.
