@@ -40,6 +40,11 @@ def test_the_longest_way_from_call_to_call_is_kept() -> None:
     assert (found.steps, found.most) == (60, 199)
 
 
+def test_a_group_of_which_no_second_call_was_seen_has_no_rhythm() -> None:
+    """Called twenty times before the first step, and then at the end of each pass of 500."""
+    assert seen((1, 20), (250, 20), (400, 20)).unused == ()
+
+
 def test_steps_that_are_counted_anew_begin_anew() -> None:
     assert seen((10, 10), (500, 10), (3, 1)).unused == ()
 
@@ -47,5 +52,5 @@ def test_steps_that_are_counted_anew_begin_anew() -> None:
 def test_each_group_for_itself() -> None:
     strides = Strides()
     for step in range(1, 200, 10):
-        strides.take(step, [state(step), state(1, "2")])
+        strides.take(step, [state(step), state(min(step, 11), "2")])
     assert [u.key for u in strides.unused] == [("2", 1)]

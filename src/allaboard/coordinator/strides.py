@@ -15,10 +15,12 @@ class Strides:
     the most steps that were made without a call of it: before the first one, or from one to the last look
     before the next."""
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_again", "_seen")
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], tuple[int, int, int, int]] = {}
+        self._again: set[tuple[str, int]] = set()
+        """Groups of which a further call was seen: what was called before the training has no rhythm."""
 
     def take(self, step: int, groups: Iterable[GroupState]) -> None:
         """Takes in one look. A step that is counted anew begins anew."""
@@ -29,13 +31,14 @@ class Strides:
             elif one.number != number:
                 # The call may have been made at any time since the last look, and counts as made now.
                 number, most, first = one.number, max(most, last - first), step
+                self._again.add(one.key)
             self._seen[one.key] = number, first, step, most
 
     @property
     def unused(self) -> tuple[Unused, ...]:
-        """The groups in which it has made no call for many steps."""
+        """The groups in which it has made no call for many steps, and did so before."""
         return tuple(
             Unused(name, round_, last - first, most)
             for (name, round_), (_, first, last, most) in self._seen.items()
-            if last - first >= TOLD
+            if last - first >= TOLD and (name, round_) in self._again
         )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from allaboard.evidence.between_two import message
 from allaboard.evidence.failures import ended_at, failed, failed_at
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import has_servers
 from allaboard.evidence.stall import stall
 from allaboard.facts import JobView, Member, Phase
+
+SEEN = 0.3
+"""Seconds by which the end of a process may be seen later than what its peers raise because of it."""
 
 
 def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
@@ -16,7 +20,7 @@ def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
     if not gone or has_servers(view):
         return None
     first = min(gone, key=ended_at)
-    victims = [m for m in view.members if m not in gone and _suffers(view, m, ended_at(first))]
+    victims = [m for m in view.members if m not in gone and _suffers(view, m, gone)]
     if not victims:
         return None
     leavers = [
@@ -24,12 +28,12 @@ def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
         for m in gone
         if ended_at(m) <= min((failed_at(v) for v in victims if failed(v)), default=view.now)
     ]
-    began = [
-        m
-        for m in view.members
-        if failed(m) and not lost_peer(m) and failed_at(m) <= ended_at(first)
-    ]
-    return None if began else (leavers or [first], victims)
+    # Somebody who failed by himself, before the first of them fell, is the better answer.
+    fell = min((failed_at(v) for v in victims if failed(v)), default=view.now)
+    began = [m for m in view.members if failed(m) and not lost_peer(m)]
+    if any(failed_at(m) <= max(fell + SEEN, ended_at(first)) for m in began):
+        return None
+    return leavers or [first], victims
 
 
 def _left(one: Member) -> bool:
@@ -37,9 +41,28 @@ def _left(one: Member) -> bool:
     return end is not None and end.code == 0 and one.round > 0 and not end.ours and not one.launcher
 
 
-def _suffers(view: JobView, one: Member, since: float) -> bool:
-    """It waits in a collective that stands still, or fell with a lost peer after the other left."""
+def _suffers(view: JobView, one: Member, gone: list[Member]) -> bool:
+    """It waits for one of them in a collective that stands, or fell with a lost peer after that left."""
     if failed(one):
-        return lost_peer(one) and failed_at(one) >= since - 1.0
+        return lost_peer(one) and failed_at(one) >= min(map(ended_at, gone)) - 1.0
     found = stall(view)
-    return found is not None and one in found.waiting and one.phase < Phase.LEAVING
+    if found is None or one not in found.waiting or one.phase >= Phase.LEAVING:
+        return False
+    awaited = _awaited(one, gone)
+    # Where it is not known whom it waits for, that may be somebody who is still on the way.
+    return bool(awaited) if awaited is not None else not found.elsewhere
+
+
+def _awaited(one: Member, gone: list[Member]) -> list[Member] | None:
+    """Those of the gone without whom the call that this one is in cannot end; None where it does not say."""
+    op = one.op
+    side = message(op.name) if op is not None else None
+    if side is not None:
+        return [m for m in gone if m.who.rank == side.peer]
+    if op is None or not op.position:
+        return None
+    state = next((s for s in one.groups if (s.name, s.number) == (op.group, op.position)), None)
+    if state is None:
+        return None
+    made = {m.called: s.number for m in gone for s in m.groups if s.key == state.key}
+    return [m for m in gone if m.who.rank in state.ranks and made.get(m.called, 0) < op.position]

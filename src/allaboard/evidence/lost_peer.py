@@ -29,7 +29,8 @@ _TYPES = {
     "RendezvousClosedError",
 }
 _PHRASES = re.compile(
-    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
+    r"Read error \[|writev \["
+    r"|Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
     r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
     r"|connectFullMesh failed|wait timeout after|clients? (has )?joined|Wait timeout"
     r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|remote process exited"

@@ -11,7 +11,8 @@ from allaboard.facts import JobView, Member
 from allaboard.facts.once import once
 
 NotCome = tuple[tuple[Member, ...], tuple[str, int], int]
-_TIMED_OUT = re.compile(r"tim(ed|e) ?out", re.IGNORECASE)
+_TIMED_OUT = re.compile(r"(?<!connection )tim(ed|e) ?out", re.IGNORECASE)
+"""Not what TCP says of a link: `Read error [10.0.0.2]: Connection timed out`."""
 
 
 def gave_up(member: Member) -> bool:

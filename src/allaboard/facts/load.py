@@ -34,6 +34,11 @@ class Pace(msgspec.Struct, frozen=True):
     span: float = 0.0
 
     @property
+    def seen(self) -> float:
+        """Seconds that these steps took: the first look of a span has steps from before it."""
+        return max(self.span, self.steps * self.step)
+
+    @property
     def own(self) -> float:
         """Of a step, what it did not wait for others (s)."""
         return max(0.0, self.step - self.sync)

@@ -12,12 +12,13 @@ Compare the numbers of steps. Give every rank the same number of batches (`Distr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import ended_at
 from allaboard.evidence.left_early import left_early
 from allaboard.evidence.naming import agrees, names
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, GroupState, JobView, Member, Op, Stage
 from allaboard.facts.samples import ended, job, member, stalled, waiting
 
 EVEN = {
@@ -61,6 +62,12 @@ def _steps(some: tuple[Member, ...]) -> tuple[Evidence, ...]:
     return (Evidence(f"steps done: {steps}", "black box"),)
 
 
+def _called(number: int) -> dict[str, Any]:
+    """It has made so many calls in the group of all four."""
+    state = GroupState("0", 1, number, 90.0, 4, (0, 1, 2, 3))
+    return {"op": Op("gather", 41, 90.0, "0", number), "groups": (state,)}
+
+
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 RULE = Rule(
     stage=Stage.EXIT,
@@ -72,6 +79,23 @@ RULE = Rule(
             stalled(waiting(0), ended(1, at=90.5, code=0), waiting(2)),
             "worker 1 ended with exit code 0 while rank 0, 2 still trained",
         ),
+        "they wait in a call that it has not made": (
+            stalled(
+                waiting(0, **_called(21)),
+                ended(1, at=90.5, code=0, member=_called(20)),
+                waiting(2, **_called(21)),
+                member(3),
+            ),
+            "worker 1 ended with exit code 0 while rank 0, 2 still trained",
+        ),
+        "they wait for its message": (
+            stalled(
+                waiting(0, op=Op("recv from rank 1", 41, 90.0)),
+                ended(1, at=90.5, code=0),
+                member(2),
+            ),
+            "worker 1 ended with exit code 0 while rank 0 still trained",
+        ),
         "the others fell": (
             job(ended(0, at=95.3, raised=_LOST), ended(1, code=0), ended(2, at=95.5, raised=_LOST)),
             "worker 1 ended with exit code 0 while rank 0, 2 still trained",
@@ -80,6 +104,15 @@ RULE = Rule(
     silent_on={
         "the others are about to end too": job(member(0), ended(1, code=0), member(2)),
         "all ended well": job(ended(0, code=0), ended(1, code=0), ended(2, code=0)),
+        "it has sent what it owed, and another one is on its way": stalled(
+            waiting(0, op=Op("recv from rank 1", 41, 90.0)), ended(2, at=90.5, code=0), member(1)
+        ),
+        "it has made the call in which another one waits": stalled(
+            waiting(0, **_called(21)), ended(2, at=90.5, code=0, member=_called(21)), member(1)
+        ),
+        "somebody fails after it, and the others with him": job(
+            ended(0, at=96.1, raised=_LOST), ended(1, at=96.0, signal=9), ended(2, at=93.0, code=0)
+        ),
         "somebody failed first": job(
             ended(0, at=96, raised=_LOST), ended(1, at=95.5, code=0), ended(2, at=95, signal=9)
         ),

@@ -4,7 +4,8 @@
 A stopped process does not fail, it just stands there. Its peers wait for it in their next collective:
 PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that the worker
 has crashed. That the process is stopped is certain. Who stopped it, and whether on purpose, cannot be seen
-from here, so this finding alone never ends a job.
+from here, so a job is ended for it only where you asked for that (`--on-hang stop`, or `--stopped-after` of a
+job that restarts), and never because of a debugger.
 
 ## What to do
 Run `kill -CONT PID` to let it go on. If a debugger holds it (state `t`), detach the debugger. If it happens

@@ -143,7 +143,7 @@ def _tries(view: JobView, one: Member, tries: Unsaved, others: Evidence) -> Clai
             others,
         ),
         fix="see whether the disk that it saves to is full (df -h), gone or read-only; limit the retries at "
-        "{tries.place.partition(' in ')[0]}, and let all ranks go on without it",
+        f"{tries.place.partition(' in ')[0]}, and let all ranks go on without it",
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -156,8 +156,7 @@ def _idle(one: Member) -> bool:
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
-    place = one.stack.user
-    assert place is not None
+    place = one.stack.place
     # A long call into native code looks the same from outside as an endless loop.
     working = not _idle(one)
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
@@ -215,6 +214,16 @@ RULE = Rule(
         "endless loop": (
             stalled(waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0), waiting(2)),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
+            "while the others wait for it",
+        ),
+        "a child, of a program whose code is all installed": (
+            stalled(
+                waiting(0),
+                member(1, stack=msgspec.structs.replace(stack(_WAIT), children=((4711, "unzip"),))),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 is stuck at subprocess.py:1264 in wait waiting for its child process 4711 (unzip) "
             "while the others wait for it",
         ),
         "an evaluation in plain Python that does not end": (

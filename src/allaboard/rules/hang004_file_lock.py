@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import stall, waiting_where
+from allaboard.evidence.stall import Stall, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
     Certainty,
@@ -39,8 +39,17 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for one in found.elsewhere:
         wait = next((w for w in view.lock_waits if w.waiter == one.called), None)
-        if not one.stopped and (wait is not None or spot(one.stack) is Spot.FILE_LOCK):
+        at_lock = wait is not None or spot(one.stack) is Spot.FILE_LOCK
+        if at_lock and not one.stopped and not _works(found, one, wait):
             yield _claim(view, one, wait, waiting_where(found))
+
+
+def _works(found: Stall, one: Member, wait: LockWait | None) -> bool:
+    """Whether a member holds the lock, as far as is known, that is at work elsewhere: it will let go."""
+    others = [m for m in found.elsewhere if m is not one and m.who.host == one.who.host]
+    if wait is not None:
+        others = [m for m in others if m.who.pid in wait.holders]
+    return any(not still(m) and spot(m.stack) is not Spot.FILE_LOCK for m in others)
 
 
 def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) -> Claim:
@@ -112,6 +121,16 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock, which it holds itself through another "
             "descriptor at train.py:20 in cached; the others wait for it",
         ),
+        "its holder stands, too": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(_LINE)),
+                member(2, stack=stack(USER)),
+                lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
+            ),
+            "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
+            "the others wait for it",
+        ),
         "on another host": (
             stalled(
                 waiting(0),
@@ -132,6 +151,12 @@ RULE = Rule(
             member(1, stack=stack(USER), key=_ELSEWHERE),
             waiting(2),
             lock_waits=(LockWait(101, (77,), "/tmp/x"),),
+        ),
+        "its holder, who loads, will let it go": stalled(
+            waiting(0),
+            member(1, stack=stack(_LINE)),
+            member(2, stack=stack(USER, moving=True), cpu=0.9),
+            lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
         ),
         "the lock came in time": stalled(
             waiting(0), member(1, stack=stack(_LINE)), waiting(2), progress_at=99.0

@@ -34,7 +34,7 @@ from allaboard.evidence.recorded import apart
 from allaboard.evidence.servers import has_servers, name
 from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
-from allaboard.evidence.stall import TRAFFIC, Stall, settled, stall, transferring, unseen
+from allaboard.evidence.stall import IDLE, TRAFFIC, Stall, settled, stall, transferring, unseen
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
 from allaboard.evidence.two_threads import two_threads
@@ -69,7 +69,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     # A group may be in a long transfer while the rest of the job goes on.
     moving = any(m.traffic >= TRAFFIC for m in found.waiting)
-    if moving or transferring(view) or silent_links(view):
+    if moving or transferring(view) or silent_links(view) or any(map(_pickles, found.waiting)):
         return
     # A member that has ended is the better answer, and has its own rule; so has a call that differs;
     # a job with parameter servers has no collective, and its own rules.
@@ -91,6 +91,11 @@ def check(view: JobView) -> Iterator[Claim]:
         yield _tied(view, found, tied)
     else:
         yield _crossed(view, circle) if circle else _claim(view, found)
+
+
+def _pickles(one: Member) -> bool:
+    """Whether it may write or read an object, before or after that is exchanged, within the same call."""
+    return one.op is not None and "_object" in one.op.name and one.cpu >= IDLE
 
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
@@ -344,6 +349,10 @@ RULE = Rule(
             ),
             "all 2 members wait for each other in 2 different places",
         ),
+        "objects that nobody reads or writes": (
+            stalled(*(waiting(r, op=Op("all_gather_object", 41, 90.0)) for r in range(2))),
+            "all 2 members wait for each other in all_gather_object at train.py:41 in train",
+        ),
         "nobody sends": (
             stalled(*(waiting(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
@@ -458,6 +467,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "they unpickle what they have gathered": stalled(
+            *(waiting(r, op=Op("all_gather_object", 41, 90.0), cpu=1.0) for r in range(2))
+        ),
         "a long transfer": stalled(waiting(0, traffic=3e6), waiting(1, traffic=3e6)),
         "a long transfer of one pair": job(
             *(

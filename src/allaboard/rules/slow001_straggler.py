@@ -4,8 +4,8 @@ In a synchronous job every step lasts as long as that of the slowest worker. The
 collectives is the one for whom the others wait. The finding names where it loses the time, if one part of
 its step explains four fifths of it: loading data, or its own code between data and collectives. Medians of
 steps are compared, so a first step that compiles, and an occasional checkpoint or evaluation, do not count.
-Where the others wait for half of every step, it is said after some four seconds; where they wait for a
-quarter or more, after ten.
+Where the others wait for half of every step, it is said after some four seconds (and sixteen steps); where
+they wait for a quarter or more, after ten.
 
 ## Why it matters
 The job runs at the pace of one worker; the others' devices stand idle for the share that is given.
@@ -68,7 +68,7 @@ def _claim(view: JobView, found: Lag) -> Claim:
                     for m in (*found.slow[:4], *found.waiting[:4])
                 ),
                 f"black box, medians of {found.slow[0].pace.steps} steps "
-                f"over {found.slow[0].pace.span:.0f} s",
+                f"over {found.slow[0].pace.seen:.0f} s",
             ),
             Evidence(
                 f"apart from waiting for others {they} {agrees('take', found.slow)} {found.factor:.1f} "
