@@ -8,7 +8,8 @@ what has a session of its own by then, and none of their streams. Workers are ki
 (PR_SET_PDEATHSIG), should it die first.
 
 Messages are JSON datagrams on a SOCK_SEQPACKET pair, closed set: ``spawn`` (with two descriptors),
-``signal``, ``end``; back come ``spawned``, ``failed``, ``exited``, ``ended``.
+``signal``, ``end``; a long ``spawn`` lies in a file, the third descriptor. Back come ``spawned``, ``failed``,
+``exited``, ``ended``.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MESSAGE_BYTES = 1 << 20
+DATAGRAM = 1 << 16
+"""Bytes from which a message goes by a file: a socket takes only so many at once (net.core.wmem_max)."""
 _RESET = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -34,14 +38,17 @@ _RESET = (
     signal.SIGPIPE,  # Python ignores these two, and what is ignored stays so across exec
     signal.SIGXFSZ,
 )
+UNDYING = 10.0
+"""Seconds after SIGKILL in which a process that still lives is waited for."""
 LAST_GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL when the agent is gone and cannot say."""
 
 
-def start(remove: str) -> tuple[socket.socket, int]:
+def start(remove: str, held: Iterable[socket.socket] = ()) -> tuple[socket.socket, int]:
     """Forks the reaper; returns the agent's end of the socket and the reaper's pid.
 
-    ``remove`` is the folder that it removes if the agent ends without saying so.
+    ``remove`` is the folder that it removes if the agent ends without saying so; ``held`` are the agent's
+    own, and closed in the reaper. Raises OSError where no process can be made.
     Call it while the process has one thread. The agent becomes a subreaper too: should the reaper be
     killed, what it held comes to the agent.
     """
@@ -50,13 +57,34 @@ def start(remove: str) -> tuple[socket.socket, int]:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        ours.close()
+        theirs.close()
+        raise
     if pid == 0:
         ours.close()
+        for one in held:
+            one.close()
         _run(theirs, remove)
     theirs.close()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     return ours, pid
+
+
+def ask(reaper: socket.socket, message: dict[str, Any], fds: list[int]) -> None:
+    """Sends a ``spawn`` with its two descriptors. Raises OSError."""
+    data = json.dumps(message).encode()
+    if len(data) <= DATAGRAM:
+        socket.send_fds(reaper, [data], fds)
+        return
+    import tempfile  # few commands are so long
+
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        socket.send_fds(reaper, [b"{}"], [*fds, file.fileno()])
 
 
 def open_standard_streams() -> None:
@@ -114,6 +142,10 @@ class _Reaper:
                     self._end_all(LAST_GRACE)
                     _remove(self.remove)
                     return
+                if len(fds) > 2:
+                    with os.fdopen(fds.pop(), "rb") as file:
+                        file.seek(0)
+                        data = file.read()
                 self._obey(json.loads(data), fds)
 
     def _drain(self) -> None:
@@ -141,9 +173,15 @@ class _Reaper:
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
         """fork and exec by hand: the child needs its own pid in its environment."""
-        failed, report = os.pipe2(os.O_CLOEXEC)
         at = time.monotonic()
-        pid = os.fork()
+        try:
+            failed, report, pid = _forked()
+        except OSError as full:  # too many processes, or files: those that run go on
+            for fd in fds:
+                os.close(fd)
+            why = f"{message['command'][0]}: {full.strerror}"
+            self._tell({"failed": message["worker"], "why": why, "at": at})
+            return
         if pid == 0:
             _exec(message, fds, report)
         os.close(report)
@@ -191,7 +229,7 @@ class _Reaper:
                 pass
 
     def _end_all(self, grace: float) -> None:
-        """SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left."""
+        """SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left that can be ended."""
         for pid in self._to_end():
             _kill(pid, signal.SIGTERM)
             _kill(pid, signal.SIGCONT)
@@ -199,6 +237,8 @@ class _Reaper:
         while self._to_end() if self.spare else _has_children():
             self._drain()
             self._reap()
+            if time.monotonic() >= deadline + UNDYING:
+                break  # in a driver (state D), or not ours to kill (sudo): nobody waits for those for ever
             if time.monotonic() >= deadline:
                 for pid in self._to_end():
                     _kill(pid, signal.SIGKILL)
@@ -222,6 +262,17 @@ class _Reaper:
             return any(_file(f"/proc/{pid}/fd/{name}") in self.streams for name in files)
         except OSError:  # gone meanwhile
             return False
+
+
+def _forked() -> tuple[int, int, int]:
+    """A pipe that the child's exec closes, and the child's pid: 0 in the child. Raises OSError."""
+    failed, report = os.pipe2(os.O_CLOEXEC)
+    try:
+        return failed, report, os.fork()
+    except OSError:
+        os.close(failed)
+        os.close(report)
+        raise
 
 
 def _state(pid: int) -> bytes:

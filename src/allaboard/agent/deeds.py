@@ -28,6 +28,7 @@ from allaboard.coordinator.events import (
     LetThrough,
     Locks,
     Look,
+    Looked,
     Note,
     Put,
     Replace,
@@ -37,7 +38,7 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.state import Job
 from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.locks import lock_waits
-from allaboard.launch.local import Launch
+from allaboard.launch.local import CannotStart, Launch
 
 LEAVE = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
@@ -83,6 +84,8 @@ class Deeds:
         self._grips = Grips(sampler.spy_threads)
         self._recorders = Recorders()
         self.events: list[Event] = []
+        self._fault = ""
+        """The first fault of our own in a look, as it was noted."""
         self.waited = ""
         """Whom all wait for, as it was last told."""
 
@@ -161,7 +164,12 @@ class Deeds:
         if ready is None and self._reserve.soon(worker, now):
             self._coming[worker] = loop.call_later(SOON, self._respawn, loop, worker)
             return
-        self._streams.again(loop, ready or self._launch.respawn(worker))
+        try:
+            self._streams.again(loop, ready or self._launch.respawn(worker))
+        except CannotStart as error:
+            self._workers.give_up(worker)
+            self._voice.say(f"{self._launch.name(worker)} cannot be started again: {error}")
+            self._wake()
 
     def drop(self) -> None:
         """The job ends: who was to come again does not."""
@@ -180,12 +188,19 @@ class Deeds:
 
     async def _look(self, pids: tuple[int, ...]) -> None:
         now = self._voice.clock.monotonic
-        self.events += await asyncio.gather(
+        looked = await asyncio.gather(
             *(
                 sampler.look(p, self._watch.boxes.get(p), now(), self._grips, self._recorders)
                 for p in pids
-            )
+            ),
+            return_exceptions=True,
         )
+        # Only now: while it was waited for, what there was has been taken.
+        self.events += [one for one in looked if isinstance(one, Looked)]
+        for fault in looked:
+            if isinstance(fault, Exception) and not self._fault:
+                self._fault = f"a look at a stack failed: {fault!r}"
+                self._voice.journal.event(self._voice.clock.utc(now()), self._fault)
         ours = self._watch.boxes
         self.events.append(Locks(waits=tuple(w for w in lock_waits() if w.waiter in ours)))
 

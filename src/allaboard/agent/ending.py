@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import time
 from collections.abc import Callable
 
 from allaboard.agent.workers import Workers
 
 Say = Callable[[str], None]
+TWICE = 0.1
+"""Seconds in which a second signal is still the first: nobody types so fast."""
 
 
 class Ending:
@@ -19,6 +23,7 @@ class Ending:
         self.grace = grace
         self._say = say
         self._asked = 0
+        self._last = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -27,7 +32,7 @@ class Ending:
 
     def listen(self, loop: asyncio.AbstractEventLoop, interrupted: Callable[[int], None]) -> None:
         """SIGINT, SIGTERM and SIGHUP end the job and are told to ``interrupted``; SIGUSR1 and
-        SIGUSR2 are the user's own and only passed on."""
+        SIGUSR2 are the user's own and only passed on; SIGTSTP (Ctrl-Z) stops the workers, too."""
 
         def end(number: int) -> None:
             interrupted(number)
@@ -38,9 +43,22 @@ class Ending:
                 loop.add_signal_handler(number, end, number)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._workers.signal, number, False)
+        if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
+            loop.add_signal_handler(signal.SIGTSTP, self._stop)
+
+    def _stop(self) -> None:
+        """Stops all workers, and this process; and lets them go on when it goes on (fg, bg)."""
+        self._workers.signal(signal.SIGSTOP, True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._workers.signal(signal.SIGCONT, True)
 
     def interrupt(self, number: int) -> None:
-        """The user's signal is passed on; at the second one everything ends at once."""
+        """The user's signal is passed on; at the second one everything ends at once. That a terminal closes
+        is told by its shell and by the kernel; timeout(1) tells its child, and then the child's group."""
+        now = time.monotonic()
+        if self._asked and (number == signal.SIGHUP or now - self._last < TWICE):
+            return
+        self._last = now
         self._asked += 1
         name = signal.Signals(number).name
         if self._workers.over:

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -76,21 +77,22 @@ class Journal:
 
     def report(self, report: Report, also: Path | None) -> None:
         """Writes ``report.json`` here, and to the file that the user named."""
-        text = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+        text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
         for file in [self.folder / "report.json"] + ([also] if also is not None else []):
             with self._careful():
                 file.write_bytes(text)
 
     def close(self) -> None:
         """What comes after it, a signal in the last moment of a run, is not written."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with self._careful():
+                file.close()
 
     def _write(self, entry: dict[str, object]) -> None:
         if self._file is not None:
             with self._careful():
-                self._file.write(msgspec.json.encode(entry) + b"\n")
+                self._file.write(_encoded(entry) + b"\n")
 
     @contextlib.contextmanager
     def _careful(self) -> Iterator[None]:
@@ -98,3 +100,19 @@ class Journal:
             yield
         except OSError as error:
             self.trouble = self.trouble or f"{error.strerror}: {error.filename or self.folder}"
+
+
+def _encoded(entry: object) -> bytes:
+    """As JSON; bytes of an argument or a path that are no UTF-8 (os.fsdecode) are replaced."""
+    try:
+        return msgspec.json.encode(entry)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_printable(msgspec.to_builtins(entry)))
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_printable(key): _printable(one) for key, one in value.items()}
+    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value

@@ -8,9 +8,12 @@ there is no file (a full disk), the worker waits, as it would for a terminal of 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import queue
 import re
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -27,6 +30,10 @@ COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
 _CONTROL = re.compile(
     rb"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b[^\[]|[\x00-\x08\x0b-\x0c\x0e-\x1a\x1c-\x1f]"
 )
+
+
+_GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
+"""Nobody will read what is written there, now or later; a full disk may have room again."""
 
 
 class Terminal:
@@ -58,12 +65,12 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """A line of allaboard's own, on stderr."""
-        self._queue.put((2, text.encode() + b"\n"))
+        self._queue.put((2, text.encode(errors="replace") + b"\n"))
 
     def status(self, text: str) -> None:
         """Replaces the bottom line; "" takes it away. Nothing happens where there is no terminal."""
         if self.live:
-            self._queue.put((0, text.encode()))
+            self._queue.put((0, text.encode(errors="replace")))
 
     def close(self, patience: float = 2.0) -> None:
         """Writes what is queued, for at most ``patience`` s."""
@@ -102,8 +109,11 @@ class Terminal:
         while data:
             try:
                 data = data[os.write(fd, data) :]
-            except OSError:  # a closed pipe: `allaboard run … | head`
-                self._closed.add(fd)
+            except BlockingIOError:  # somebody who shares it does not want to wait (ssh, rsync)
+                select.select([], [fd], [])
+            except OSError as error:
+                if error.errno in _GONE:  # a closed pipe: `allaboard run … | head`
+                    self._closed.add(fd)
                 return
 
 
@@ -161,7 +171,7 @@ class WorkerLog:
 
     def mark(self, text: str) -> None:
         """A line of allaboard's own in the file, between what two rounds wrote."""
-        self._keep(text.encode() + b"\n")
+        self._keep(text.encode(errors="replace") + b"\n")
 
     @property
     def kept(self) -> bool:
@@ -169,9 +179,12 @@ class WorkerLog:
         return self._file is not None
 
     def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(
+                OSError
+            ):  # NFS tells only now of a quota; the number is free even so
+                os.close(file)
 
     def _show(self, fd: int, line: bytes) -> None:
         # A progress bar rewrites its line with \r: its last state is what a log wants.

@@ -36,7 +36,7 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.state import Job
 from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc
-from allaboard.launch.local import Launch
+from allaboard.launch.local import Launch, folder
 from allaboard.recover.ended import round_end
 from allaboard.report.text import progress
 
@@ -85,7 +85,7 @@ class Round:
         self.wake = asyncio.Event()
         self.watch = Watch(
             launch.boxes,
-            (plan.run_dir, Path.cwd()),
+            (plan.run_dir, Path(folder())),
             wrapped=options.wrapped,
             struck=lambda worker: self.workers.struck(worker),
             beside=options.joined.beside if options.joined is not None else "",

@@ -6,10 +6,11 @@ import asyncio
 import linecache
 import os
 import shutil
-import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -27,7 +28,7 @@ from allaboard.evidence.parse import (
 )
 from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Frame, Grip, Stack
-from allaboard.hosts import proc
+from allaboard.hosts import pidfd, proc
 from allaboard.hosts.blocked import blocked
 from allaboard.hosts.socket_bytes import socket_bytes
 
@@ -39,7 +40,9 @@ ENDED = "it has ended, and nobody has asked how"
 _HELPER = "multiprocessing.resource_tracker"
 """A child that every program with processes of its own has, and that answers nothing."""
 SPY = 5.0
-"""Seconds that py-spy gets."""
+"""Seconds that py-spy gets, ..."""
+AGAIN = 0.02
+"""... and between two looks whether it has ended, where the kernel does not tell it."""
 
 
 async def look(
@@ -134,11 +137,11 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
         return []
     try:
         os.truncate(box.stacks, 0)
-        pidfd = os.pidfd_open(box.pid)
+        process = pidfd.open_process(box.pid)
         try:
-            signal.pidfd_send_signal(pidfd, box.signum)
+            pidfd.send(process, box.signum)
         finally:
-            os.close(pidfd)
+            os.close(process)
     except OSError:
         return []
     try:
@@ -181,8 +184,8 @@ async def _dump(pid: int) -> tuple[bytes, str]:
         return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
     with (
-        os.fdopen(os.memfd_create("output"), "w+b") as output,
-        os.fdopen(os.memfd_create("errors"), "w+b") as errors,
+        _file() as output,
+        _file() as errors,
     ):
         # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
         try:
@@ -192,14 +195,14 @@ async def _dump(pid: int) -> tuple[bytes, str]:
         except OSError as error:
             return b"", f"py-spy: {error.strerror}"
         try:
-            await asyncio.wait_for(_ended(process.pid), SPY)
+            await asyncio.wait_for(_ended(process), SPY)
         except TimeoutError:
             return b"", f"py-spy gave no answer in {SPY:g} s"
         finally:
             # Also where the job has ended, and nobody wants to know any more.
             if process.poll() is None:
                 process.kill()
-                await _ended(process.pid)
+                await _ended(process)
                 process.wait()
         output.seek(0)
         errors.seek(0)
@@ -207,17 +210,29 @@ async def _dump(pid: int) -> tuple[bytes, str]:
         return output.read(), f"py-spy: {said[0]}" if said else ""
 
 
-async def _ended(pid: int) -> None:
-    """Returns once this child has ended; it is not reaped here."""
+def _file() -> IO[bytes]:
+    """A file without a name, in memory where this Python can make one."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("py-spy"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+async def _ended(child: subprocess.Popen[bytes]) -> None:
+    """Returns once this child has ended."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    pidfd = os.pidfd_open(pid)
-    loop.add_reader(pidfd, over.set)
+    try:
+        process = pidfd.open_process(child.pid)
+    except OSError:  # a kernel, or a sandbox, without that
+        while child.poll() is None:
+            await asyncio.sleep(AGAIN)
+        return
+    loop.add_reader(process, over.set)
     try:
         await over.wait()
     finally:
-        loop.remove_reader(pidfd)
-        os.close(pidfd)
+        loop.remove_reader(process)
+        os.close(process)
 
 
 def spy_program() -> str | None:

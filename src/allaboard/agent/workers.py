@@ -152,8 +152,23 @@ class Workers:
             self._exited(message)
         elif "ended" in message:
             self.left = [int(pid) for pid in message.get("left", ())]
+            self._undying()
             self.all_ended.set()
         self._watch.ready = len(self._pids) == len(self._streams.logs)
+
+    def _undying(self) -> None:
+        """Those that SIGKILL did not end: they have it, and nobody can do more, nor waits."""
+        for worker, pid in self._pids.items():
+            if pid and worker not in self._done:
+                seen = proc.stat(pid)
+                state = f", state {seen.state}" if seen is not None else ""
+                self._say(
+                    f"process {pid} did not end by SIGKILL (ps -o stat,wchan,user -p {pid}){state}"
+                )
+                at = asyncio.get_running_loop().time()
+                self.events.append(Exited(pid=pid, at=at, signal=int(signal.SIGKILL)))
+                self._watch.exited(pid)
+                self._done.add(worker)
 
     def _exited(self, message: dict[str, Any]) -> None:
         worker, pid, at = int(message["exited"]), int(message["pid"]), float(message["at"])
@@ -180,6 +195,7 @@ class Workers:
         if self.over:
             return
         self._say("the reaper was killed, and every worker with it")
+        self.failed_to_start = self.failed_to_start or len(self._pids) < len(self._streams.logs)
         for worker, pid in self._pids.items():
             if worker not in self._done:
                 self.events.append(Exited(pid=pid, at=loop.time(), signal=int(signal.SIGKILL)))

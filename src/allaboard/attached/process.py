@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from allaboard.hosts import pidfd
 from allaboard.launch.local import Launch, Plan, Worker
 from allaboard.probe import layout
 
@@ -29,7 +30,7 @@ def attach(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> 
 
     Raises ProcessLookupError where the process has gone already.
     """
-    process = os.pidfd_open(pid)
+    process = pidfd.open_process(pid)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     keeper = _Keeper(theirs, process, pid, boxes / f"{pid}{layout.SUFFIX}", watch)
     threading.Thread(target=keeper.loop, daemon=True).start()
@@ -77,7 +78,7 @@ class _Keeper:
             return
         number = message["signal"] if message["do"] == "signal" else signal.SIGKILL
         try:
-            signal.pidfd_send_signal(self.process, number)
+            pidfd.send(self.process, number)
         except OSError:
             pass  # it has gone, or is not ours to signal
 

@@ -11,7 +11,7 @@ import os
 import select
 import struct
 
-from allaboard.hosts import proc
+from allaboard.hosts import pidfd, proc
 
 _INFO = struct.Struct("=QQ11Ii")
 """struct pidfd_info of its first version: the mask comes first, the status last."""
@@ -35,7 +35,7 @@ class Ends:
     def follow(self, pid: int) -> None:
         """How this one ends will be known, where the system lets us see it."""
         try:
-            fd = os.pidfd_open(pid)
+            fd = pidfd.open_process(pid)
         except OSError:
             return
         self._followed[fd] = pid

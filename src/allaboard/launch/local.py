@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
-import json
 import os
 import secrets
 import select
@@ -19,17 +18,20 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from allaboard import serving
-from allaboard.hosts import open_files
+from allaboard.hosts import open_files, pidfd
 from allaboard.hosts.devices import share
 from allaboard.hosts.ports import NoFreePort, reserve
 from allaboard.probe import adapters, room
 
 LAST = 5.0
 """Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
+FULL = 30.0
+"""Seconds that the reaper gets to take what it is asked for."""
 RECOVERY_WAIT = "1"
 """Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
 _TOO_FEW = (
@@ -102,8 +104,11 @@ class Launch:
         return f"{job} {number}"
 
     def respawn(self, index: int) -> Worker:
-        """Asks for this worker once more, with the addresses that it had."""
-        worker = _spawn(self.plan, self.reaper, index, self.environments[index])
+        """Asks for this worker once more, with the addresses that it had. Raises CannotStart."""
+        try:
+            worker = _spawn(self.plan, self.reaper, index, self.environments[index])
+        except OSError as error:
+            raise CannotStart(_why(error, self.plan)) from None
         self.workers[index] = worker
         return worker
 
@@ -126,7 +131,7 @@ class Launch:
         if not self.keeper:
             return
         with contextlib.suppress(OSError):  # it was killed, and is reaped already
-            process = os.pidfd_open(self.keeper)
+            process = pidfd.open_process(self.keeper)
             select.select([process], [], [], LAST)
             os.close(process)
 
@@ -151,35 +156,50 @@ def launch(plan: Plan) -> Launch:
     except NoFreePort as error:
         shutil.rmtree(boxes, ignore_errors=True)
         raise CannotStart(str(error)) from None
-    end, keeper = reaper.start(str(boxes))
+    try:
+        end, keeper = reaper.start(str(boxes), held)
+    except OSError as error:
+        shutil.rmtree(boxes, ignore_errors=True)
+        raise CannotStart(_why(error, plan)) from None
     open_files.raise_limit()  # after the fork: ours alone, a pair of pipes and more for each worker
     try:
         started = _started(plan, end, boxes, environments, held, at)
     except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
         end.close()  # what has been started ends with it
-        raise CannotStart(_TOO_FEW.format(most=open_files.most(), size=plan.size)) from None
+        raise CannotStart(_why(error, plan)) from None
     started.keeper = keeper
     return started
+
+
+def _why(error: OSError, plan: Plan) -> str:
+    """What keeps workers from being started, and what to do."""
+    if error.errno == errno.EMFILE:
+        return _TOO_FEW.format(most=open_files.most(), size=plan.size)
+    if error.errno == errno.EAGAIN:
+        return "no more processes may be made here (ulimit -u, or pids.max of the container)"
+    if isinstance(error, FileNotFoundError):
+        return "the working folder is gone (removed, or made anew); cd into one that is there"
+    return str(error)
 
 
 def again(before: Launch, round_: int) -> Launch:
     """Starts every worker once more, with new ports, after all of the round before have ended.
 
-    Raises CannotStart where there are no ports.
+    Raises CannotStart where there are no ports, or a worker cannot be asked for.
     """
     at = time.monotonic()
     before.release_ports()
-    for box in before.boxes.iterdir() if before.boxes.is_dir() else ():
-        box.unlink(missing_ok=True)
-    before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
     plan = replace(before.plan, round=round_)
     try:
+        for box in before.boxes.iterdir() if before.boxes.is_dir() else ():
+            box.unlink(missing_ok=True)
+        before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
         environments, held = _environments(plan, before.boxes)
+        started = _started(plan, before.reaper, before.boxes, environments, held, at)
     except NoFreePort as error:
         raise CannotStart(str(error)) from None
-    started = _started(plan, before.reaper, before.boxes, environments, held, at)
+    except OSError as error:
+        raise CannotStart(_why(error, plan)) from None
     started.keeper = before.keeper
     return started
 
@@ -214,6 +234,9 @@ def _spawn(plan: Plan, end: socket.socket, index: int, environment: dict[str, st
 
 
 def _ask(end: socket.socket, index: int, command: list[str], environment: dict[str, str]) -> Worker:
+    from allaboard import reaper
+
+    at = folder()
     out, out_end = os.pipe()
     err, err_end = os.pipe()
     environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
@@ -221,13 +244,29 @@ def _ask(end: socket.socket, index: int, command: list[str], environment: dict[s
         "do": "spawn",
         "worker": index,
         "command": command,
-        "folder": str(Path.cwd()),
+        "folder": at,
         "environment": environment,
     }
-    socket.send_fds(end, [json.dumps(message).encode()], [out_end, err_end])
-    os.close(out_end)
-    os.close(err_end)
+    before = end.gettimeout()
+    end.settimeout(FULL)  # the reaper forks more slowly than many can be asked for
+    try:
+        reaper.ask(end, message, [out_end, err_end])
+    except OSError:
+        os.close(out)
+        os.close(err)
+        raise
+    finally:
+        end.settimeout(before)
+        os.close(out_end)
+        os.close(err_end)
     return Worker(index=index, out=out, err=err)
+
+
+@cache
+def folder() -> str:
+    """The working folder of the workers, as it was at first: whoever is started again later finds the path,
+    if not this folder itself. Raises FileNotFoundError where it is gone already."""
+    return str(Path.cwd())
 
 
 def _boxes(job: str, members: int) -> Path:

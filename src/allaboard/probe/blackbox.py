@@ -82,7 +82,7 @@ class Box:
         self._kept = [-1, -1]
         self._generation = 0
         self._local = threading.local()
-        self._free = iter(range(1, SLOTS))
+        self._free = list(range(SLOTS - 1, 0, -1))
         self.ident = threading.main_thread().ident or 0
         self._main = self._slot(0, self.ident)
         self._main.main = True
@@ -160,14 +160,19 @@ class Box:
         try:
             slot = self._local.slot
         except AttributeError:
-            index = next(self._free, None)
-            slot = self._local.slot = None if index is None else self._slot(index, ident)
+            try:
+                index = self._free.pop()
+            except IndexError:
+                self._local.slot = None
+                return None
+            slot = self._local.slot = self._slot(index, ident)
+            self._local.back = _Back(self._free, index)
         return slot
 
     def called(self) -> str:
         """The operation that this thread has entered last; "" where it has entered none."""
         slot = getattr(self._local, "slot", None)
-        if slot is None or not slot.count:
+        if slot is None or slot.count == slot.before:
             return ""
         name: bytes = OP.unpack_from(self.map, slot.at)[6]
         return name.rstrip(b"\0").decode("utf-8", "replace")
@@ -175,7 +180,11 @@ class Box:
     def _slot(self, index: int, thread: int) -> Slot:
         at = SLOTS_AT + index * SLOT_BYTES
         THREAD.pack_into(self.map, at + THREAD_AT, thread)
-        return Slot(self.map, at)
+        slot = Slot(self.map, at)
+        # Of an earlier thread: what was counted stays counted.
+        slot.before, _, slot.spent = OP.unpack_from(self.map, at)[:3]
+        slot.count = slot.before
+        return slot
 
     def text(self, name: str, value: str) -> None:
         """Replaces one text; what does not fit is cut at the end."""
@@ -232,13 +241,27 @@ def _allocate(path: str) -> mmap.mmap:
         os.close(fd)
 
 
+class _Back:
+    """Gives a slot back when its thread ends, and with it what was the thread's own."""
+
+    __slots__ = ("_free", "_index")
+
+    def __init__(self, free: list[int], index: int) -> None:
+        self._free = free
+        self._index = index
+
+    def __del__(self) -> None:
+        self._free.append(self._index)
+
+
 class Slot:
     """What one thread is inside of. Nested calls count as the outermost.
 
-    ``spent``: seconds inside, in all. A collective's hook does what `enter` and `leave` do by itself.
+    ``spent``: seconds inside, in all; ``before``: what threads before this one have counted. A collective's
+    hook does what `enter` and `leave` do by itself.
     """
 
-    __slots__ = ("_left", "_map", "_since", "at", "count", "depth", "main", "spent")
+    __slots__ = ("_left", "_map", "_since", "at", "before", "count", "depth", "main", "spent")
 
     def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_
@@ -246,7 +269,7 @@ class Slot:
         self._left = offset + LEFT_AT
         self._since = 0.0
         self.spent = 0.0
-        self.count = 0
+        self.count = self.before = 0
         self.depth = 0
         self.main = False
 

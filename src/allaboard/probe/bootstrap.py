@@ -13,7 +13,7 @@ from .imports import Watch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType, TracebackType
+    from types import FrameType, ModuleType, TracebackType
     from typing import Any
 
 
@@ -70,7 +70,8 @@ def _watch_end(last: list[Callable[[], None]]) -> None:
         kind: type[BaseException], value: BaseException, traceback: TracebackType | None
     ) -> None:
         try:
-            member.raised(kind, value, traceback)
+            if _unwound(sys._getframe()):
+                member.raised(kind, value, traceback)
         except Exception:
             pass
         before(kind, value, traceback)
@@ -78,6 +79,16 @@ def _watch_end(last: list[Callable[[], None]]) -> None:
     sys.excepthook = excepthook
     _watch_threads()
     atexit.register(_end, last)
+
+
+def _unwound(frame: FrameType | None) -> bool:
+    """Whether the program has been left: one that calls ``sys.excepthook`` itself, to show what it has caught
+    (as code.interact() does), goes on."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            return False
+        frame = frame.f_back
+    return True
 
 
 def _watch_threads() -> None:

@@ -286,8 +286,7 @@ def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., A
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
         box = here.box
-        slot = box.slot() if box is not None else None
-        if box is None or slot is None or not slot.main or here.aside:
+        if box is None or threading.get_ident() != box.ident or here.aside:
             return call(*args, **kwargs)
         waited, less = (box.input, box.sync), more
         here.aside = True

@@ -43,7 +43,7 @@ class _Jitted:
     __slots__ = ("calls", "carried", "gave", "kept", "label", "own")
 
     def __init__(self, fun: Any) -> None:
-        self.kept: list[Any] = []
+        self.kept: dict[int, Any] = {}
         mapped = _mapped(fun)
         self.own = mapped or not _jaxs(fun)
         self.label = ("jit %s" % ("pmap" if mapped else getattr(fun, "__name__", ""))).encode()[:60]
@@ -124,14 +124,17 @@ class Steps:
         for part in (fun, inner):
             # Not kept alive: it may hold arrays. When it goes, another may get its id.
             try:
-                one.kept.append(weakref.ref(part, functools.partial(self._gone, id(part))))
+                if id(part) not in one.kept:
+                    one.kept[id(part)] = weakref.ref(part, functools.partial(self._gone, id(part)))
             except TypeError:
                 return None
             self._known[id(part)] = one
         return one
 
     def _gone(self, number: int, _: object) -> None:
-        self._known.pop(number, None)
+        one = self._known.pop(number, None)
+        if one is not None:
+            one.kept.pop(number, None)
 
     def _follow(self, one: _Jitted, given: Any, output: Any) -> None:
         """How many of the arrays that it gave the last time it was given now."""

@@ -51,18 +51,19 @@ def hosts(module: Any) -> None:
 def _asking(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     label = name.encode()
 
-    def inside(array: Any) -> Any:
+    def inside(*args: Any, **kwargs: Any) -> Any:
         box = member.here.box
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth or not slot.main:
-            return call(array)
+            return call(*args, **kwargs)
+        array = args[0] if args else kwargs.get("x")
         if getattr(array, "_npy_value", None) is not None:
-            return call(array)
+            return call(*args, **kwargs)
         together = member.here.round > 0
         began, worked = monotonic(), process_time() if together else 0.0
         slot.enter(label, 0, 0, began)
         try:
-            return call(array)
+            return call(*args, **kwargs)
         finally:
             slot.leave(label)
             if together and _on_cpu(array):
@@ -79,13 +80,15 @@ _platforms: dict[int, tuple[object, bool]] = {}
 
 
 def _on_cpu(array: Any) -> bool:
-    """Asked once of each layout of arrays; of a tree of several nothing is known."""
+    """Asked once of each layout of arrays; of a tree of several nothing is known, whatever the program's own
+    classes call ``sharding``."""
     sharding = getattr(array, "sharding", None)
-    if sharding is None:
+    devices = getattr(sharding, "addressable_devices", None)
+    if devices is None:
         return False
     known = _platforms.get(id(sharding))
     if known is None:
-        cpu = all(d.platform == "cpu" for d in sharding.addressable_devices)
+        cpu = all(getattr(d, "platform", "") == "cpu" for d in devices)
         if len(_platforms) > 256:
             _platforms.clear()
         known = _platforms[id(sharding)] = sharding, cpu

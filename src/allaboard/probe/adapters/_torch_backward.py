@@ -14,6 +14,7 @@ from time import monotonic, thread_time
 from .. import member
 from . import _torch_calls as table
 from ._torch_loss import Losses
+from ._torch_phases import trains
 from ._torch_record import Flat
 
 TYPE_CHECKING = False
@@ -53,6 +54,11 @@ def reducer(recorder: Recorder, cls: Any) -> None:
     cls.prepare_for_backward = prepare_for_backward
 
 
+def _elsewhere(recorder: Recorder, inputs: tuple[Any, ...]) -> bool:
+    """Whether gradients are asked for (backward's ``inputs``) of none of a model's parameters."""
+    return not any(id(one) in recorder.owners for one in inputs)
+
+
 def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]:
     """The autograd engine's entry: the gradients of every reducer that is due go round in it."""
     losses, here, pending = Losses(), member.here, recorder.pending
@@ -70,10 +76,14 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                         losses.told(box, value)
                 else:
                     losses.look(box, root)
+                if here.aside:
+                    trains()
             except Exception:
                 losses.shaped = True
         # autograd.grad: no gradient comes to a parameter, and no reducer to its turn.
         if not pending or kwargs.get("accumulate_grad") is False:
+            return call(*args, **kwargs)
+        if len(args) > 4 and args[4] and _elsewhere(recorder, args[4]):
             return call(*args, **kwargs)
         slot = box.slot() if box is not None else None
         if box is None or slot is None or slot.depth:

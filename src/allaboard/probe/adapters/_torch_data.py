@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from _thread import get_ident
+from collections.abc import Mapping
 from sys import _getframe
 from time import monotonic
 from zlib import crc32
@@ -111,12 +112,15 @@ def _ended(iterator: Any) -> None:
 
 
 def _told(data: Any) -> tuple[int, int]:
-    """Rows and digest of the first tensor of a batch: of some elements, evenly spread."""
+    """Rows and digest of the first tensor of a batch: of some elements, evenly spread. Nothing is taken from
+    what may be read once only: a generator, a zip."""
     for _ in range(DEEP):
-        if hasattr(data, "numel"):
+        if isinstance(data, Mapping):
+            data = next(iter(data.values()), None)
+        elif isinstance(data, (list, tuple)):
+            data = data[0] if data else None
+        else:
             break
-        values = getattr(data, "values", None)
-        data = next(iter(values() if values is not None else data))
     if not hasattr(data, "numel") or not data.dim():
         return -1, 0
     rows = int(data.shape[0])

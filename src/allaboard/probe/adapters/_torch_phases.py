@@ -63,8 +63,7 @@ class _Evaluation:
     def begin(self) -> None:
         """Gradients are off from here on."""
         box = member.here.box
-        slot = box.slot() if box is not None else None
-        if box is None or slot is None or not slot.main or member.here.aside:
+        if box is None or get_ident() != box.ident or member.here.aside:
             return
         model = self.model() if self.model is not None else None
         if model is None or model.training:
@@ -85,6 +84,14 @@ class _Evaluation:
 
 
 _now = _Evaluation()
+
+
+def trains() -> None:
+    """A backward begins: the evaluation is over, also where gradients were switched on by a function."""
+    if _now.box is not None and get_ident() == _now.thread:
+        enabled: Callable[[], bool] = sys.modules["torch"].is_grad_enabled
+        if enabled():
+            _now.end()
 
 
 def gradients(module: Any) -> None:

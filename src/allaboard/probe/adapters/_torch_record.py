@@ -57,7 +57,7 @@ class Recorder:
         self.pending: list[int] = []
         """Reducers whose models went forward, and whose backward has not come."""
         self.world: Group | None = None
-        self.names: dict[int, tuple[object, str]] = {}
+        self.names: dict[int, tuple[object, str]] = {id(None): (None, "sum")}
         self.spoiled = False
         self._recent: list[dict[int, Last]] = []
 
@@ -130,7 +130,10 @@ class Recorder:
         if tensor is None:
             key = (name, root, extra, id(code), frame.f_lasti)
         else:
+            op: int | str
             shape, op = tensor.shape, id(reduce)
+            if op not in self.names:
+                op = self._reduce(reduce)
             key = (
                 name, tensor.dtype, shape, op, root, extra, id(code), frame.f_lasti,
             )  # fmt: skip
@@ -168,12 +171,15 @@ class Recorder:
         return found
 
     def _reduce(self, op: object) -> str:
-        """The reduce operation's name. Kept, so that no other object gets its id."""
-        if op is None:
-            return "sum"
+        """The reduce operation's name. Those that are the same for all calls are kept, so that no other
+        object gets their id; another may be made for each call (PREMUL_SUM)."""
+        known = self.names.get(id(op))
+        if known is not None:
+            return known[1]
         word = str(getattr(op, "op", op)).rpartition(".")[2].lower()
         word = "other" if " object at " in word else word
-        self.names[id(op)] = (op, word)
+        if type(op).__name__ == "RedOpType":
+            self.names[id(op)] = (op, word)
         return word
 
     def due(self, roots: Any) -> list[int]:
