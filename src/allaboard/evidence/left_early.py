@@ -7,6 +7,7 @@ from allaboard.evidence.failures import ended_at, failed, failed_at
 from allaboard.evidence.lost_peer import lost_peer
 from allaboard.evidence.servers import has_servers
 from allaboard.evidence.stall import stall
+from allaboard.evidence.thread_ended import ended_thread
 from allaboard.facts import JobView, Member, Phase
 
 SEEN = 0.3
@@ -17,7 +18,7 @@ def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
     """Those who left, and those who suffer from it; None where nobody did, or somebody failed first."""
     gone = [m for m in view.members if _left(m)]
     # With parameter servers nobody waits for a worker that is done but in a synchronous optimizer.
-    if not gone or has_servers(view):
+    if not gone or has_servers(view) or any(map(_by_its_thread, gone)):
         return None
     first = min(gone, key=ended_at)
     victims = [m for m in view.members if m not in gone and _suffers(view, m, gone)]
@@ -39,6 +40,12 @@ def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
 def _left(one: Member) -> bool:
     end = one.exit
     return end is not None and end.code == 0 and one.round > 0 and not end.ours and not one.launcher
+
+
+def _by_its_thread(one: Member) -> bool:
+    """Whether it left because a thread that trained had raised, which is told as that."""
+    thread = ended_thread(one)
+    return thread is not None and thread.did in ("steps", "calls") and one.step <= thread.step
 
 
 def _suffers(view: JobView, one: Member, gone: list[Member]) -> bool:

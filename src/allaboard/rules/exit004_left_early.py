@@ -113,6 +113,16 @@ RULE = Rule(
         "somebody fails after it, and the others with him": job(
             ended(0, at=96.1, raised=_LOST), ended(1, at=96.0, signal=9), ended(2, at=93.0, code=0)
         ),
+        "a thread of it that trained has raised": job(
+            ended(0, at=95.3, raised=_LOST),
+            ended(
+                1,
+                code=0,
+                member={
+                    "notes": {"thread raised": "KeyError: 1", "thread ended": "40 steps trainer"}
+                },
+            ),
+        ),
         "somebody failed first": job(
             ended(0, at=96, raised=_LOST), ended(1, at=95.5, code=0), ended(2, at=95, signal=9)
         ),
