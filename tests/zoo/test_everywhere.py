@@ -33,6 +33,20 @@ for step in range(int(sys.argv[1])):
 print("trained", dist.get_rank(), flush=True)
 dist.destroy_process_group()
 """
+WAITS = """
+import os, torch.distributed as dist
+dist.init_process_group("gloo")
+if os.fork() == 0:
+    os._exit(0)
+met = 0
+try:
+    while True:
+        os.wait()
+        met += 1
+except ChildProcessError:
+    print(met, "child", flush=True)
+dist.barrier(); dist.destroy_process_group()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +113,20 @@ def test_under_torchrun(python: str, tmp_path: Path) -> None:
     assert sorted(re.findall(r"\d|trained", done.stdout)) == ["0", "1", "trained", "trained"]
     assert done.stderr.count("all 2 aboard") == 1, done.stderr
     assert not [w for w in done.stderr.split() if w.startswith(("HANG", "JOIN", "NET", "EXIT"))]
+
+
+@pytest.mark.zoo
+def test_who_waits_for_every_child_goes_on(python: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(WAITS)
+    done = subprocess.run(
+        launcher(python, script), capture_output=True, text=True, timeout=120,
+        env=environment(ALLABOARD="1", PYTHONDEVMODE="1"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("1 child") == 2
+    assert done.stderr.count("all 2 aboard") == 1, done.stderr
+    assert "subprocess" not in done.stderr  # an agent that is not waited for
 
 
 @pytest.mark.zoo

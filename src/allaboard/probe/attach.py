@@ -37,6 +37,8 @@ class Peer:
         leaving[:] = [p for p in leaving if p.poll() is None] + [self.process]
 
 
+STARTS = 10.0
+"""Seconds that an interpreter may take to start."""
 leaving: list[subprocess.Popen[bytes]] = []
 """Agents that were let go: they are not waited for."""
 
@@ -64,12 +66,15 @@ def attach(
             "coordinator": coordinator,
             "argv": sys.argv[:1],
         }
+        module = "allaboard.attached.apart" if watch else "allaboard.attached"
         process = subprocess.Popen(
-            [sys.executable, "-m", "allaboard.attached", json.dumps(told, default=texts.plain)],
+            [sys.executable, "-m", module, json.dumps(told, default=texts.plain)],
             stdin=subprocess.DEVNULL if watch else subprocess.PIPE,
             env=_environment(),
             start_new_session=True,  # the terminal's Ctrl-C is the program's
         )
+        if watch:
+            _wait(process)
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
         _say("no roll call: %s: %s" % (type(error).__name__, error))
@@ -77,6 +82,14 @@ def attach(
     member.here.folder = folder
     member.here.gated = "cluster"
     return Peer(folder, process)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Until the agent is nobody's child: the program may wait for all of its own."""
+    try:
+        process.wait(STARTS)
+    except subprocess.TimeoutExpired:
+        leaving.append(process)
 
 
 def _folder() -> str:
