@@ -126,3 +126,33 @@ def test_a_child_that_ends_well_or_by_sys_exit_raised_nothing(program: Program) 
     first, good, second, bad = map(int, ended.out.split())
     assert (good, bad) == (0, 3), ended.err
     assert program.read(first).raised is None and program.read(second).raised is None
+
+
+def test_a_process_that_starts_others_of_its_own_methods(program: Program) -> None:
+    ended = program.run(
+        "import multiprocessing as mp\n"
+        "class Actor(mp.Process):\n"
+        "    def evaluate(self): pass\n"
+        "    def run(self):\n"
+        "        p = mp.get_context('spawn').Process(target=self.evaluate)\n"
+        "        p.start(); p.join(); print(p.exitcode, 'run' in vars(self), flush=True)\n"
+        "if __name__ == '__main__':\n"
+        "    mp.set_start_method('fork'); a = Actor(); a.start(); a.join()\n"
+    )
+    assert ended.out.split() == ["0", "False"], ended.err
+
+
+def test_what_an_exception_held_is_freed_with_it(program: Program) -> None:
+    ended = program.run(
+        "import multiprocessing as mp, os, threading\n"
+        "class Held:\n"
+        "    def __del__(self): os.write(1, b'freed ')\n"
+        "def work():\n"
+        "    held = Held(); 1 / 0\n"
+        "if __name__ == '__main__':\n"
+        "    mp.set_start_method('fork')\n"
+        "    threading._shutdown = lambda: os.write(1, b'waits')\n"
+        "    p = mp.Process(target=work); p.start(); p.join(); os._exit(0)\n"
+    )
+    assert ended.out == "freed waits", ended.err
+    assert "ZeroDivisionError" in ended.err

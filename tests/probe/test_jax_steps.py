@@ -15,7 +15,7 @@ from allaboard.probe.adapters._jax_steps import BY, PLACE, Steps
 from allaboard.probe.blackbox import Box
 
 
-class Array:
+class ArrayImpl:
     sharding = None
 
 
@@ -44,10 +44,10 @@ def flat(tree: Any) -> list[Any]:
     return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, tuple) else [tree]
 
 
-def train(steps: Steps, many: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
+def train(steps: Steps, many: int, state: tuple[ArrayImpl, ...]) -> tuple[ArrayImpl, ...]:
     for _ in range(many):
-        new = tuple(Array() for _ in state)
-        steps(train_step, (state, Array()), {}, (new, Array()))
+        new = tuple(ArrayImpl() for _ in state)
+        steps(train_step, (state, ArrayImpl()), {}, (new, ArrayImpl()))
         state = new
     return state
 
@@ -55,13 +55,13 @@ def train(steps: Steps, many: int, state: tuple[Array, ...]) -> tuple[Array, ...
 def test_it_is_given_what_it_gave(box: Box) -> None:
     steps = Steps(flat)
     for _ in range(2):
-        steps(prepare, (Array(),), {}, Array())
-    state = train(steps, 10, (Array(), Array(), Array()))
+        steps(prepare, (ArrayImpl(),), {}, ArrayImpl())
+    state = train(steps, 10, (ArrayImpl(), ArrayImpl(), ArrayImpl()))
     assert box.steps == 8  # what it is given is first seen in the second, which shows it
-    total = Array()
+    total = ArrayImpl()
     for _ in range(20):
-        new = Array()
-        steps(eval_step, (state, Array(), total), {}, new)
+        new = ArrayImpl()
+        steps(eval_step, (state, ArrayImpl(), total), {}, new)
         total = new
     assert box.steps == 8
     train(steps, 5, state)
@@ -72,7 +72,7 @@ def test_it_is_given_what_it_gave(box: Box) -> None:
 def test_of_functions_that_carry_nothing_the_one_that_is_called(box: Box) -> None:
     steps = Steps(flat)
     for _ in range(10):
-        steps(prepare, (Array(),), {}, Array())
+        steps(prepare, (ArrayImpl(),), {}, ArrayImpl())
     assert box.steps == 7
 
 
@@ -82,7 +82,7 @@ def test_what_is_jaxs_own_is_none(box: Box) -> None:
     add.__module__ = "jax._src.numpy.ufuncs"
     steps = Steps(flat)
     for _ in range(10):
-        steps(add, (Array(),), {}, Array())
+        steps(add, (ArrayImpl(),), {}, ArrayImpl())
     assert box.steps == 0 and box.slot() is not None and box.slot().count == 0  # type: ignore[union-attr]
 
 
@@ -95,7 +95,7 @@ def test_what_a_library_jits_for_the_program_is_its_step_too(box: Box) -> None:
     exec(compile("\n\ndef wrapped(jitted, *given): jitted(*given)", library, "exec"), scope)
     steps = Steps(flat)
     for _ in range(10):
-        scope["wrapped"](steps, pmapped, (Array(),), {}, Array())
+        scope["wrapped"](steps, pmapped, (ArrayImpl(),), {}, ArrayImpl())
     assert box.steps == 7
     assert str(member.here.notes[PLACE]).startswith(__file__[-100:])
     assert member.here.notes[BY] == library + ":3"
@@ -112,7 +112,7 @@ def test_steps_that_a_library_tells_of_are_shown_at_the_programs_line(
     exec(compile("def inside(step, *given): jits(step, *given)", hook, "exec"), scope)
     steps = Steps(flat)
     for _ in range(10):
-        scope["inside"](steps, train_step, (Array(),), {}, Array())
+        scope["inside"](steps, train_step, (ArrayImpl(),), {}, ArrayImpl())
     assert box.steps == 0  # they are counted there
     assert str(member.here.notes[PLACE]).startswith(__file__[-100:])
     assert member.here.notes[BY] == library + ":1"
@@ -128,7 +128,7 @@ def test_arrays_that_cannot_be_followed_do_no_harm(box: Box) -> None:
     steps = Steps(flat)
     for _ in range(6):
         steps(prepare, (1,), {}, Odd())
-    train(steps, 4, (Array(),))
+    train(steps, 4, (ArrayImpl(),))
 
 
 def test_a_function_is_not_kept_alive(box: Box) -> None:
@@ -137,7 +137,7 @@ def test_a_function_is_not_kept_alive(box: Box) -> None:
     def once() -> None: ...
 
     gone = weakref.ref(once)
-    steps(once, (Array(),), {}, Array())
+    steps(once, (ArrayImpl(),), {}, ArrayImpl())
     assert len(steps._known) == 1
     del once
     gc.collect()
@@ -147,5 +147,5 @@ def test_a_function_is_not_kept_alive(box: Box) -> None:
 def test_what_has_no_weak_references_is_passed_over(box: Box) -> None:
     steps = Steps(flat)
     for _ in range(3):
-        steps((1, 2), (Array(),), {}, Array())
+        steps((1, 2), (ArrayImpl(),), {}, ArrayImpl())
     assert steps._known == {} and box.steps == 0

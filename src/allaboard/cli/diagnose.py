@@ -176,6 +176,8 @@ def _left(paths: list[Path]) -> Diagnosis:
         return of_paths(paths, catalogue())
     except NothingThere as error:
         _usage(str(error))
+    except OSError as error:
+        _usage(f"{error.filename}: {(error.strerror or str(error)).lower()}")
 
 
 def _pack(

@@ -35,12 +35,12 @@ def _entry(entry: Any, rank: int) -> Recorded | None:
     order = entry.get("record_id")
     return Recorded(
         rank=rank,
-        group=" ".join(str(g)[:60] for g in group[:2]),
+        group=" ".join(_word(g, 60) for g in group[:2]),
         number=number,
-        op=str(entry.get("profiling_name", "?")).rpartition(":")[2][:60],
+        op=_word(entry.get("profiling_name", "?"), 400).rpartition(":")[2][:60],
         order=order if isinstance(order, int) else 0,
         sizes=_sizes(entry.get("input_sizes")),
-        dtypes=tuple(str(d)[:30] for d in _list(entry.get("input_dtypes"))[:16]),
+        dtypes=tuple(_word(d, 30) for d in _list(entry.get("input_dtypes"))[:16]),
         frames=tuple(
             f for e in _list(entry.get("frames"))[:FRAMES] if (f := _frame(e)) is not None
         ),
@@ -61,8 +61,23 @@ def _frame(value: Any) -> Frame | None:
     if not isinstance(value, dict):
         return None
     line = value.get("line")
-    name, file = str(value.get("name", "?")), str(value.get("filename", "?"))
-    return Frame(file[:500], line if isinstance(line, int) else 0, name[:200])
+    name, file = _word(value.get("name", "?"), 200), _word(value.get("filename", "?"), 500)
+    return Frame(file, line if isinstance(line, int) else 0, name)
+
+
+def _word(value: Any, most: int) -> str:
+    """What is said in one word. A list is none: a small file may hold one that grows without bounds as text,
+    by references to itself."""
+    if isinstance(value, str):
+        return value[:most]
+    return str(value)[:most] if value is None or isinstance(value, int | float) else "?"
+
+
+def _ranks(value: Any) -> tuple[int, ...]:
+    """As text, ``[0, 1]``, which it is in a dump of 2.13, or as a list."""
+    if isinstance(value, str):
+        return tuple(int(r) for r in re.findall(r"\d{1,7}", value[:1_000_000]))
+    return tuple(r for r in _list(value)[:MOST] if isinstance(r, int))
 
 
 def groups(config: Any, recorded: tuple[Recorded, ...]) -> dict[str, tuple[int, ...]]:
@@ -70,8 +85,8 @@ def groups(config: Any, recorded: tuple[Recorded, ...]) -> dict[str, tuple[int, 
     found: dict[str, tuple[int, ...]] = {}
     for one in list(config.values())[:1000] if isinstance(config, dict) else ():
         if isinstance(one, dict):
-            ranks = tuple(int(r) for r in re.findall(r"\d{1,7}", str(one.get("ranks"))[:1_000_000]))
-            found[f"{one.get('name')} {one.get('desc')}"[:121]] = ranks
+            name = f"{_word(one.get('name'), 60)} {_word(one.get('desc'), 60)}"
+            found[name] = _ranks(one.get("ranks"))
     names = {r.group for r in recorded}
     default = [n for n in names if n.endswith("default_pg") and n not in found]
     return {n: found.get(n, found.get(" ", ()) if n in default else ()) for n in names}

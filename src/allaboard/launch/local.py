@@ -295,7 +295,9 @@ def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[s
                 environment.update(framework.environment(index, plan.size, numbers))
                 devices = share(os.environ, index, plan.size)
                 if devices is not None:
-                    environment["ALLABOARD_DEVICES"] = devices
+                    had = os.environ.get("CUDA_VISIBLE_DEVICES")
+                    told = devices if had is None else f"{devices}|{had}"
+                    environment["ALLABOARD_DEVICES"] = told
     if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
         for environment in environments:
             environment["OMP_NUM_THREADS"] = "1"  # as torchrun does

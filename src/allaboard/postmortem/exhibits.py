@@ -97,7 +97,11 @@ def _files(path: Path, notes: list[str]) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    for folder, folders, names in os.walk(path):
+
+    def closed(error: OSError) -> None:
+        notes.append(f"{error.filename}: {(error.strerror or str(error)).lower()}")
+
+    for folder, folders, names in os.walk(path, onerror=closed):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED)
         if folders and len(Path(folder).relative_to(path).parts) >= DEEPEST:
             notes.append(f"{folder}: {len(folders)} folders in it, too deep; they were not read")
@@ -107,7 +111,12 @@ def _files(path: Path, notes: list[str]) -> Iterator[Path]:
             folders[:] = [f for f in folders if f not in own]
         for name in sorted(names, key=_natural):
             file = Path(folder) / name
-            if file.is_file():
+            try:
+                regular = file.is_file()
+            except OSError as error:  # a link into a folder that may not be looked into
+                closed(error)
+                continue
+            if regular:
                 yield file
 
 

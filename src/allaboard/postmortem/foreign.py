@@ -22,11 +22,18 @@ def owned(folder: Path) -> tuple[list[str], list[str]]:
             with (folder / name).open("rb") as file:
                 data = file.read(LOOKED)
         except OSError:
-            if (folder / name).is_file():
+            if _is_file(folder / name):
                 own.append(name)  # whose it is cannot be told; that it cannot be read is told later
             continue
         (others if _foreign(name, data) else own).append(name)
     return own, others
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # in a folder that may not be looked into
+        return False
 
 
 def _foreign(name: str, data: bytes) -> bool:

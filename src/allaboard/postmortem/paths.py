@@ -78,7 +78,7 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
             raise NothingThere(why_not(path))
         inner = [path] if run_folder.is_run(path) else []
         if not inner and path.is_dir():
-            inner = [p for p in sorted(path.iterdir()) if run_folder.is_run(p)]
+            inner = [p for p in sorted(path.iterdir()) if _is_run(p)]
         if not inner:
             others.append(path)
         runs += [run_folder.read(p) for p in inner]
@@ -87,6 +87,14 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
         named = ", ".join(str(r.folder) for r in runs[:8])
         raise NothingThere(f"these are runs of {len(jobs)} jobs: {named}; name those of one job")
     return runs, others
+
+
+def _is_run(folder: Path) -> bool:
+    """Not one that may not be looked into; that it was not read is told where it is read."""
+    try:
+        return run_folder.is_run(folder)
+    except OSError:
+        return False
 
 
 def _foreign(paths: Sequence[Path]) -> list[str]:

@@ -36,7 +36,22 @@ _ASSIGNED = re.compile(
     re.I | re.M,
 )
 """A value may be bytes, a list, a mapping, cut off behind its first quote, or a block of YAML."""
-_FLAG = re.compile(rf"(?P<flag>(?<![\w-])--?{_NAME})(?P<mark>\s+)(?P<value>[^\s-]\S*)", re.I)
+_LISTED = re.compile(
+    rf"""(?P<head>(?<![\w.-]){_NAME}["\']?\s*:[ \t]*(?:#[^\n]*)?)(?P<value>(?:\n[ \t]*-[ \t]+[^\n]+)+)""",
+    re.I,
+)
+"""A list in YAML, a line each."""
+_NAMED = re.compile(
+    rf"""(?P<head>(?<![\w.-])(?P<q>\\?["\']?)name(?P=q)\s*:\s*\\?["\']?{_NAME}\\?["\']?\s*,?\s*(?P=q)value(?P=q)\s*:\s*)"""
+    r"""(?P<value>\\"(?:[^"\\\n])*\\"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'"""
+    r"""|[|>][-+]?\n[ \t]+\S[^\n]*|[^\s,}\]]+)""",
+    re.I,
+)
+"""A variable as pods have it, in YAML or JSON: its name, and its value behind that."""
+_FLAG = re.compile(
+    rf"""(?P<flag>(?<![\w-])--?{_NAME})(?P<mark>\s+)(?P<value>"[^"\n]*"|\'[^\'\n]*\'|[^\s-]\S*)""",
+    re.I,
+)
 _PAIRED = re.compile(
     rf"""(?P<head>["\']--?{_NAME}["\']\s*,\s*)(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')""",
     re.I,
@@ -101,6 +116,8 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     text = private_keys.without(text, GONE)
     text = _COOKIE.sub(lambda m: m["head"] + GONE, text)
     text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
+    text = _NAMED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
+    text = _LISTED.sub(lambda m: m["head"] + re.sub(r"(- +)[^\n]+", rf"\1{GONE}", m["value"]), text)
     text = _ASSIGNED.sub(_assigned, text)
     text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
     text = _CLIENT.sub(lambda m: m["head"] + GONE, text)
@@ -163,7 +180,7 @@ _INNER = re.compile(
 
 def _assigned(match: re.Match[str]) -> str:
     value = match["value"]
-    if value.startswith(GONE) or _PLAIN.match(value) or _NUMBERS.match(value):
+    if value == "-" or value.startswith(GONE) or _PLAIN.match(value) or _NUMBERS.match(value):
         return match[0]
     return match["name"] + match["mark"] + _quoted(match["value"])
 

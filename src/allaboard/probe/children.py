@@ -28,7 +28,18 @@ def _process(module: Any) -> None:
 
     @functools.wraps(bootstrap)
     def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.run = _told(self.run)
+        try:
+            own = self.__dict__
+            before = {k: own[k] for k in own if k == "run"}
+
+            def restored() -> None:
+                """As it was, before the program's own code sees it: it may be pickled."""
+                own.pop("run", None)
+                own.update(before)
+
+            self.run = _told(self.run, restored)
+        except Exception:
+            pass  # a class whose run cannot be set
         return bootstrap(self, *args, **kwargs)
 
     cls._bootstrap = _bootstrap
@@ -44,23 +55,31 @@ def _spawn(module: Any) -> None:
     module._wrap = _wrap
 
 
-def _told(call: Callable[..., Any]) -> Callable[..., Any]:
-    """``call`` with the same result; what it raises is recorded on its way up."""
+def _told(call: Callable[..., Any], first: Callable[[], None] | None = None) -> Callable[..., Any]:
+    """``call`` with the same result; what it raises is recorded on its way up. ``first`` is called before."""
 
     @functools.wraps(call)
     def run(*args: Any, **kwargs: Any) -> Any:
+        if first is not None:
+            first()
         try:
             return call(*args, **kwargs)
         except Exception:
-            kind, value, traceback = sys.exc_info()
-            try:
-                if kind is not None and value is not None:
-                    member.raised(kind, value, traceback)
-            except Exception:
-                pass
+            _record()
             raise
 
     return run
+
+
+def _record() -> None:
+    """The exception that is being handled. In a frame of its own: one of those that it passed through would
+    keep it alive, and with it all that they hold."""
+    try:
+        kind, value, traceback = sys.exc_info()
+        if kind is not None and value is not None:
+            member.raised(kind, value, traceback)
+    except Exception:
+        pass
 
 
 def _popen(name: str) -> Callable[[Any], None]:

@@ -37,13 +37,13 @@ class _Process:
         self.worker = int(os.environ.get("ALLABOARD_WORKER", "0"))
         self.gated = os.environ.get("ALLABOARD_GATE", "")
         self.round = 0
-        self.told: BaseException | None = None
+        self.told: tuple[int, type] | None = None
         self.notes: dict[str, str] = {}
         self.unsaved = 0
         self.depth = 0
         self.raises = False
         self.aside = False
-        self.stepping: threading.Thread | None = None
+        self.stepping: int | None = None
         """The thread that did the first step of this round."""
         self.fallen = 0
         """What the thread had done that is noted as ended by an exception: see `thread_raised`."""
@@ -195,8 +195,8 @@ def step() -> None:
     if box is not None and not here.aside:
         if box.phase_code != TRAINING and box.phase_code < LEAVING:
             box.phase(TRAINING, here.round)
-            # As current_thread() finds it, which would be a frame of its own to torch.compile.
-            here.stepping = getattr(threading, "_active", {}).get(threading.get_ident())
+            # The thread itself may hold the program's models; its number is hardly given twice.
+            here.stepping = threading.get_native_id()
             box.input = box.sync = 0.0  # of before: the time of training begins here
         box.step()
 
@@ -211,15 +211,20 @@ def raised(
     """Records the exception that ends the main thread, with the frame that raised it."""
     if here.box is None or threading.current_thread() is not threading.main_thread():
         return
-    if here.told is value:
+    if here.told == (id(value), kind):
         return  # at the interpreter's end, which may come much later: the first time is the true one
-    here.told = value
+    here.told = id(value), kind  # the exception itself would keep alive what its frames hold
     here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
 
 
 DID = ("end", "nothing", "calls", "steps")
 """What a thread had a part in: nothing that is hooked, operations between members, the steps themselves; or
 it was the interpreter's end that ended it."""
+
+
+def _steps(thread: threading.Thread | None) -> bool:
+    """Whether this thread made the first step of the round."""
+    return thread is not None and None is not thread.native_id == here.stepping
 
 
 def thread_raised(
@@ -234,7 +239,7 @@ def thread_raised(
     if here.box is None or value is None or kind is SystemExit:
         return
     called = here.box.called()
-    did = 3 if thread is not None and thread is here.stepping else 2 if called else 1
+    did = 3 if _steps(thread) else 2 if called else 1
     did = 0 if here.box.phase_code >= LEAVING else did
     if did < here.fallen:
         return

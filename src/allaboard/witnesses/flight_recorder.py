@@ -15,6 +15,8 @@ from allaboard.formats.flight_record import groups as groups_of
 from allaboard.formats.plain_pickle import NotPlain, read
 
 _RANK = re.compile(r"(\d+)(?:\.\w+)?$")
+_TOLD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
+"""Where a date stands behind it."""
 
 _NAMED = re.compile(
     r"(?:^|[^a-z])(?:trace|flight|recorder|fr|dump)(?=[^a-z]).*\d|\.(?:pkl|pickle)$", re.I
@@ -36,7 +38,8 @@ def hears(exhibit: Exhibit) -> Testimony | None:
         return Testimony(notes=(f"{exhibit.name}: a pickle that is not read: {error}",))
     except (ValueError, RecursionError):
         return Testimony(notes=(f"{exhibit.name}: a Flight Recorder trace that is cut short",))
-    found = _RANK.search(exhibit.name.rpartition("/")[2])
+    name = exhibit.name.rpartition("/")[2]
+    found = _TOLD.search(name) or _RANK.search(name)
     recorded = entries(dump, int(found[1][-7:]) if found is not None else exhibit.rank)
     if recorded is None:
         return Testimony(notes=(f"{exhibit.name}: a pickle without entries",)) if pickled else None

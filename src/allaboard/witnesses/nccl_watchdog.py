@@ -19,7 +19,9 @@ MOST = 100_000
 """Lines of it that are read of one exhibit."""
 SHOWN = 300
 """Characters of a line that are shown."""
-_LINE = re.compile(r"[^\n]*(?:atchdog|NCCL work: |Stack trace of the failed collective)[^\n]*")
+_LINE = re.compile(
+    r"^[^\n]*(?:atchdog|NCCL work: |Stack trace of the failed collective)[^\n]*", re.M
+)
 _GLOBAL = re.compile(r"\[rank(\d{1,7})\]:")
 _TIMEOUT = re.compile(
     r"\[Rank \d+\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), "
@@ -46,16 +48,18 @@ def hears(exhibit: Exhibit) -> Testimony | None:
     timeouts: dict[tuple[int, int], re.Match[str]] = {}
     aborted: dict[int, Glimpse] = {}
     where: dict[int, Frame] = {}
+    number = before = 0
     for line, _ in zip(_LINE.finditer(text), range(MOST), strict=False):
+        number, before = number + text.count("\n", before, line.start()), line.start()
         rank = _rank(line[0], exhibit.rank)
         timeout = _TIMEOUT.search(line[0])
         if timeout is not None:
             timeouts.setdefault((rank, int(timeout["number"])), timeout)
         if _ABORTS in line[0] and rank not in aborted:
-            aborted[rank] = _aborted(exhibit, line, rank)
+            aborted[rank] = _aborted(exhibit.place(number), line[0], rank)
         if _STACK in line[0] and rank not in where and (own := _own(text, line.end())) is not None:
             where[rank] = own
-        one = _status(exhibit, line, rank)
+        one = _status(exhibit.place(number), line[0], rank)
         if one is not None:
             known = found.get((rank, one.group))
             found[rank, one.group] = one if known is None else _merged(known, one)
@@ -75,12 +79,12 @@ def _rank(line: str, otherwise: int) -> int:
     return otherwise
 
 
-def _status(exhibit: Exhibit, line: re.Match[str], rank: int) -> Overdue | None:
+def _status(place: str, line: str, rank: int) -> Overdue | None:
     """What this line says of one group on this rank; None where it says nothing of it."""
-    group, status = _GROUP.search(line[0]), _STATUS.search(line[0])
+    group, status = _GROUP.search(line), _STATUS.search(line)
     if group is None or status is None:
         return None
-    at = _AT.search(line[0])
+    at = _AT.search(line)
     return Overdue(
         rank=rank,
         group=group["group"].partition("GUID ")[2] or f"{OWN_NUMBER}{group['group']}",
@@ -88,8 +92,8 @@ def _status(exhibit: Exhibit, line: re.Match[str], rank: int) -> Overdue | None:
         enqueued=int(status["enqueued"]),
         completed=int(status["completed"]),
         member=int(group["member"]),
-        line=line[0][group.start() :][:SHOWN].strip(),
-        place=exhibit.place(exhibit.text.count("\n", 0, line.start())),
+        line=line[group.start() :][:SHOWN].strip(),
+        place=place,
     )
 
 
@@ -114,10 +118,9 @@ def _with(
     return msgspec.structs.replace(one, op=told["op"], elements=sizes, where=where.get(one.rank))
 
 
-def _aborted(exhibit: Exhibit, line: re.Match[str], rank: int) -> Glimpse:
+def _aborted(place: str, line: str, rank: int) -> Glimpse:
     """The process ends by this; it is a victim, as its last line tells."""
-    place = exhibit.place(exhibit.text.count("\n", 0, line.start()))
-    said = line[0][line[0].find(_ABORTS) :][:SHOWN]
+    said = line[line.find(_ABORTS) :][:SHOWN]
     return Glimpse(origin=place, rank=rank, exit=Exit(at=0.0, signal=_ABORT, last_line=said))
 
 

@@ -17,6 +17,13 @@ _HOOK = re.compile(r"\[rank\d+\]: ")
 LAST = 400
 """Lines before the end of a log in which a traceback counts as how its process ended: an earlier one
 was caught and logged. The one that torch's own hook writes (``[rank1]:``) always does."""
+_IGNORED = re.compile(
+    r"Exception ignored (?:in|on|from|while)\b|Error in atexit\._run_exitfuncs"
+    r"|Task exception was never retrieved"
+)
+"""What Python writes before a traceback that ends nothing; asyncio's has a line between."""
+_THREAD = re.compile(r"Exception in thread ")
+OTHER_THREAD = "it ended another thread than the main one, and the process went on"
 _LAUNCHERS = ("ChildFailedError", "SignalException")
 
 
@@ -25,7 +32,7 @@ def hears(exhibit: Exhibit) -> Testimony | None:
     if HEAD not in text:
         return None
     written = [line.rstrip("\r") for line in text.split("\n")]
-    lines = [_PREFIX.sub("", line, count=1) for line in written]
+    lines = [_bare(line) for line in written]
     all_ = tracebacks(lines)
     found: dict[tuple[int, str], Glimpse] = {}
     for number, one in enumerate(all_):
@@ -39,15 +46,29 @@ def hears(exhibit: Exhibit) -> Testimony | None:
             continue
         rank = speaker(written[one.begin], exhibit.rank)
         glimpse = _glimpse(exhibit, one, rank, doubt)
+        key = (rank, "" if rank >= 0 else str(glimpse.raised))
+        if doubt == OTHER_THREAD and key in found:
+            continue
         # Of several of one rank, the last is what ended it.
-        found[(rank, "" if rank >= 0 else str(glimpse.raised))] = glimpse
+        found[key] = glimpse
     sure = any(not g.doubt for g in found.values())
     kept = tuple(g for g in found.values() if not (g.doubt and g.rank < 0 and sure))
     return Testimony(glimpses=kept) if kept else None
 
 
+def _bare(line: str) -> str:
+    """Without the label of a launcher."""
+    label = _PREFIX.match(line)
+    return line[label.end() :] if label is not None else line
+
+
 def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> str | None:
     """Why it may have been caught, "" where nothing speaks for it; None where its process went on."""
+    head = lines[one.begin - 1] if one.begin else ""
+    if _IGNORED.match(head) or (one.begin > 1 and _IGNORED.match(lines[one.begin - 2])):
+        return None
+    if _THREAD.match(head):
+        return OTHER_THREAD
     own = {n for t in later for n in range(t.begin, t.end)}
     said = went_on(line for n, line in enumerate(lines[one.end :], one.end) if n not in own)
     caught = one.begin > 0 and logged(lines[one.begin - 1])
@@ -61,7 +82,8 @@ def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> 
 def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse:
     # Who handles the loss of a peer and raises something else fell because of it all the same.
     message = f"{one.message} (after {one.first})" if one.first else one.message
-    raised = Raised(type=one.type, message=message, at=0.0, where=one.where)
+    frames = tuple(reversed(one.frames))
+    raised = Raised(type=one.type, message=message, at=0.0, where=one.where, frames=frames)
     return Glimpse(
         origin=exhibit.place(one.begin),
         rank=rank,

@@ -16,6 +16,7 @@ import weakref
 
 from .. import member
 from ..calls import FOREIGN
+from . import _jax_arrays as arrays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Steps:
             one.carried = max(one.carried, sum(id(a) in before for a in self._leaves(given)))
         one.gave = []
         if one.calls <= LOOKS:
-            one.gave = [weakref.ref(a) for a in self._leaves(output) if hasattr(a, "sharding")]
+            one.gave = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
 
     def _other(self, one: _Jitted) -> None:
         """Whether this one is the step from now on: it carries more, or as much and alone is called."""
@@ -211,6 +212,15 @@ class _State:
 _steps: list[Steps] = []
 
 
+def _not_the_users() -> None:
+    """JAX's messages and its profiles name the innermost frame that is not its own: not ours."""
+    for name in ("source_info_util", "traceback_util"):
+        try:
+            sys.modules["jax._src." + name].register_exclusion(__file__)  # type: ignore[attr-defined]
+        except Exception:
+            pass
+
+
 def api(module: Any) -> None:
     """Hooks `jax._src.api`."""
     state = getattr(module, "_post_hook_state", None)
@@ -230,12 +240,15 @@ def slow(module: Any) -> None:
         member.here.lacks("jax._src.pjit", "_run_python_pjit")
         return
 
+    core = getattr(module, "core", None)
+    _not_the_users()
+
     @functools.wraps(call)
     def _run_python_pjit(p: Any, flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
         box = member.here.box
         slot = box.slot() if box is not None and _steps else None
         label = _steps[0].label(fun) if slot is not None and not slot.depth else None
-        if slot is None or label is None or not slot.main:
+        if slot is None or label is None or not slot.main or arrays.staged(core):
             return call(p, flat, fun, args, kwargs)
         slot.enter(label)
         try:

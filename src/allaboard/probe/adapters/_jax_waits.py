@@ -11,6 +11,7 @@ from time import monotonic, process_time
 
 from .. import member
 from ..layout import CHECKPOINT
+from . import _jax_arrays as arrays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def _asking(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if box is None or slot is None or slot.depth or not slot.main:
             return call(*args, **kwargs)
         array = args[0] if args else kwargs.get("x")
+        if not arrays.is_array(array):
+            array = None  # a tree of the program's own: its classes are asked for nothing
         if getattr(array, "_npy_value", None) is not None:
             return call(*args, **kwargs)
         together = member.here.round > 0
@@ -103,7 +106,7 @@ def _saving(owner: str, *names: str) -> Callable[[Any], None]:
         for name in names:
             call = vars(place).get(name)
             if call is not None:
-                setattr(place, name, member.aside(CHECKPOINT, call))
+                setattr(place, name, member.aside(CHECKPOINT, call, 0 if "restore" in name else 1))
 
     return hook
 

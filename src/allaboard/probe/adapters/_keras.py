@@ -15,14 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SAVING = ("save", "save_weights", "load_weights")
+SAVING = {"save": 1, "save_weights": 1, "load_weights": 0}
+"""Methods, and whether one of them writes a checkpoint."""
 
 
 def _model(module: Any) -> None:
     for name in ("evaluate", "predict"):
         _replace(module.Model, name, EVALUATION)
-    for name in SAVING:
-        _replace(module.Model, name, CHECKPOINT)
+    _saved(module)
 
 
 def _tensorflow_trainer(module: Any) -> None:
@@ -58,15 +58,15 @@ def _step(call: Any) -> Any:
     return train_function
 
 
-def _replace(cls: Any, name: str, kind: int) -> None:
+def _replace(cls: Any, name: str, kind: int, more: int = 1) -> None:
     call = cls.__dict__.get(name)
     if call is not None:
-        setattr(cls, name, member.aside(kind, call))
+        setattr(cls, name, member.aside(kind, call, more))
 
 
 def _saved(module: Any) -> None:
-    for name in SAVING:
-        _replace(module.Model, name, CHECKPOINT)
+    for name, writes in SAVING.items():
+        _replace(module.Model, name, CHECKPOINT, writes)
 
 
 MODULES = {

@@ -39,7 +39,7 @@ def _checkpoint(module: Any) -> None:
     for cls in (module.Checkpoint, getattr(module, "CheckpointV1", None)):
         for name in ("save", "write", "restore", "read"):
             if hasattr(cls, name):
-                _replace(module, cls, name, _saving)
+                _replace(module, cls, name, _saving if name in ("save", "write") else _reading)
 
 
 def _manager(module: Any) -> None:
@@ -48,8 +48,12 @@ def _manager(module: Any) -> None:
 
 
 def _saver(module: Any) -> None:
-    for name in ("save", "restore"):
-        _replace(module, module.Saver, name, _saving)
+    _replace(module, module.Saver, "save", _saving)
+    _replace(module, module.Saver, "restore", _reading)
+
+
+def _reading(call: Any) -> Any:
+    return member.aside(CHECKPOINT, call, 0)
 
 
 def _saving(call: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
 from time import monotonic, process_time
 
 from .. import member
@@ -126,10 +127,14 @@ def _function(module: Any) -> None:
 
 
 def before_import() -> None:
-    """One GPU a worker, where several workers share a host: TensorFlow takes every GPU it sees."""
+    """One GPU a worker, where several workers share a host: TensorFlow takes every GPU it sees. Not where
+    the program, or who started this process, has chosen for itself, nor where another framework trains."""
     devices = os.environ.get("ALLABOARD_DEVICES")
-    if devices is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = devices
+    if devices is None or "torch" in sys.modules or "jax" in sys.modules:
+        return
+    share, told, before = devices.partition("|")
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == (before if told else None):
+        os.environ["CUDA_VISIBLE_DEVICES"] = share
 
 
 def _checkpoint(module: Any) -> None:
