@@ -13,10 +13,13 @@ from allaboard.agent.rendezvous import SURVEY, surveyed
 from allaboard.agent.role import Role
 from allaboard.coordinator.events import Called
 from allaboard.facts import Answer, Call, Declared
-from allaboard.hosts.data_address import data_address
+from allaboard.hosts.data_address import LOOPBACK, data_address
 from allaboard.meeting.dial import split, written
 from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.member import taken_in
+
+POST_AGAIN = 0.5
+"""Seconds between two attempts to post the way to the meeting."""
 
 
 class Choosing:
@@ -152,7 +155,7 @@ class Choosing:
         if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
             leader.close()
         elif door is not None:
-            await self._post(door, leader.listener.port)
+            await self._post(door, leader)
 
     async def _met_there(self) -> bool:
         """Whether the roll of this very job is called there already, by another process of this host that
@@ -162,18 +165,34 @@ class Choosing:
         self._role.resigned()
         return True
 
-    async def _post(self, door: Door, port: int) -> None:
-        host = self._role.data.rpartition(":")[0]
-        try:
-            if isinstance(door, StoreDoor):
-                host = await door.own_address()
-            await door.post(written(host.strip("[]"), port))
-        except (OSError, TimeoutError) as error:
-            said = getattr(error, "strerror", None) or str(error)
-            declared = self._role.declared
-            place = declared.place if declared is not None else ""
-            call = Call(address=place, answer=Answer.FAILED, since=time.monotonic(), said=said)
-            self._role.tell(Called(call=call))
+    async def _post(self, door: Door, leader: Leader) -> None:
+        """Until it is posted: a store that many come to at once, or a disk, may not answer the first time."""
+        since = 0.0
+        while self._role.leader is leader and not self._ports.freed:
+            try:
+                await door.post(written(await self._posted(door), leader.listener.port))
+                return
+            except (OSError, TimeoutError) as error:
+                since = since or time.monotonic()
+                said = getattr(error, "strerror", None) or str(error)
+                declared = self._role.declared
+                place = declared.place if declared is not None else ""
+                self._role.tell(
+                    Called(call=Call(address=place, answer=Answer.FAILED, since=since, said=said))
+                )
+            await asyncio.sleep(POST_AGAIN)
+
+    async def _posted(self, door: Door) -> str:
+        """An address of this host that others reach."""
+        if isinstance(door, StoreDoor):
+            own = await door.own_address()
+            # Its name may lead this host to itself (127.0.1.1), where the launcher's store is. By that name
+            # the others have found it.
+            return split(door.address)[0] if own == "::1" or own.startswith("127.") else own
+        host = self._role.data.rpartition(":")[0].strip("[]")
+        # The loopback address of a host's own name is not the one where it has no other.
+        named = host.startswith("127.") and host != LOOPBACK
+        return self._role.host if named else host
 
 
 def _unnamed(size: int) -> Declared:

@@ -245,7 +245,7 @@ class Leader:
     def _aboard(self, member: Connection) -> None:
         self._members[member.number] = member
         self._names[member.number] = member.hello.rank, member.hello.host
-        self.met = max(self.met, member.number)
+        self.met = len(self._names)
         if self._ended:  # it is late; the verdict is for all
             member.send(Orders(commands=tuple(self._last_words)))
         self.events.append(_here(member))

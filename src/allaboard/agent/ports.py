@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import time
 from collections.abc import Awaitable, Callable
 
@@ -101,16 +102,19 @@ class Ports:
                     self._tell(PortHeld(holder=None))
                 return
             except OSError as error:
-                if error.errno != errno.EADDRINUSE and told:
-                    return
                 if told is None:
-                    told = await self._holder(port)
+                    taken = error.errno == errno.EADDRINUSE
+                    told = await self._holder(port) if taken else self._barred(port, error)
                     self._tell(PortHeld(holder=told))
             called = meets is not None and told.answer is Answer.ABOARD and tries > CLOSING
             if meets is not None and called and await meets():
                 self._tell(PortHeld(holder=None))
                 return
             await asyncio.sleep(AGAIN)
+
+    def _barred(self, port: int, error: OSError) -> Holder:
+        said = os.strerror(error.errno) if error.errno else str(error)
+        return Holder(address=f"{self._identity().host}:{port}", said=said, at=time.monotonic())
 
     async def _holder(self, port: int) -> Holder:
         pid, command = holder_of(port)

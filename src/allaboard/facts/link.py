@@ -154,7 +154,8 @@ KNOCKS = (
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that holds a port of this host that the job needs; pid 0 where it is not known.
+    """The process that holds a port of this host that the job needs; pid 0 where it is not known. Or nobody
+    does, and the system does not let us listen there for another reason: ``said``.
     ``job``: what its launcher calls its job, "" where that is not known; ``ours``: as ours is called."""
 
     address: str
@@ -163,4 +164,5 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     ours: bool = False
     answer: Answer = Answer.OTHER
+    said: str = ""
     at: float = 0.0

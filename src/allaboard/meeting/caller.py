@@ -19,15 +19,18 @@ from allaboard.meeting.wire import Challenge, Hello, Refused, Welcome, Word
 Asked = tuple[float, float]
 MOST = 200
 """Characters of a reason, or of a name, that somebody unknown gives."""
+WINDOW = 30.0
+"""Seconds; the least distance of two clocks is that of this window and of the one before."""
 BLOCKS = 64
 """Blocks that a link's trial may send."""
 
 
 class Connection:
     """A member's stream. ``offset`` is what to add to its clock to get ours (s), an upper bound that
-    improves with every message."""
+    improves with every message of the last minute: what is older says nothing of a host that was suspended
+    meanwhile, whose clock stood."""
 
-    __slots__ = ("hello", "number", "offset", "peer", "stream", "wall_offset")
+    __slots__ = ("_least", "_since", "hello", "number", "offset", "peer", "stream", "wall_offset")
 
     def __init__(self, stream: Stream, hello: Hello, number: int, peer: str, asked: Asked) -> None:
         self.stream = stream
@@ -35,7 +38,8 @@ class Connection:
             hello, nonce="", proof=""
         )  # it is kept for as long as we are
         self.number = number
-        self.offset = time.monotonic() - hello.mono
+        self._since = time.monotonic()
+        self.offset = self._least = self._since - hello.mono
         self.wall_offset = _apart(hello.wall, asked[0], asked[0] + time.monotonic() - asked[1])
         self.peer = peer
 
@@ -50,7 +54,13 @@ class Connection:
             self.stream.abort()
 
     def heard(self, mono: float) -> None:
-        self.offset = min(self.offset, time.monotonic() - mono)
+        now = time.monotonic()
+        apart = now - mono
+        if now - self._since < WINDOW:
+            self._least = min(self._least, apart)
+            self.offset = min(self.offset, apart)
+        else:
+            self.offset, self._least, self._since = min(self._least, apart), apart, now
 
     def close(self) -> None:
         self.stream.close()

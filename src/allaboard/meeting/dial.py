@@ -77,16 +77,29 @@ async def dial(
         try:
             made = socket.socket(family, kind, protocol)
         except OSError as error:  # a kernel without this family
-            met = Met(Answer.UNREACHABLE, error.strerror or str(error), numeric)
+            met = _telling(met, Met(Answer.UNREACHABLE, error.strerror or str(error), numeric))
             continue
         made.setblocking(False)
         if small:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SMALL)
-        met = await _connect(made, where, numeric, connect)
-        if met.answer is Answer.ABOARD:
+        tried = await _connect(made, where, numeric, connect)
+        if tried.answer is Answer.ABOARD:
             return await _greet(made, numeric, speak)
         made.close()
+        met = _telling(met, tried)
     return met
+
+
+_TELLING = (Answer.UNREACHABLE, Answer.FAILED, Answer.SILENT, Answer.CLOSED, Answer.REFUSED)
+"""Answers, the ones that tell more behind the others: a name may have addresses of a family that this host
+has no way for, and what the other address answers is what counts."""
+
+
+def _telling(one: Met, other: Met) -> Met:
+    """Which of two addresses of a name told more."""
+    if not one.address:
+        return other
+    return max(one, other, key=lambda met: _TELLING.index(met.answer))
 
 
 async def _connect(made: socket.socket, where: object, numeric: str, patience: float) -> Met:

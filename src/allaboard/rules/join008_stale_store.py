@@ -62,14 +62,15 @@ def check(view: JobView) -> Iterator[Claim]:
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
         return
     yield Claim(
-        summary=f"the store at {tried.call.address} belongs to an earlier run: all "
-        f"{tried.call.joined} of its clients have joined, and this worker is not one of them",
+        summary=f"the store at {tried.call.address} belongs to a run that is complete without this worker: "
+        f"all {tried.call.joined} of its clients have joined",
         who=(tried.member.who,),
         evidence=(
             Evidence(f"init/ = {tried.call.joined}, world size {rolls[0].size}", "TCPStore"),
             *tried.evidence[1:],
         ),
-        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end that run, or take another port",
+        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # an earlier run: end it, or "
+        "take another port; this very run, with this worker started again: start all of them again",
         since=tried.call.since,
     )
 
@@ -255,8 +256,8 @@ RULE = Rule(
     fires_on={
         "all of its clients have joined": (
             calling(Answer.STORE, 3.0, joined=3),
-            "the store at node0:29500 belongs to an earlier run: all 3 of its clients have joined, "
-            "and this worker is not one of them",
+            "the store at node0:29500 belongs to a run that is complete without this worker: all 3 of its "
+            "clients have joined",
         ),
         "a file": (
             _left(3),

@@ -55,7 +55,8 @@ def check(view: JobView) -> Iterator[Claim]:
     if holder is not None and holder.answer is Answer.STORE and waiting:
         yield from _holds(view, waiting[0], holder)
     tried = attempt(view, Answer.OTHER)
-    if tried is not None and tried.call.kind == "other-job":
+    turned = tried is not None and tried.call.kind == "other-job"
+    if tried is not None and turned and view.now - tried.call.since >= PATIENCE:
         yield Claim(
             summary=f"another job meets at {tried.call.address}; this one is turned away",
             who=(tried.member.who,),

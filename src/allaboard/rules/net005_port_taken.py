@@ -78,6 +78,9 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
     waiting = [m for roll in roll_calls(view) for m in roll.held]
     if not waiting or view.now - holder.at < PATIENCE:
         return
+    if holder.said:
+        yield _barred(waiting[0], holder)
+        return
     mine = _member(view, waiting[0].who.host, holder.pid)
     if mine is not None:
         who = f"{mine.who.name} of this job itself (pid {holder.pid})"
@@ -94,6 +97,21 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
             Evidence(f"it answers as {SAID.get(holder.answer, 'another program')}", "greeting"),
         ),
         fix=_freed(view, waiting[0], holder, mine is not None),
+        since=holder.at,
+    )
+
+
+def _barred(one: Member, holder: Holder) -> Claim:
+    """Nobody holds it: this system does not let us listen there."""
+    port = int(holder.address.rpartition(":")[2])
+    low = port < 1024  # ip(7): wants CAP_NET_BIND_SERVICE
+    return Claim(
+        summary=f"nothing can listen on port {port} of this host, where all are to meet: "
+        f"{holder.said.lower()}",
+        who=(one.who,),
+        evidence=(Evidence(f"bind: {holder.said}", holder.address),),
+        fix="take a port above 1023, the same on every host"
+        + ("" if low else f", or see why: python -m http.server {port}"),
         since=holder.at,
     )
 
@@ -174,6 +192,7 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 _SERVED = Holder(address="a:29888", pid=77, command="python -m http.server 29888", at=95.0)
 _OWN = Holder(address="a:29888", pid=100, command="python train.py", at=95.0)
+_BARRED = Holder(address="a:443", said="Permission denied", at=95.0)
 _REFUSED = ended(0, raised=("DistNetworkError", EADDRINUSE))
 RULE = Rule(
     stage=Stage.NETWORK,
@@ -195,6 +214,10 @@ RULE = Rule(
         "on the host itself": (
             _holding(Answer.HTTP),
             "port 29500, where all are to meet, is held on this host by pid 77 (python -m http.server)",
+        ),
+        "a port that only root may have": (
+            gathering(held(0), joined=True, leads=True, launched=1, holder=_BARRED),
+            "nothing can listen on port 443 of this host, where all are to meet: permission denied",
         ),
         "by the member that asks": (
             _holding(Answer.GRPC, pid=100),

@@ -13,7 +13,7 @@ import msgspec
 
 from allaboard.contracts import Witness
 from allaboard.evidence.watchdogs import OWN_NUMBER
-from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Testimony
+from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Place, Testimony
 
 MOST = 100_000
 """Lines of it that are read of one exhibit."""
@@ -79,7 +79,7 @@ def _rank(line: str, otherwise: int) -> int:
     return otherwise
 
 
-def _status(place: str, line: str, rank: int) -> Overdue | None:
+def _status(place: Place, line: str, rank: int) -> Overdue | None:
     """What this line says of one group on this rank; None where it says nothing of it."""
     group, status = _GROUP.search(line), _STATUS.search(line)
     if group is None or status is None:
@@ -118,7 +118,7 @@ def _with(
     return msgspec.structs.replace(one, op=told["op"], elements=sizes, where=where.get(one.rank))
 
 
-def _aborted(place: str, line: str, rank: int) -> Glimpse:
+def _aborted(place: Place, line: str, rank: int) -> Glimpse:
     """The process ends by this; it is a victim, as its last line tells."""
     said = line[line.find(_ABORTS) :][:SHOWN]
     return Glimpse(origin=place, rank=rank, exit=Exit(at=0.0, signal=_ABORT, last_line=said))

@@ -216,7 +216,7 @@ def _not_the_users() -> None:
     """JAX's messages and its profiles name the innermost frame that is not its own: not ours."""
     for name in ("source_info_util", "traceback_util"):
         try:
-            sys.modules["jax._src." + name].register_exclusion(__file__)  # type: ignore[attr-defined]
+            sys.modules["jax._src." + name].register_exclusion(__file__)
         except Exception:
             pass
 
