@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 
 BUFFER = 16_384
 """Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
@@ -34,13 +35,19 @@ _ENDED_WELL = re.compile(
     r"\b(?:finish(?:ed)?|complet(?:ed?|ion)|done|success(?:ful|fully)?|all good|saved)\b",
     re.IGNORECASE,
 )
+_TOLD_BY_LAUNCHER = re.compile(
+    r"srun: error: \S+: tasks? [\d,-]+: (?:Exited with exit code|[A-Z])"
+    r"|(?:mpirun|prterun|mpiexec) (?:noticed that process|detected that one or more processes exited)"
+)
+"""How a launcher tells that a process failed: what is after it is of the script that started the launcher."""
 _LOGGED = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
 """A record of a logger: what it is given as ``exc_info`` is written right after it."""
 
 
 def went_on(after: Iterable[str]) -> tuple[str, ...]:
     """The lines that look like what a process says at its work."""
-    return tuple(line for line in after if not _AFTER.match(line))
+    own = takewhile(lambda line: not _TOLD_BY_LAUNCHER.match(line), after)
+    return tuple(line for line in own if not _AFTER.match(line))
 
 
 def ended_well(said: tuple[str, ...]) -> bool:

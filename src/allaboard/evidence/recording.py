@@ -37,12 +37,17 @@ class Differs(msgspec.Struct, frozen=True):
 def behind(recording: Recording) -> tuple[Behind, ...]:
     """Groups in which some have entered a collective that others have not."""
     found = []
+    oldest: dict[int, int] = {}
+    for entry in recording.entries:
+        oldest[entry.rank] = min(entry.order, oldest.get(entry.rank, entry.order))
+    # A ring that was written over may have held what it does not show.
+    whole = {r for r in recording.ranks if oldest.get(r, 0) == 0}
     for group, entries in _groups(recording).items():
         last: dict[int, Recorded] = {}
         for entry in entries:
             if entry.rank not in last or entry.number > last[entry.rank].number:
                 last[entry.rank] = entry
-        members = set(last) | (set(recording.members.get(group, ())) & set(recording.ranks))
+        members = set(last) | (set(recording.members.get(group, ())) & whole)
         reached = {r: last[r].number if r in last else 0 for r in members}
         least = min(reached.values())
         late = tuple(sorted(r for r in members if reached[r] == least))

@@ -32,18 +32,23 @@ _UNIT = r"(?P<host>[\w.-]+) (?:[\w./@-]+\[(?P<pid>\d+)\]|kernel)"
 class Label(NamedTuple):
     """Whom a prefix names: a ``rank`` (-1 where none), a ``host`` or what stands for one (a pod, a
     service), a ``pid`` (0 where none). ``launcher``: put before every line of its process; torch's own
-    ``[rank1]:`` is before some."""
+    ``[rank1]:`` is before some. ``local``: its number on its node, -1 where none is told."""
 
     rank: int = -1
     host: str = ""
     pid: int = 0
     launcher: bool = True
+    local: int = -1
 
     def within(self, outer: Label) -> Label:
-        """With what the prefixes before it named."""
-        rank = self.rank if self.rank >= 0 else outer.rank
+        """With what the prefixes before it named. Where this tells a number on a node, the task outside it
+        is the node's own launcher, and no rank."""
         host, pid = self.host or outer.host, self.pid or outer.pid
-        return Label(rank, host, pid, self.launcher or outer != NOBODY)
+        rank = self.rank if self.rank >= 0 else outer.rank
+        if self.local >= 0 and self.rank < 0 and outer.rank >= 0:
+            rank, host = -1, host or f"task {outer.rank}"
+        local = self.local if self.local >= 0 else outer.local
+        return Label(rank, host, pid, self.launcher or outer != NOBODY, local)
 
 
 NOBODY = Label(launcher=False)
@@ -78,7 +83,7 @@ FORMS = (
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
     _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
     _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", kept=True),
-    _form(r"\[default(?P<rank>\d{1,7})\]:", "[default"),
+    _form(r"\[default(?P<local>\d{1,7})\]:", "[default"),  # torchrun: the local rank
     _form(r" {0,6}(?P<rank>\d{1,7}):(?: |$)", share=0.5, repeats=True),  # srun -l
     _form(r"\[(?P<rank>\d{1,7})\]:?(?: |$)", share=0.5, repeats=True),
     _form(r"(?P<host>[A-Za-z0-9][\w.-]{0,80}) +\|(?: |$)", share=0.8, repeats=True, aligned=True),
@@ -130,6 +135,7 @@ def _read(one: tuple[Label, str], forms: Iterable[Form]) -> tuple[Label, str]:
                 host=named.get("host") or "",
                 pid=int(named.get("pid") or 0),
                 launcher=not form.kept,
+                local=int(named.get("local") or -1),
             )
             return inner.within(label), line if form.kept else line[match.end() :]
     return label, line

@@ -24,7 +24,7 @@ FILES = 20_000
 TOTAL = 2 << 30
 """Bytes that are read in all."""
 _RANK = (
-    re.compile(r"(?:^|[^a-z])(?:rank|worker|task|proc|process|node)[-_.]?(\d{1,7})(?!\d)", re.I),
+    re.compile(r"(?:^|[^a-z])(?:rank|worker|task|proc|process)[-_.]?(\d{1,7})(?!\d)", re.I),
     re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$"),  # torchrun --log-dir
 )
 _SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}

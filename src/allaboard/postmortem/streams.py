@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 import msgspec
 
 from allaboard.facts import Exhibit
 from allaboard.formats.line_prefixes import NOBODY, Label, labelled
+from allaboard.formats.local_ranks import ranked
 
 BINARY = 4096
 """Bytes of the beginning in which a zero tells that it is no text."""
 MOST = 20_000
 """Processes of one file; more names than that name none."""
+
+_OF_TORCHRUN = re.compile(r"/\d{1,7}/(?:stdout|stderr)\.log$")
+"""``torchrun --log-dir``: a file for each local rank."""
+_OWN = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
+
+
+def owned(exhibit: Exhibit) -> Exhibit:
+    """With the rank that its own lines tell, where its folder tells but the number on its node."""
+    if not _OF_TORCHRUN.search(exhibit.name):
+        return exhibit
+    told = {int(r) for r in _OWN.findall(exhibit.text)}
+    return msgspec.structs.replace(exhibit, rank=told.pop()) if len(told) == 1 else exhibit
 
 
 def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
@@ -21,7 +35,7 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
     if b"\0" in exhibit.data[:BINARY]:
         return (exhibit,)
     text = exhibit.text
-    read = labelled(text)
+    read = ranked(labelled(text))
     labels = {label for label, _ in read}
     if labels == {NOBODY} or len(labels) > MOST:
         plain = "\n".join(line for _, line in read)
@@ -59,7 +73,8 @@ def _processes(labels: set[Label]) -> dict[Label, Label]:
     named: dict[Label, Label] = {}
     for one in labels:
         ranks = inside[one.host, one.pid] if one.host or one.pid else set()
-        rank = next(iter(ranks)) if one.rank < 0 and len(ranks) == 1 else one.rank
+        alone = one.rank < 0 and one.local < 0 and len(ranks) == 1
+        rank = next(iter(ranks)) if alone else one.rank
         launcher = one.launcher or (rank >= 0 and rank in launched)
         if rank >= 0:
             # The same rank of another host or pid is the one that was started anew.

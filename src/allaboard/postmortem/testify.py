@@ -11,7 +11,8 @@ from allaboard import witnesses
 from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
-from allaboard.postmortem.streams import streams
+from allaboard.postmortem.group_names import told_apart
+from allaboard.postmortem.streams import owned, streams
 
 
 class Record(msgspec.Struct):
@@ -36,7 +37,7 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
     record = Record(notes=notes)
     known, broken = _witnesses()
     record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
-    for exhibit in exhibits:
+    for exhibit in map(owned, exhibits):
         record.read.append(exhibit.name)
         record.logs.append(exhibit.rank)
         parts = streams(exhibit)
@@ -62,6 +63,7 @@ def _ask(exhibit: Exhibit, known: Iterable[tuple[str, Witness]], record: Record)
 
 
 def _add(record: Record, said: Testimony) -> None:
+    said = told_apart(record.groups, said)
     record.heard += said.heard
     record.glimpses += said.glimpses
     record.recorded += said.recorded

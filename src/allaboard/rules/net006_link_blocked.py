@@ -19,7 +19,7 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.crossings import CONNECTS, Fault, failed, faults, four, on, on_host
-from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Stage
+from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
 WORDS = {
     Answer.REFUSED: "refused",
@@ -29,6 +29,11 @@ WORDS = {
     Answer.CLOSED: "cut off",
     Answer.MUTE: "accepted, then silence",
 }
+
+NCCL = (
+    "tried is the address that gloo takes; this job's data goes by its own backend's, which chooses "
+    "itself (NCCL_SOCKET_IFNAME)"
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -57,6 +62,7 @@ def _claim(view: JobView, fault: Fault) -> Claim:
     if chosen:
         name = chosen.partition("=")[2]
         fix = f"on {fault.host}: ip -br addr   # then name the interface that the others reach, not {name}"
+    doubt = (Evidence(NCCL, "link trial"),) if _by_nccl(view) else ()
     return Claim(
         summary=f"{what} on the ports for data: {word}",
         who=on(view, *hosts),
@@ -68,11 +74,19 @@ def _claim(view: JobView, fault: Fault) -> Claim:
                 )
                 for k in fault.links[:6]
             ),
+            *doubt,
         ),
         fix=fix,
+        severity=Severity.WARNING if doubt else Severity.ERROR,
         # One way only may be the way that is not needed.
-        certainty=Certainty.CERTAIN if fault.both else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if fault.both and not doubt else Certainty.LIKELY,
     )
+
+
+def _by_nccl(view: JobView) -> bool:
+    """Whether every member told a backend, and none of them gloo."""
+    named = [m.declared.backend if m.declared else "" for m in view.members]
+    return bool(named) and all(b and b != "undefined" and "gloo" not in b for b in named)
 
 
 def _opened(view: JobView, link: Link) -> str:
@@ -107,7 +121,9 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
         evidence=tuple(
             Evidence(f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial")
             for k in fault.links[:6]
-        ),
+        )
+        + ((Evidence(NCCL, "link trial"),) if _by_nccl(view) else ()),
+        severity=Severity.WARNING if _by_nccl(view) else Severity.ERROR,
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
         f"and look for a filter between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )
