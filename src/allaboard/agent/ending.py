@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from allaboard.agent.workers import Workers
+from allaboard.facts.signal_name import signal_name
 
 Say = Callable[[str], None]
 TWICE = 0.1
@@ -60,7 +61,7 @@ class Ending:
             return
         self._last = now
         self._asked += 1
-        name = signal.Signals(number).name
+        name = signal_name(number)
         if self._workers.over:
             self._say(f"{name}: ending")
             return

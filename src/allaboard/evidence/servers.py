@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable
 
 from allaboard.facts import Exit, JobView, Member, Phase
 from allaboard.facts.once import once
+from allaboard.facts.signal_name import signal_name
 
 SERVER_JOBS = ("ps",)
 COLLECTIVE = "MultiWorkerMirroredStrategy"
@@ -154,7 +154,7 @@ def how_ended(end: Exit) -> str:
     if end.lost:
         return "has gone with its host"
     if end.signal is not None:
-        return f"was killed by {signal.Signals(end.signal).name}"
+        return f"was killed by {signal_name(end.signal)}"
     return (
         f"ended with exit code {end.code}"
         if end.code is not None

@@ -6,6 +6,8 @@ import signal
 
 import msgspec
 
+from allaboard.facts.signal_name import signal_name
+
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals by which an agent is asked for the end."""
 
@@ -21,4 +23,4 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         with_it = f", and {self.who} with it" if self.who else ""
-        return f"{self.host} was interrupted by {signal.Signals(self.signal).name}{with_it}"
+        return f"{self.host} was interrupted by {signal_name(self.signal)}{with_it}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 from allaboard import __version__
 from allaboard.evidence.placement import placement
 from allaboard.evidence.servers import has_servers
@@ -20,6 +18,7 @@ from allaboard.facts import (
     Times,
     WorkerReport,
 )
+from allaboard.facts.signal_name import signal_name
 from allaboard.report.published import published
 from allaboard.report.unseen import unseen
 
@@ -59,7 +58,7 @@ def worker_report(view: JobView, member: Member) -> WorkerReport:
         host=member.who.host,
         pid=member.who.pid,
         exit_code=end.code if end is not None else None,
-        signal=_signal_name(end.signal) if end is not None and end.signal is not None else None,
+        signal=signal_name(end.signal) if end is not None and end.signal is not None else None,
         phase=member.phase.name.lower(),
         step=member.step,
         trained=round(member.run.span, 3) if trained else 0.0,
@@ -128,10 +127,3 @@ def assemble(
 def schema() -> dict[str, object]:
     """The published JSON Schema of the report, from its types."""
     return published(Report)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

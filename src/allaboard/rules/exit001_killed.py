@@ -13,7 +13,6 @@ killed, or by what. This finding separates the worker that was killed from those
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -21,6 +20,7 @@ from allaboard.evidence.failures import CRASHES, Failures, failures, too_early
 from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, job, member, waiting
+from allaboard.facts.signal_name import signal_name
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -40,7 +40,7 @@ def _server(view: JobView, one: Member) -> bool:
 
 def _claim(one: Member, found: Failures) -> Claim:
     assert one.exit is not None and one.exit.signal is not None
-    name = signal.Signals(one.exit.signal).name
+    name = signal_name(one.exit.signal)
     evidence = [Evidence(f"killed by {name} in phase {one.phase.name.lower()}", "wait status")]
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))

@@ -17,13 +17,13 @@ constructor imports it later, and its default arguments then keep the process gr
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import crashed_at_exit
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.signal_name import signal_name
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if not crashed_at_exit(one):
             continue
         assert one.exit is not None and one.exit.signal is not None
-        name = signal.Signals(one.exit.signal).name
+        name = signal_name(one.exit.signal)
         yield Claim(
             summary=f"{one.who.name} crashed ({name}) while shutting down, after {_done(one)}",
             who=(one.who,),

@@ -12,13 +12,13 @@ before it called init: look for an early `return` or an `if` that only some rank
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.known_errors import advice
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, gathering, held
+from allaboard.facts.signal_name import signal_name
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
@@ -90,7 +90,7 @@ def _how(member: Member) -> str:
     if end.oom:
         return "killed by the kernel: out of memory"
     if end.signal is not None:
-        return f"killed by {signal.Signals(end.signal).name}"
+        return f"killed by {signal_name(end.signal)}"
     return f"exit code {end.code}" if end.code is not None else "its end was not seen"
 
 
