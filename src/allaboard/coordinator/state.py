@@ -230,10 +230,13 @@ class Job:
             record.after = after
             self.records[event.pid] = record
         box = self.shared.box(event.box, record.box)
+        silent = record.box is None or record.box.declared is None
         if record.see(event, box):
             self._progress(event.at)
             if box is not None and box.phase == Phase.ARRIVED:
                 self.arrived_at = max(self.arrived_at, box.phase_since)
+        if silent and record.box is not None and record.box.declared is not None:
+            self.succession.declares(record)
         self._numbered(event)
 
     def _met(self, event: Event) -> None:
@@ -329,6 +332,7 @@ class Job:
         record = self.records.get(event.pid)
         if record is None or record.exit is not None:
             return
+        self.succession.ended(event.pid)
         how = Exit(
             at=event.at,
             code=event.code,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from allaboard.coordinator.events import split_key
 from allaboard.coordinator.record import Record
 from allaboard.evidence.failures import TOGETHER
 
+LOOKS = 1.0
+"""Seconds by which the end of a process may be seen later than the one after it."""
 TOLD = 2.0
 """Seconds from the end of a process until the rules have said what there is to say of it."""
 
@@ -19,6 +22,7 @@ class Succession:
         self._begun: set[int] = set()
         self._replaced: set[int] = set()
         self._judged: set[int] = set()
+        self._ended: set[int] = set()
         self.steps = 0
 
     def begins(self, worker: int) -> float | None:
@@ -34,6 +38,22 @@ class Succession:
         self._replaced |= before.keys()
         self._workers -= self._replaced
         return max((r.exit.at for r in before.values() if r.exit is not None), default=None)
+
+    def ended(self, pid: int) -> None:
+        """This one has, or is not seen any more."""
+        self._ended.add(pid)
+
+    def declares(self, new: Record) -> None:
+        """Launchers start ranks again by themselves (torchrun --max-restarts), all of them at once: where it
+        declares the rank of one that had ended under the same launcher, who had ended there by then is
+        of the round before, also a rank that does not come back."""
+        before = [r for pid in self._ended if (r := self._records.get(pid)) is not None]
+        before = [r for r in before if _launched_alike(r, new) and _before(r, new, LOOKS)]
+        if any(_rank(r) == _rank(new) for r in before):
+            self._replaced |= {
+                r.pid for r in before if _rank(r) == _rank(new) or _before(r, new, 0.0)
+            }
+            self._workers -= self._replaced
 
     def judged(self, now: float) -> None:
         """The rules have looked: of whom they have had the time for, they have said all."""
@@ -51,4 +71,20 @@ class Succession:
                 del self._records[pid]
                 self._replaced.discard(pid)
                 self._judged.discard(pid)
+                self._ended.discard(pid)
                 self.steps += record.box.step if record.box is not None else 0
+
+
+def _launched_alike(one: Record, other: Record) -> bool:
+    same = one.worker == other.worker and split_key(one.pid)[0] == split_key(other.pid)[0]
+    return same and one.pid != other.pid and _rank(one) >= 0
+
+
+def _before(one: Record, other: Record, slack: float) -> bool:
+    return one.exit is not None and one.exit.at <= other.started_at + slack
+
+
+def _rank(one: Record) -> int:
+    """What it declared; -1 of one that did not."""
+    told = one.box.declared if one.box is not None else None
+    return told.rank if told is not None else -1
