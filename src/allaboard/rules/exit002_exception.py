@@ -24,6 +24,7 @@ from allaboard.evidence.families import has_met
 from allaboard.evidence.known_errors import advice
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.evidence.naming import names
+from allaboard.evidence.out_of_memory import out_of_memory
 from allaboard.evidence.port_taken import lacks_port
 from allaboard.evidence.without_gradient import without_gradient
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
@@ -31,9 +32,6 @@ from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waitin
 
 QUIT = "BdbQuit"
 """What Python's debugger raises when it is left, or its input ends."""
-
-OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
-"""Python's, and PyTorch's of a GPU: RES001 tells them."""
 
 OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
 """What is raised because a command that was run has failed, as launchers do."""
@@ -43,8 +41,8 @@ def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     same: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for one in found.began:
-        if one.raised is None or one.raised.type in OUT_OF_MEMORY:
-            continue
+        if one.raised is None or out_of_memory(one.raised):
+            continue  # RES001 tells it
         if interrupted(one) or loader_worker(one) or lacks_port(one) or has_met(view, one):
             continue  # these have rules of their own
         if not too_early(view, one):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import failures
+from allaboard.evidence.out_of_memory import of_a_gpu, out_of_memory
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, job, waiting
 
@@ -28,7 +29,7 @@ _GPU = (
 def check(view: JobView) -> Iterator[Claim]:
     for one in failures(view).began:
         killed = one.exit is not None and one.exit.oom
-        raised = one.raised is not None and one.raised.type in ("MemoryError", "OutOfMemoryError")
+        raised = one.raised is not None and out_of_memory(one.raised)
         if not killed and not raised:
             continue
         evidence = []
@@ -50,9 +51,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _of_a_gpu(one: Member) -> bool:
-    return one.raised is not None and "CUDA out of memory" in one.raised.message
+    return one.raised is not None and of_a_gpu(one.raised)
 
 
+_TORCH = (
+    "[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+    "400000000000 bytes. Error code 12 (Cannot allocate memory)"
+)
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
@@ -67,8 +72,33 @@ RULE = Rule(
             job(waiting(0), ended(1, raised=("MemoryError", ""))),
             "worker 1 ran out of memory",
         ),
+        "PyTorch's allocator": (
+            job(waiting(0), ended(1, raised=("RuntimeError", _TORCH))),
+            "worker 1 ran out of memory",
+        ),
+        "TensorFlow's allocator": (
+            job(
+                waiting(0),
+                ended(
+                    1, raised=("ResourceExhaustedError", "OOM when allocating tensor with shape[9]")
+                ),
+            ),
+            "worker 1 ran out of memory",
+        ),
+        "NumPy": (
+            job(waiting(0), ended(1, raised=("_ArrayMemoryError", "Unable to allocate 7 TiB"))),
+            "worker 1 ran out of memory",
+        ),
     },
-    silent_on={"killed by hand": job(waiting(0), ended(1, signal=9))},
+    silent_on={
+        "a message was too large": job(
+            waiting(0),
+            ended(
+                1, raised=("ResourceExhaustedError", "Received message larger than max (5 vs. 4)")
+            ),
+        ),
+        "killed by hand": job(waiting(0), ended(1, signal=9)),
+    },
     since="0.1",
     drill=("out-of-memory",),
 )
