@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from allaboard.agent.streams import Streams
@@ -44,7 +43,7 @@ class Workers:
         self._started = started
         self._pids: dict[int, int] = {}
         self._done: set[int] = set()
-        self._ooms: dict[int, dict[Path, int]] = {}
+        self._kills = oom.Kills()
         self._adopted: dict[int, int] = {}
         self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
@@ -100,17 +99,13 @@ class Workers:
             pass  # the reaper is gone, and the workers with it
 
     def count_ooms(self) -> None:
-        """A process may be moved to another control group; its count there starts when it comes. Those before
-        stay: while the kernel takes it down, cgroup v1 shows it in the root group."""
+        """Notes in which control group each worker is now."""
         for worker, pid in self._pids.items():
-            file = oom.counter_file(pid) if worker not in self._done else None
-            known = self._ooms.setdefault(worker, {})
-            if file is not None and file not in known:
-                known[file] = oom.count(file)
+            self._kills.watch(worker, oom.counter_file(pid) if worker not in self._done else None)
 
     def struck(self, worker: int) -> bool:
-        """Whether the kernel has killed in a control group of this worker for want of memory."""
-        return any(oom.count(f) > before for f, before in self._ooms.get(worker, {}).items())
+        """Whether the kernel has killed one more in a control group of this worker for want of memory."""
+        return self._kills.struck(worker)
 
     def _ready(self) -> None:
         while True:

@@ -54,3 +54,31 @@ def count(file: Path | None) -> int:
         ),
         0,
     )
+
+
+class Kills:
+    """What each worker's control groups had counted when it came there.
+
+    A process may be moved to another group. Those before stay: while the kernel takes it down, cgroup v1
+    shows it in the root group. The kernel counts every process that it kills (mm/oom_kill.c), so each kill
+    explains one end: several workers may share a group.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, dict[Path, int]] = {}
+
+    def watch(self, worker: int, file: Path | None) -> None:
+        """``file`` counts for this worker from now on; None where there is none."""
+        known = self._before.setdefault(worker, {})
+        if file is not None and file not in known:
+            known[file] = count(file)
+
+    def struck(self, worker: int) -> bool:
+        """Whether the kernel has killed in a group of this worker, and no other end was explained by that;
+        to be asked once for each process that SIGKILL has ended."""
+        risen = [f for f, before in self._before.get(worker, {}).items() if count(f) > before]
+        for file in risen:
+            for known in self._before.values():
+                if file in known:
+                    known[file] += 1
+        return bool(risen)
