@@ -16,11 +16,17 @@ if TYPE_CHECKING:
     from ..blackbox import Box
 
 
+SAME = 16
+"""Backwards within one step that count as a further step: a program that leaves out the optimizer's step for
+such a value (GradScaler) comes to no other."""
+
+
 class Losses:
     """What this process saw; it is written only where something is wrong, or right again.
 
     ``plain`` is torch's own class of tensors, once it is known. ``shaped``: a backward began from more than
-    one number, so from now on it is asked how many there are. ``bad``: how many in a row were not finite.
+    one number, so from now on it is asked how many there are. ``bad``: in how many steps in a row one was
+    not finite; a step may have several backwards.
     """
 
     def __init__(self) -> None:
@@ -30,6 +36,8 @@ class Losses:
         self._box: Box | None = None
         self._count = 0
         self._first = 0
+        self._last = 0
+        self._again = 0
         self._value = 0.0
 
     def look(self, box: Box, root: Any) -> None:
@@ -51,6 +59,11 @@ class Losses:
             return
         if not self.bad:
             self._first, self._value = box.steps + 1, value
+        elif box.steps == self._last:
+            self._again += 1
+            if self._again % SAME:
+                return
+        self._last = box.steps
         self.bad += 1
         self._write(box)
 
