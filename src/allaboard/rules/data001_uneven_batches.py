@@ -43,10 +43,14 @@ def _harms(view: JobView, found: Uneven) -> bool:
     more = {m.called for m, _ in found.more if _in_it(m, found)}
     if any(m.called in more and failed(m) and lost_peer(m) for m in view.members):
         return True
-    still = stall(view)
-    if still is not None and any(m.called in more for m in still.waiting):
-        return True
     fewer = {m.called for m in found.fewer}
+    still = stall(view)
+    if still is not None:
+        waits = {m.called for m in still.waiting}
+        third = any(m.called not in waits | fewer for m in view.members if not m.launcher)
+        # Who waits with them keeps nobody waiting where a third has not come.
+        if more & waits and not (third and fewer <= waits):
+            return True
     return any(m.called in fewer for d in differences(view) for m, _ in d.calls)
 
 
@@ -109,6 +113,11 @@ RULE = Rule(
         "all had the same": stalled(_waits(0, 12), _at(1, 12, 12), _waits(2, 12)),
         "all are past it, and one saves": stalled(
             _at(0, 13, 13), msgspec.structs.replace(_waits(1, 12), loops=_DONE), _waits_past(2)
+        ),
+        "who had fewer waits with them, for a third": stalled(
+            _waits(0, 13),
+            msgspec.structs.replace(_at(1, 12, 12), stack=stack(REDUCE, USER)),
+            _at(2, 13),
         ),
         "one evaluates alone": stalled(
             _waits(0, 13), reading(1, loops=(Loop(USER, 1, 12, 1, 12),)), _waits(2, 13)
