@@ -12,7 +12,7 @@ from allaboard.evidence.known_errors import advice
 from allaboard.evidence.loader_worker import within_loader
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.port_taken import lacks_port
-from allaboard.facts import Member
+from allaboard.facts import Member, Raised
 
 _TYPES = {
     "DistNetworkError",
@@ -35,7 +35,9 @@ _PHRASES = re.compile(
     r"|connectFullMesh failed|wait timeout after|clients? (has )?joined|Wait timeout"
     r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|remote process exited"
     r"|(?-i:UNAVAILABLE|DEADLINE_EXCEEDED)|task .* (unavailable|crashed|is unhealthy|has been)"
-    r"|heartbeat|Collective ops is aborted|preempted|barrier .* (failed|timed out)"
+    r"|(stopped sending|send|sending|missed|missing|no) heartbeats?|heartbeats? (timeout|timed out|failed)"
+    r"|HeartbeatMonitor|(task|worker|process)[^\n]{0,80} preempted"
+    r"|Collective ops is aborted|barrier .* (failed|timed out)"
     r"|Application timeout caused pair closure|CoordinationService"
     r"|Terminating process because the JAX distributed service"
     r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
@@ -44,6 +46,52 @@ _PHRASES = re.compile(
     re.IGNORECASE,
 )
 """gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""
+
+_ENGINES = re.compile(
+    r"/(torch|tensorflow|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
+    r"|/bin/(torchrun|accelerate|deepspeed)$"
+)
+"""In the path of whose code the job's own connections are used, and of our hooks around it."""
+_PYTHON = re.compile(r"/lib(64)?/python3[^/]*/(?!site-packages/|dist-packages/)|^<frozen ")
+_OWN = {
+    "AssertionError",
+    "AttributeError",
+    "FileNotFoundError",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "ModuleNotFoundError",
+    "NameError",
+    "TypeError",
+    "UnboundLocalError",
+    "ZeroDivisionError",
+}
+"""What no engine raises of a peer."""
+_SOCKETS = {
+    "BrokenPipeError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "TimeoutError",
+}
+"""Python's own, of any pipe or socket."""
+
+
+def _of_other_code(raised: Raised) -> bool:
+    """Whether it speaks of another connection than the job's: to a database, a web server, a program that was
+    started. Who raised is the innermost frame that is not the standard library's."""
+    if raised.type in _OWN:
+        return True
+    place = next((f for f in raised.frames if not _PYTHON.search(f.file)), None)
+    if place is None or _ENGINES.search(place.file):
+        return False
+    if not place.is_user:
+        return True
+    # Native code of an engine is called from here too, but what it raises is none of these. Ranks that are
+    # each other's parent and child have pipes of multiprocessing.
+    shared = any("/multiprocessing/" in f.file for f in raised.frames)
+    return raised.type in _SOCKETS and not shared
 
 
 def lost_peer(member: Member) -> bool:
@@ -56,5 +104,7 @@ def lost_peer(member: Member) -> bool:
             return False  # a worker process of its own DataLoader is no peer
         if lacks_port(member) or advice(member.raised):
             return False  # torch's store and NCCL's group raise the same type for both
+        if _of_other_code(member.raised):
+            return False
         return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
     return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))
