@@ -57,3 +57,14 @@ def test_two_of_one_rank_at_once_are_both_there() -> None:
 
 def test_another_launcher_has_ranks_of_its_own() -> None:
     assert _left(_rank(0, 0, 10.0, 20.0), new=_rank(1, 0, 21.0, worker=1)) == [0, 1]
+
+
+def test_who_is_heard_no_more_is_asked_for_no_more() -> None:
+    known = {0: _rank(0, 0, 10.0, 20.0), 10: _rank(10, 0, 21.0)}
+    succession = Succession(known, set())
+    succession.ended(0)
+    succession.declares(known[10])
+    succession.drop(0)
+    succession.judged(100.0)
+    succession.forget(100.0)
+    assert sorted(known) == [10]

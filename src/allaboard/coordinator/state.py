@@ -279,7 +279,7 @@ class Job:
     def _hand_over(self) -> None:
         """Another host leads from now on: of those on other hosts we hear nothing any more."""
         for pid in [p for p in self.records if split_key(p)[0]]:
-            del self.records[pid]
+            self.succession.drop(pid)
         self.away.clear()
 
     def _measured(self, event: Measured) -> None:

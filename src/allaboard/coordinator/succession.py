@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from allaboard.coordinator.events import split_key
 from allaboard.coordinator.record import Record
 from allaboard.evidence.failures import TOGETHER
@@ -35,8 +37,7 @@ class Succession:
     def follows(self, worker: int) -> float | None:
         """As `begins`, of a worker that is known to have had a process before."""
         before = {p: r for p, r in self._records.items() if r.worker == worker}
-        self._replaced |= before.keys()
-        self._workers -= self._replaced
+        self._replace(before)
         return max((r.exit.at for r in before.values() if r.exit is not None), default=None)
 
     def ended(self, pid: int) -> None:
@@ -48,12 +49,10 @@ class Succession:
         declares the rank of one that had ended under the same launcher, who had ended there by then is
         of the round before, also a rank that does not come back."""
         before = [r for pid in self._ended if (r := self._records.get(pid)) is not None]
-        before = [r for r in before if _launched_alike(r, new) and _before(r, new, LOOKS)]
-        if any(_rank(r) == _rank(new) for r in before):
-            self._replaced |= {
-                r.pid for r in before if _rank(r) == _rank(new) or _before(r, new, 0.0)
-            }
-            self._workers -= self._replaced
+        before = [r for r in before if _launched_alike(r, new)]
+        same = {r.pid for r in before if _rank(r) == _rank(new) and _before(r, new, LOOKS)}
+        if same:
+            self._replace(same | {r.pid for r in before if _before(r, new, 0.0)})
 
     def judged(self, now: float) -> None:
         """The rules have looked: of whom they have had the time for, they have said all."""
@@ -68,11 +67,19 @@ class Succession:
             record = self._records[pid]
             judged = pid in self._judged and record.exit is not None
             if record.exit is None or (judged and now - record.exit.at >= TOLD):
-                del self._records[pid]
-                self._replaced.discard(pid)
-                self._judged.discard(pid)
-                self._ended.discard(pid)
+                self.drop(pid)
                 self.steps += record.box.step if record.box is not None else 0
+
+    def drop(self, pid: int) -> None:
+        """Nothing is known of this one any more."""
+        del self._records[pid]
+        self._replaced.discard(pid)
+        self._judged.discard(pid)
+        self._ended.discard(pid)
+
+    def _replace(self, pids: Iterable[int]) -> None:
+        self._replaced.update(pids)
+        self._workers -= self._replaced
 
 
 def _launched_alike(one: Record, other: Record) -> bool:

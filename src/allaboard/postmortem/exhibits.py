@@ -12,6 +12,7 @@ from pathlib import Path
 from allaboard.facts import Exhibit
 from allaboard.postmortem.kernels import of_the_kernel
 from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
+from allaboard.postmortem.streams import OF_TORCHRUN
 
 HEAD, TAIL = 8 << 20, 24 << 20
 """Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
@@ -25,7 +26,7 @@ TOTAL = 2 << 30
 """Bytes that are read in all."""
 _RANK = (
     re.compile(r"(?:^|[^a-z])(?:rank|worker|task|proc|process)[-_.]?(\d{1,7})(?!\d)", re.I),
-    re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$"),  # torchrun --log-dir
+    OF_TORCHRUN,
 )
 _SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}
 

@@ -16,14 +16,14 @@ BINARY = 4096
 MOST = 20_000
 """Processes of one file; more names than that name none."""
 
-_OF_TORCHRUN = re.compile(r"/\d{1,7}/(?:stdout|stderr)\.log$")
+OF_TORCHRUN = re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$")
 """``torchrun --log-dir``: a file for each local rank."""
 _OWN = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
 
 
 def owned(exhibit: Exhibit) -> Exhibit:
     """With the rank that its own lines tell, where its folder tells but the number on its node."""
-    if not _OF_TORCHRUN.search(exhibit.name):
+    if not OF_TORCHRUN.search(exhibit.name):
         return exhibit
     told = {int(r) for r in _OWN.findall(exhibit.text)}
     return msgspec.structs.replace(exhibit, rank=told.pop()) if len(told) == 1 else exhibit

@@ -62,7 +62,7 @@ def _claim(view: JobView, fault: Fault) -> Claim:
     if chosen:
         name = chosen.partition("=")[2]
         fix = f"on {fault.host}: ip -br addr   # then name the interface that the others reach, not {name}"
-    doubt = (Evidence(NCCL, "link trial"),) if _by_nccl(view) else ()
+    doubt = _doubt(view)
     return Claim(
         summary=f"{what} on the ports for data: {word}",
         who=on(view, *hosts),
@@ -83,10 +83,11 @@ def _claim(view: JobView, fault: Fault) -> Claim:
     )
 
 
-def _by_nccl(view: JobView) -> bool:
-    """Whether every member told a backend, and none of them gloo."""
+def _doubt(view: JobView) -> tuple[Evidence, ...]:
+    """What speaks against it where every member told a backend, and none of them gloo."""
     named = [m.declared.backend if m.declared else "" for m in view.members]
-    return bool(named) and all(b and b != "undefined" and "gloo" not in b for b in named)
+    other = bool(named) and all(b and b != "undefined" and "gloo" not in b for b in named)
+    return (Evidence(NCCL, "link trial"),) if other else ()
 
 
 def _opened(view: JobView, link: Link) -> str:
@@ -113,17 +114,22 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
     named = [", ".join(part[:4]) + ("…" if len(part) > 4 else "") for part in fault.parts]
     first = fault.links[0]
     host, _, port = first.address.rpartition(":")
+    doubt = _doubt(view)
     return Claim(
         summary=f"the hosts fall into {len(named)} parts that do not reach each other on the ports for "
         f"data, {' | '.join(named[:4])}: {word}",
         # The smaller part is what is left out, or the job spans what it should not.
         who=on(view, *fault.parts[-1]),
-        evidence=tuple(
-            Evidence(f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial")
-            for k in fault.links[:6]
-        )
-        + ((Evidence(NCCL, "link trial"),) if _by_nccl(view) else ()),
-        severity=Severity.WARNING if _by_nccl(view) else Severity.ERROR,
+        evidence=(
+            *(
+                Evidence(
+                    f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial"
+                )
+                for k in fault.links[:6]
+            ),
+            *doubt,
+        ),
+        severity=Severity.WARNING if doubt else Severity.ERROR,
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
         f"and look for a filter between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )

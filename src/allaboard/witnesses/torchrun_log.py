@@ -4,11 +4,11 @@ saw: where a rank left with exit code 0, it names an innocent one."""
 from __future__ import annotations
 
 import re
-import signal
 from datetime import UTC, datetime
 
 from allaboard.contracts import Witness
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
+from allaboard.facts.signal_name import signal_name
 
 _FAILURE = re.compile(
     r"\n\[\d+\]:\n  time      : (?P<time>\S+)\n  host      : (?P<host>\S+)\n"
@@ -33,7 +33,7 @@ def hears(exhibit: Exhibit) -> Testimony | None:
             at=_at(match["time"]),
             code=code if killed is None else None,
             signal=killed,
-            ours=killed is not None and ended.get(pid) == _name(killed),
+            ours=killed is not None and ended.get(pid) == signal_name(killed),
         )
         glimpses.append(
             Glimpse(origin=place, rank=int(match["rank"]), pid=pid, host=match["host"], exit=end)
@@ -46,13 +46,6 @@ def _at(text: str) -> float:
         return datetime.strptime(text, "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
         return 0.0
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return ""
 
 
 WITNESS = Witness(hears=hears)
