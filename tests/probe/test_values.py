@@ -11,8 +11,9 @@ import pytest
 
 from allaboard.agent.boxes import OpenBox
 from allaboard.facts import Check, Loss
+from allaboard.probe.adapters import _torch_values
 from allaboard.probe.adapters._torch_loss import Losses
-from allaboard.probe.adapters._torch_values import VARIABLE, Values
+from allaboard.probe.adapters._torch_values import VARIABLE, Replicas, Values
 from allaboard.probe.blackbox import Box
 
 
@@ -72,9 +73,13 @@ def test_losses_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_parameters_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "2")
+    known = Replicas()
+    monkeypatch.setattr(_torch_values, "replicas", known)
     box, reader = box_of(tmp_path)
     values = Values()
     one, two = Tensor(*range(100)), Tensor(1.0)
+    known.add([Tensor(2.0)])  # of another model
+    known.add([one, two])
     groups = [{"params": [one, Shard(1.0)]}, {"params": [two]}]
     optimizer = types.SimpleNamespace(param_groups=groups)
     for _ in range(200):
@@ -82,9 +87,31 @@ def test_parameters_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         values.stepped(box, optimizer)
     checks = reader.read().checks
     assert [c.step for c in checks[-3:]] == [196, 198, 200] and len(checks) == 64
-    assert {c.parameter for c in checks} == {0, 1}
+    assert {c.parameter for c in checks} == {1, 2}
     assert len({c.digest for c in checks}) == 2
     assert isinstance(checks[0], Check)
+
+
+def test_what_is_not_kept_equal_by_ddp_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    box, reader = box_of(tmp_path)
+    optimizer = types.SimpleNamespace(param_groups=[{"params": [Tensor(1.0), Shard(1.0)]}])
+    values = Values()
+    for _ in range(4):
+        box.step()
+        values.stepped(box, optimizer)
+    assert reader.read().checks == ()
+
+
+def test_another_object_with_the_address_of_one_that_is_gone_is_not_equal_by_right() -> None:
+    known = Replicas()
+    one, other = Tensor(1.0), Tensor(1.0)
+    known.add([one])
+    assert (known.number(one), known.number(other)) == (0, None)
+    known._known[id(other)] = known._known.pop(id(one))
+    assert known.number(other) is None
 
 
 def test_without_the_variable_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

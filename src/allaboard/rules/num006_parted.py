@@ -1,7 +1,9 @@
 """Parameters that were equal on all ranks no longer are.
 
 Opt-in: `--check-values N` looks at some elements of one parameter every N steps, each parameter in turn,
-right after the optimizer's step. Two looks in a row must differ.
+right after the optimizer's step. Two looks in a row must differ. Only the parameters of models in
+`DistributedDataParallel` over all ranks are looked at: those that FSDP, a sharded optimizer or a pipeline
+gives to a rank differ by right, and of gradients that a script averages by itself nothing is known.
 
 ## Why it matters
 Data-parallel ranks must hold the same model. A rank that has diverged trains another model, and its share
@@ -10,7 +12,7 @@ saved it.
 
 ## What to do
 Look for the usual reasons: a rank that loaded another checkpoint after DDP was built, `no_sync()` on one
-rank, a parameter outside of DDP, an optimizer state that was restored on one rank alone, a forward that
+rank, an optimizer state that was restored on one rank alone, a forward that
 calls `model.module`. Ranks that average only now and then (local SGD) rightly differ in between: choose N
 as a multiple of their interval.
 """
@@ -59,7 +61,7 @@ def _claim(
         evidence=(
             Evidence(
                 ", ".join(f"rank {m.who.rank} {digests[m.called]:08x}" for m in members[:8]),
-                f"parameter {parameter} of the optimizer after step {step}",
+                f"parameter {parameter} of those in DDP, after step {step}",
             ),
             Evidence(f"{before}; {len(whole) - first} looks differ since", "black box"),
         ),

@@ -16,6 +16,7 @@ from . import _torch_calls as table
 from ._torch_loss import Losses
 from ._torch_phases import trains
 from ._torch_record import Flat
+from ._torch_values import replicas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def reducer(recorder: Recorder, cls: Any) -> None:
             pg = kwargs.get("process_group") or args[2]
             recorder.reducers[id(self)] = (weakref.ref(pg), Flat(params))
             recorder.owners.update((id(p), id(self)) for p in params)
+            if pg.size() == recorder.module.get_world_size():
+                replicas.add(params)
         except Exception:
             recorder.reducers.pop(id(self), None)
 
