@@ -85,6 +85,23 @@ def test_a_sub_interpreter_leaves_the_box_to_the_main_one(any_program: Program) 
     assert (box.read().step, box.read().phase) == (3, 8)
 
 
+@pytest.mark.parametrize(
+    "wakes", ["m.here.wake()", "t = threading.Thread(target=m.here.wake); t.start(); t.join()"]
+)
+def test_a_look_that_comes_when_the_interpreter_has_ended_harms_nobody(
+    any_program: Program, wakes: str
+) -> None:
+    """exit(3) calls on_exit(3)'s functions after the interpreter's end, each with the exit code."""
+    ended = any_program.run(
+        f"import ctypes, sys, threading\nimport _allaboard_probe.member as m\n{wakes}\n"
+        "lines = [line.split() for line in open('/proc/self/status')]\n"
+        "number = int(dict(line[:2] for line in lines if len(line) > 1)['SigCgt:'], 16).bit_length()\n"
+        "ctypes.CDLL(None).on_exit(getattr(ctypes.CDLL(None), 'raise'), None)\n"
+        "print(number)\nsys.exit(number)\n"
+    )
+    assert ended.err == "" and ended.code == int(ended.out) > signal.SIGRTMIN
+
+
 def test_more_threads_than_there_is_room_for(program: Program) -> None:
     fake_torch(program.folder)
     ended = program.run(

@@ -26,13 +26,30 @@ def register(folder: str) -> tuple[int, int]:
     free = [
         n for n in range(signal.SIGRTMAX - 7, signal.SIGRTMIN + 7, -1) if not taken >> (n - 1) & 1
     ]
-    if not free:
+    if not free or not _ignored(free[0]):
         return 0, -1
     path = os.path.join(folder, "%d%s" % (os.getpid(), SUFFIX))
     # The file may be there: a program that executes another one in its place keeps its pid.
     fd = renumbered(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600))
     faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
     return free[0], fd
+
+
+def _ignored(signum: int) -> bool:
+    """Whether the signal is ignored from here on, until faulthandler takes it: at its end the interpreter
+    gives it back as it was before, and one that was sent a moment earlier must not end the process then.
+    What this process executes in its place, or starts, finds it as if nothing had been."""
+    try:
+        signal.signal(signum, signal.SIG_IGN)
+    except ValueError:  # Python lets the main thread alone do that
+        try:
+            import ctypes
+        except ImportError:
+            return False
+        call = ctypes.CDLL(None).signal
+        call.argtypes, call.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+        return bool(call(signum, int(signal.SIG_IGN)) != ctypes.c_void_p(-1).value)
+    return True
 
 
 def renumbered(fd: int) -> int:
