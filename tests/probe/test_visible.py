@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from allaboard.probe.adapters.tensorflow import before_import
+from allaboard.probe.adapters import tensorflow, torch
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,34 @@ def test_what_the_program_chose_stays(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    before_import()
+    tensorflow.before_import()
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == left
+
+
+@pytest.mark.parametrize(
+    ("devices", "visible", "meanwhile", "left"),
+    [
+        ("3", None, None, None),
+        ("3|0,1,2,3", "0,1,2,3", None, "0,1,2,3"),
+        ("3", None, "1", "1"),  # the program has chosen meanwhile
+        ("3", "3", None, "3"),  # it was never narrowed: the program wanted the same
+    ],
+)
+def test_a_framework_that_comes_after_tensorflow_sees_all(
+    monkeypatch: pytest.MonkeyPatch,
+    devices: str,
+    visible: str | None,
+    meanwhile: str | None,
+    left: str | None,
+) -> None:
+    for name in ("torch", "jax"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setenv("ALLABOARD_DEVICES", devices)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    tensorflow.before_import()
+    if meanwhile is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", meanwhile)
+    torch.before_import()
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == left

@@ -48,3 +48,30 @@ def test_values_come_back_from_memory(tmp_path: Path) -> None:
         *values,
     ) in seen:  # references, handles, integers and parts: each goes on with the steps
         assert all(abs(value - step) < 40 for value in values)
+
+
+@pytest.mark.zoo
+@pytest.mark.timeout(300)
+def test_a_second_training_does_not_go_on_with_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "goes"
+    run = Run(
+        tmp_path / "job",
+        *("--ps", "1", "-n", "1", "--on-failure", "restart", "--ps-snapshot", "0.5"),
+        *("tests/zoo/jobs/ps_twice.py", str(file)),
+    )
+    run.wait_for("a snapshot of 1 variable")
+    run.wait_for(r"first step 100\n")
+    Path(f"{file}-first").touch()
+    run.wait_for(r"second step \d+\n")
+    assert "second step 1\n" in run.text
+    # A server that is lost in the second comes back with values of the second.
+    run.wait_for(r"second step 100\n")
+    told = len(re.findall(r"second step \d+\n", run.text))
+    run.hurt(1)
+    run.wait_for("ps 0 is back")
+    run.wait_for(r"second step \d+\n", told + 20)
+    Path(f"{file}-second").touch()
+    report = run.end()
+    assert report["returns"][0]["snapshot"] is not None
+    steps = [int(n) for n in re.findall(r"second step (\d+)\n", run.text)]
+    assert steps[0] == 1 and max(steps) < len(steps) + 1

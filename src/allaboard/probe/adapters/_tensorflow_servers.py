@@ -145,6 +145,8 @@ def _hooked_session(module: Any) -> None:
         return result
 
     module._HookedSession.run = run
+    cls = module._MonitoredSession
+    cls._close_internal = snapshot.closing(cls._close_internal)
 
 
 _hooked = threading.local()

@@ -28,6 +28,41 @@ AGAIN = ("AbortedError", "UnavailableError")
 """What a server that goes away meanwhile gives: MonitoredTrainingSession itself tries again."""
 
 
+class _Training:
+    """Which snapshots are of the training that runs now. A session that the program has closed ends one: the
+    next begins as the program says; snapshots with a number up to ``before`` are of those that are over."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self.before = 0
+
+
+_training = _Training()
+
+
+def closing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`MonitoredSession._close_internal`, which every end of one comes to; without an exception it is the
+    program's own."""
+    if not folder():
+        return call
+
+    @functools.wraps(call)
+    def inside(self: Any, exception_type: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not exception_type:
+            _training.over = True
+        return call(self, exception_type, *args, **kwargs)
+
+    return inside
+
+
+def _begins() -> None:
+    """The next training has its session. What is read at this moment may be of both."""
+    newest = _newest()
+    if newest is not None:
+        _training.before = newest["number"] + 1
+    _training.over = False
+
+
 def folder() -> str:
     """Where snapshots are kept in memory; "" where none are wanted."""
     return os.environ.get("ALLABOARD_BOX", "") if os.environ.get("ALLABOARD_SNAPSHOT") else ""
@@ -42,7 +77,9 @@ def restoring(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[...
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        ways = (_from_file, fed.initialised) if _local(cluster) else (fed.initialised,)
+        ways = [_from_file, fed.initialised] if _local(cluster) else [fed.initialised]
+        if _training.over:
+            ways = []
         result = None
         for way in ways:
             for _ in range(2):  # the newest may be replaced by a newer one while it is read
@@ -51,6 +88,8 @@ def restoring(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[...
         if result is None:
             result = call(*args, **kwargs)
         try:
+            if _training.over:
+                _begins()
             _tell(args[0]._graph, cluster)
         except Exception as error:
             member.here.note("snapshot", repr(error))
@@ -95,7 +134,9 @@ def _restored(
         given = dict(signature.bind(*args, **kwargs).arguments)
         checkpoints = given.get("checkpoint_dir")
         newest = _newest()
-        if newest is None or _on_disk(checkpoints) >= newest["step"]:
+        if newest is None or newest["number"] <= _training.before:
+            return None
+        if _on_disk(checkpoints) >= newest["step"]:
             return None
     except Exception as error:
         member.here.note("snapshot", repr(error))

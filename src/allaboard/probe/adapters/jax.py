@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 
-from .. import member
+from .. import devices, member
 from . import _jax_steps as steps
 from . import _jax_waits as waits
 
@@ -115,6 +115,8 @@ def _api(module: Any) -> None:
     steps.api(module)
     waits.api(module)
 
+
+before_import = devices.widen
 
 MODULES = {
     "jax._src.distributed": _distributed,

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import sys
 from time import monotonic, process_time
 
-from .. import member
+from .. import devices, member
 from . import _keras as keras
 from . import _tensorflow_checkpoints as checkpoints
 from . import _tensorflow_numbers as numbers
@@ -126,15 +124,7 @@ def _function(module: Any) -> None:
     module.Function.__call__ = inside
 
 
-def before_import() -> None:
-    """One GPU a worker, where several workers share a host: TensorFlow takes every GPU it sees. Not where
-    the program, or who started this process, has chosen for itself, nor where another framework trains."""
-    devices = os.environ.get("ALLABOARD_DEVICES")
-    if devices is None or "torch" in sys.modules or "jax" in sys.modules:
-        return
-    share, told, before = devices.partition("|")
-    if os.environ.get("CUDA_VISIBLE_DEVICES") == (before if told else None):
-        os.environ["CUDA_VISIBLE_DEVICES"] = share
+before_import = devices.narrow
 
 
 def _checkpoint(module: Any) -> None:

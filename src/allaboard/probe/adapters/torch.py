@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from .. import member
+from .. import devices, member
 from . import _torch_1 as first
 from . import _torch_accelerate as accelerate
 from . import _torch_backward as gradients
@@ -215,6 +215,8 @@ def _optimizer(module: Any) -> None:
     else:
         member.here.lacks("torch.optim", "register_optimizer_step_post_hook")
 
+
+before_import = devices.widen
 
 MODULES = {
     "torch.distributed.distributed_c10d": _distributed,
