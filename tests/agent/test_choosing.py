@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from typing import NamedTuple
 
 import pytest
@@ -62,3 +63,30 @@ def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_
     began = asyncio.run(_begin(store.port, early))
     assert began.taken == 1
     assert began.posted == began.listens
+
+
+async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
+    role = Role(Described(job="job", rank=0, address="", kept=True, size=2), b"", "", lambda: None)
+    ports = Ports(role.identity, role.tell, lambda: None)
+    choosing = Choosing(role, ports, {}, False)
+    await asyncio.get_running_loop().run_in_executor(None, int)  # the thread has its files now
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        role.do(choosing.prepare())
+        async with asyncio.timeout(10):
+            await choosing.ready.wait()
+            while not role.troubles:
+                await asyncio.sleep(0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        role.close()
+        ports.close()
+    return choosing.ready.is_set(), role.troubles
+
+
+def test_a_host_that_cannot_be_met_says_why_and_holds_up_nobody() -> None:
+    ready, (said,) = asyncio.run(_prepared_with(0))
+    assert ready
+    assert said.startswith("this host may not be met by the others of the job: ")
+    assert "Too many open files" in said

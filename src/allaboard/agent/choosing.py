@@ -58,6 +58,13 @@ class Choosing:
     async def prepare(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
         from one that was never started."""
+        try:
+            await self._prepared()
+        finally:  # what failed here must not hold up what the worker's own init asks for
+            self.ready.set()
+            self._role.wake()
+
+    async def _prepared(self) -> None:
         role = self._role
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(None, data_address, self._environment)
@@ -70,8 +77,6 @@ class Choosing:
         role.data = written(found.address or "0.0.0.0", await self._ports.open_echo())
         if not self._elects:
             await self._early_role()
-        self.ready.set()
-        role.wake()
 
     async def _early_role(self) -> None:
         role, told = self._role, self._role.told

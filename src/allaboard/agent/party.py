@@ -159,6 +159,8 @@ class Party:
             election.notes.clear()
             if any(isinstance(c, End) for c in mine):
                 election.ballot.closed = True
+        mine += [Note(text=text) for text in self._role.troubles]
+        self._role.troubles.clear()
         for command in [c for c in mine if isinstance(c, TryLinks)]:
             mine.remove(command)
             self._role.do(self._try(command))

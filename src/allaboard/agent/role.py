@@ -59,6 +59,8 @@ class Role:
         self.freed: Callable[[], None]
         """Called where the framework's port is to be closed; set likewise."""
         self.wake = wake
+        self.troubles: list[str] = []
+        """Why a part of this host's own did not work."""
         self._events: list[Event] = []
         self._past: dict[tuple[type, int], Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,9 +117,18 @@ class Role:
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
         """Beside everything else, until `close`."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(self._told_of(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _told_of(self, work: Coroutine[Any, Any, None]) -> None:
+        """What goes wrong there is said; the workers of this host go on."""
+        try:
+            await work
+        except Exception as error:
+            said = str(error) or type(error).__name__
+            self.troubles.append(f"this host may not be met by the others of the job: {said}")
+            self.wake()
 
     def leads(self, framework: str, rank: int) -> Leader:
         """This host leads; where the others come is still to be opened."""
