@@ -4,7 +4,7 @@ from allaboard.contracts import Drill
 
 DRILL = Drill(
     script="torch_by_hand.py",
-    expects="HANG006",
+    expects="HANG021",
     workers=2,
     blames=(0, 1),
     inside=True,

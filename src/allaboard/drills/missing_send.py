@@ -4,7 +4,7 @@ from allaboard.contracts import Drill
 
 DRILL = Drill(
     script="torch_pipeline.py",
-    expects="HANG006",
+    expects="HANG024",
     workers=4,
     blames=(1, 2),
     inside=True,

@@ -4,7 +4,7 @@ from allaboard.contracts import Drill
 
 DRILL = Drill(
     script="torch_sender.py",
-    expects="HANG006",
+    expects="HANG023",
     inside=True,
     options=("--on-hang", "stop", "--hang-after", "8"),
     exit_codes=(4,),

@@ -1,0 +1,91 @@
+"""Ranks wait for each other in different groups.
+
+Each waits in a call of a group that another one of them has not made, and that one waits in a call of
+another group. Calls of each group are counted on every rank, so it is known who has not made which.
+
+## Why it matters
+None of these calls can complete: each needs a rank that waits in another.
+
+## What to do
+- Enter the groups in one order on all ranks.
+- If the order is the same everywhere, look for a call that one rank leaves out: an early `continue`, or a
+  condition that only some meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.everybody import MANY, entered_call, everybody, stands
+from allaboard.evidence.servers import name
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.samples import stalled, waiting
+from allaboard.facts.samples_waiting import between, inside
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = everybody(view)
+    if found is not None and found.circle:
+        yield _claim(view, found.circle)
+
+
+def _claim(view: JobView, circle: tuple[Member, ...]) -> Claim:
+    calls = [entered_call(view, m) for m in circle]
+    waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(circle)]
+    more = f" and {len(waits) - MANY} more" if len(waits) > MANY else ""
+    lacking = (*circle[1:], circle[0])
+    told = list(zip(circle, calls, lacking, strict=True))
+    return Claim(
+        summary=f"{', '.join(waits[:MANY])}{more}: the ranks enter their groups in different orders, or "
+        "one left out a call",
+        who=tuple(m.who for m in circle),
+        evidence=tuple(
+            Evidence(
+                f"rank {m.who.rank}: {stands(m)}, in {call}, which rank {other.who.rank} has not made",
+                "black box",
+            )
+            for m, call, other in told[:MANY]
+        ),
+        fix="enter the groups in one order on all ranks, and see that none leaves out a call of its "
+        "groups (an early continue, a condition that only some meet)",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "their groups in different orders": (
+            stalled(inside(0, "1", 0, 1), inside(1, "2", 0, 1)),
+            "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
+            "their groups in different orders, or one left out a call",
+        ),
+        "round three groups": (
+            stalled(
+                between(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
+                between(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
+                between(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
+            ),
+            "worker 0 waits in call 21 of the group of ranks 0, 2, worker 2 in call 21 of the group of "
+            "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks enter their groups in "
+            "different orders, or one left out a call",
+        ),
+    },
+    silent_on={
+        "each in the group of its own pipeline": stalled(
+            *(inside(r, "1", 0, 1, others=False) for r in (0, 1)),
+            *(inside(r, "2", 2, 3, others=False) for r in (2, 3)),
+        ),
+        "both in one group": stalled(inside(0, "1", 0, 1), inside(1, "1", 0, 1)),
+        "their groups are not known": stalled(waiting(0), waiting(1)),
+    },
+    since="0.1",
+    passes=True,
+    drill=("crossed-groups",),
+)

@@ -1,0 +1,76 @@
+"""Two threads of a rank are in collectives of one group at once.
+
+## Why it matters
+Ranks match the calls of a group by their order. Which of two threads comes first is chance, and another one
+on every rank: calls meet that were not made for each other, and wait for ever, or mix their values.
+
+## What to do
+Give the thread beside the main one (an asynchronous checkpoint, a logger that gathers) a group of its own:
+`group = dist.new_group()` on all ranks, then `process_group=group` there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.everybody import MANY, Everybody, everybody, first_names, stands, who_wait
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
+from allaboard.facts.samples import stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = everybody(view)
+    if found is not None and found.shared:
+        yield _claim(view, found)
+
+
+def _claim(view: JobView, found: Everybody) -> Claim:
+    first = found.shared[0]
+    assert first.op is not None
+    threads = f"{first.op.name} and {first.op.also}"
+    return Claim(
+        summary=f"{who_wait(view, found.waiting)} wait for each other, and two threads of "
+        f"{first_names(found.shared)} are in collectives of one group at once: {threads}",
+        who=tuple(m.who for m in found.shared),
+        evidence=tuple(
+            Evidence(f"rank {m.who.rank}: {stands(m)}; in another thread: {m.op.also}", "black box")
+            for m in found.shared[:MANY]
+            if m.op is not None
+        ),
+        fix="two threads use one group, and take turns differently on each rank: give the one beside the "
+        "main thread (an asynchronous checkpoint) a group of its own, process_group=dist.new_group()",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "two threads in one group": (
+            stalled(
+                waiting(0, op=Op("all_gather", 41, 90.0, also="gather_object")),
+                waiting(1, op=Op("gather_object", 41, 90.0, beside=True)),
+            ),
+            "all 2 members wait for each other, and two threads of worker 0 are in collectives of one group "
+            "at once: all_gather and gather_object",
+        ),
+    },
+    silent_on={
+        "a thread beside the main one, alone": stalled(
+            *(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
+        ),
+        "it goes on": stalled(
+            waiting(0, op=Op("all_gather", 41, 90.0, also="gather_object"), traffic=3e6),
+            waiting(1, op=Op("gather_object", 41, 90.0, beside=True), traffic=3e6),
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("shared-group",),
+)

@@ -1,0 +1,92 @@
+"""All wait for what a thread was to send or call that has ended by an exception.
+
+## Why it matters
+An exception ends its thread alone. The program goes on as if nothing had been, and whoever waits for a
+message or a collective of that thread waits for ever.
+
+## What to do
+Mend what ended the thread: its traceback is in the log of its rank. So that it is seen next time, let the
+main thread ask for the result (`future.result()`, `thread.join()` and a flag), or end the process from
+`threading.excepthook`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.everybody import MANY, Everybody, everybody, first_names, stands, who_wait
+from allaboard.evidence.naming import ranked
+from allaboard.evidence.standing import stood_since
+from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
+from allaboard.facts.samples import stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = everybody(view)
+    if found is not None and found.fallen:
+        yield _claim(view, found)
+
+
+def _claim(view: JobView, found: Everybody) -> Claim:
+    first = found.fallen[0]
+    ended = ended_thread(first)
+    assert ended is not None
+    where = f" at {ended.place}" if ended.place else ""
+    owed = "messages" if owes_message(first, found.waiting) else "collectives"
+    return Claim(
+        summary=f"{who_wait(view, found.waiting)} wait for each other, after a thread of "
+        f"{first_names(found.fallen)} ended by {ended.raised}{where}",
+        who=tuple(m.who for m in found.fallen),
+        evidence=tuple(e for m in found.fallen[:MANY] for e in thread_ended(m))
+        + tuple(Evidence(f"{ranked([m])}: {stands(m)}", "stacks") for m in found.waiting[:MANY]),
+        fix=f"fix {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
+        f"{owed}, which will never come; its traceback is in {first.log}",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _sender(called: str, inside: str = "barrier") -> JobView:
+    """A thread of rank 1 did this last before it ended, and rank 0 waits for a message of that rank."""
+    notes = {NOTE: "RuntimeError: away at /home/u/train.py:12 in report", CALLED: called}
+    return stalled(
+        waiting(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
+        waiting(1, op=Op(inside, 41, 90.0), notes=notes),
+    )
+
+
+_RAISED = {NOTE: "RuntimeError: away at /home/u/train.py:12 in report"}
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "a thread of one has ended, and the other's waits for it": (
+            stalled(
+                waiting(0, op=Op("all_reduce", 41, 90.0, beside=True)), waiting(1, notes=_RAISED)
+            ),
+            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
+            "/home/u/train.py:12 in report",
+        ),
+        "a thread that sent what another rank waits for has ended": (
+            _sender("send to rank 0, tag 7"),
+            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
+            "/home/u/train.py:12 in report",
+        ),
+    },
+    silent_on={
+        "a thread that has ended sent another message": _sender("send to rank 0, tag 8"),
+        "a thread that has ended sent to another rank": _sender("send to rank 2, tag 7"),
+        "a thread that has ended sent nothing": _sender(""),
+        "its main thread is at a message itself": _sender(
+            "send to rank 0, tag 7", "send to rank 0, tag 8"
+        ),
+        "nobody waits in a thread": stalled(waiting(0), waiting(1, notes=_RAISED)),
+    },
+    since="0.1",
+    passes=True,
+    drill=("sender-raises",),
+)

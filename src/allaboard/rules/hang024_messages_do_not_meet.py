@@ -1,0 +1,87 @@
+"""Two ranks or more wait for messages that do not meet, and all others wait for them.
+
+In a pipeline each stage waits for the one before it or after it. Where one message was left out, soon all
+stages wait; those that wait for each other are where it began.
+
+## Why it matters
+None of them can go on: each waits for a message, or a call, of another one that waits.
+
+## What to do
+Look for the other side of each message that is named: it was left out (a condition, another number of
+micro-batches), or names another rank or tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.between_two import message
+from allaboard.evidence.everybody import MANY, Everybody, everybody, stands, who_wait
+from allaboard.evidence.naming import ranked
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
+from allaboard.facts.samples import stalled, waiting
+from allaboard.facts.samples_waiting import inside, stage, stages
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    found = everybody(view)
+    if found is not None and found.tied:
+        yield _claim(view, found)
+
+
+def _claim(view: JobView, found: Everybody) -> Claim:
+    """All others wait for the tied, who wait for each other."""
+    tied = found.tied
+    waits = [f"rank {m.who.rank} in {m.op.name}" for m in tied if m.op is not None]
+    sides = ", ".join(
+        f"rank {m.who.rank}'s {m.op.name}" for m in tied if m.op and message(m.op.name)
+    )
+    told = (*tied[:MANY], *(m for m in found.waiting if m not in tied))
+    return Claim(
+        summary=f"{who_wait(view, found.waiting)} wait for each other: {', '.join(waits[:MANY])}; the rest "
+        "wait for them",
+        who=tuple(m.who for m in tied),
+        evidence=tuple(Evidence(f"{ranked([m])}: {stands(m)}", "stacks") for m in told[: 2 * MANY]),
+        fix=f"look for the other side of {sides}: one was left out, or names another rank or tag",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "a stage of a pipeline did not send": (
+            stages({0: 1, 1: 2, 2: 1, 3: 2}),
+            "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; the "
+            "rest wait for them",
+        ),
+        "stages that wait for messages under way": (
+            stages({0: 1, 1: 2, 2: 1, 3: 2}, "Work.wait for irecv"),
+            "all 4 members wait for each other: rank 1 in Work.wait for irecv from rank 2, rank 2 in "
+            "Work.wait for irecv from rank 1; the rest wait for them",
+        ),
+        "a message of a rank that is in a call of all": (
+            stalled(*(inside(r, "1", 0, 1, 2, others=False) for r in (0, 1)), stage(2, 0)),
+            "all 3 members wait for each other: rank 0 in all_reduce, rank 2 in recv from rank 0; the rest "
+            "wait for them",
+        ),
+    },
+    silent_on={
+        "two pairs: none is the first": stages({0: 1, 1: 0, 2: 3, 3: 2}),
+        "a message under way, and no circle": stalled(
+            stage(0, 1, "Work.wait for irecv"), waiting(1)
+        ),
+        "a message of a rank that is in a call of others": stalled(
+            *(inside(r, "1", 0, 1, others=False) for r in (0, 1)), stage(2, 0)
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("missing-send", "missing-batched-send"),
+)
