@@ -410,6 +410,56 @@ def test_who_waits_while_another_still_moves_is_said_where_nothing_was_found() -
     assert "alone" in live.diagnosis((alone,)).conclusion or live.diagnosis((alone,)).missing
 
 
+def test_who_stands_still_for_another_reason_is_not_said_to_move() -> None:
+    line = "subprocess.run(['unzip', 'data.zip'])"
+    child = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
+    stands = person(1, "h0", (child, Frame("/home/u/train.py", 12, "train", line)), WORLD_SIZE="2")
+    look = HostLook(
+        host="h0", now=52.0, allaboard="0",
+        present=(person(0, "h0", IN, WORLD_SIZE="2"), stands),
+    )  # fmt: skip
+    found = live.diagnosis((look,))
+    assert not found.findings
+    assert found.conclusion.startswith(
+        "no finding: worker 0 waits for worker 1, which stands still (train.py:12 in train): waiting for a "
+        "child process."
+    )
+
+
+def test_where_all_sleep_nobody_waits() -> None:
+    present = tuple(at_line(r, "time.sleep(9)", "torch") for r in range(2))
+    said = live.diagnosis([HostLook(host="h", now=12.0, present=present)]).conclusion
+    assert said.endswith("and none of them waits for another: worker 0 is asleep (train.py:4 in main), "
+                         "worker 1 is asleep (train.py:5 in main)")  # fmt: skip
+
+
+GROUP = Stack(
+    frames=(
+        Frame("/site-packages/torch/distributed/distributed_c10d.py", 1, "_new_process_group_helper"),
+        Frame("/site-packages/torch/distributed/distributed_c10d.py", 1, "new_group"),
+        Frame("/home/u/train.py", 9, "main"),
+    ),
+    taken_at=10.0, samples=5, span=2.0,
+)  # fmt: skip
+
+
+def test_who_makes_a_group_has_been_through_init() -> None:
+    makes = tuple(
+        msgspec.structs.replace(p, member=msgspec.structs.replace(p.member, stack=GROUP))
+        for p in (in_init(0), in_init(1))
+    )
+    late = at_line(2, "time.sleep(9)", "torch")
+    (one,) = live.diagnosis([HostLook(host="h", now=12.0, present=(*makes, late))]).findings
+    assert one.rule == "HANG005" and [w.rank for w in one.who] == [2]
+    assert any("making a process group" in e.observed for e in one.evidence)
+
+
+def test_who_is_in_a_collective_while_another_leaves_init_is_not_late() -> None:
+    through = person(0, "h", IN, WORLD_SIZE="2")
+    found = live.diagnosis([HostLook(host="h", now=12.0, present=(through, in_init(1, 2)))])
+    assert not [f for f in found.findings if f.rule.startswith("JOIN")]
+
+
 def test_what_is_no_rank_and_started_none_is_refused() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         done = allaboard(str(process.pid))

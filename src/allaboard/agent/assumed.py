@@ -10,17 +10,21 @@ from allaboard.evidence.spot import Spot, spot
 from allaboard.facts import Declared, Member, Phase, Present
 from allaboard.hosts.described import described
 
+THROUGH = (Spot.GROUP, Spot.COLLECTIVE)
+"""Where only those are who have been through the init: a moment ago, if another one is about to leave it."""
+
 
 def assumed(people: Sequence[Present], since: float) -> tuple[Member, ...]:
     """The members with a phase. Where some wait in a framework's init for one that is not there, or
     is elsewhere, these stand at its door (since ``since`` at least, s) and the others have not come;
-    else all of them count as training: their places are then compared."""
+    else, and where one is through, all of them count as training: their places are then compared."""
     inside = [p for p in people if spot(p.member.stack) is Spot.INIT]
     told = [_declared(p) for p in people]
     size = max((d.world_size for d in told if d is not None), default=0)
     ranks = {d.rank for d in told if d is not None}
     waited_for = len(inside) < len(people) or len(ranks) < min(size, 1_000_000)
-    if not inside or not waited_for:
+    through = any(spot(p.member.stack) in THROUGH for p in people)
+    if not inside or through or not waited_for:
         return tuple(p.member for p in people)
     found = []
     for person, declared in zip(people, told, strict=True):

@@ -18,7 +18,7 @@ from allaboard.config.variables import environment
 from allaboard.coordinator.events import key as key_of
 from allaboard.diagnose import diagnose, stamp
 from allaboard.evidence.naming import names
-from allaboard.evidence.spot import spot, waits_for_peers
+from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.stall import IDLE, settled
 from allaboard.facts import (
     Certainty,
@@ -233,6 +233,11 @@ def _why_none(
     moving = [m for m in members if m not in waiting]
     looked = f" (looked at {times} times)" if times > 1 else ""
     if not waiting and all(settled(m.stack) and m.cpu < IDLE for m in members):
+        if all(spot(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
+            return (
+                f"all {len(members)} stand still{looked}, and none of them waits for another: "
+                + ", ".join(f"{m.who.name} is {spot(m.stack)}{_at(m)}" for m in members[:4])
+            )
         return (
             f"all {len(members)} stand still{looked}, and none of them at a place that shows whom it waits "
             "for: native code (a jitted call of JAX, an extension) leaves no frame; see "
@@ -240,12 +245,24 @@ def _why_none(
         )
     if not waiting or not moving:
         return f"nobody stands still while another waits for it{looked}; look again while it hangs"
-    place = moving[0].stack.user if moving[0].stack is not None else None
-    where = f" ({place})" if place is not None else ""
+    awaited = f"{_some(waiting)} {'wait' if len(waiting) > 1 else 'waits'} for "
+    still = next((m for m in moving if settled(m.stack) and m.cpu < IDLE), None)
+    if still is not None:
+        return (
+            f"{awaited}{still.who.name}, which stands still{looked}{_at(still)}: {spot(still.stack)}. What "
+            f"that waits for may still come; see py-spy dump --pid {still.who.pid}, and pstree -ap "
+            f"{still.who.pid} for its children"
+        )
     return (
-        f"{_some(waiting)} {'wait' if len(waiting) > 1 else 'waits'} for {_some(moving)}{where}, where "
-        f"something still moves{looked}: a long step, or a hang that has just begun; look again in 10 s"
+        f"{awaited}{_some(moving)}{_at(moving[0])}, where something still moves{looked}: a long step, or a "
+        "hang that has just begun; look again in 10 s"
     )
+
+
+def _at(one: Member) -> str:
+    """The place in its own code, in brackets."""
+    place = one.stack.user if one.stack is not None else None
+    return f" ({place})" if place is not None else ""
 
 
 def _some(members: Sequence[Member]) -> str:

@@ -19,6 +19,7 @@ class Spot(StrEnum):
 
     GATE = "held by the roll call"
     INIT = "in the framework's init"
+    GROUP = "making a process group"
     COLLECTIVE = "in a collective"
     STEP = "in a training step"
     SERVER = "serving its peers"
@@ -44,7 +45,7 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("probe/gate.py", "wait", Spot.GATE),
     ("torch/distributed/rendezvous.py", ".*", Spot.INIT),
     ("torch/distributed/distributed_c10d.py", "init_process_group|_new_process_group.*", Spot.INIT),
-    ("torch/distributed/distributed_c10d.py", "new_group.*|split_group", Spot.INIT),
+    ("torch/distributed/distributed_c10d.py", "new_group.*|split_group", Spot.GROUP),
     ("torch/distributed/distributed_c10d.py", "destroy_process_group", Spot.LEAVING),
     ("torch/distributed/distributed_c10d.py", ".*", Spot.COLLECTIVE),
     ("torch/distributed/_functional_collectives.py", ".*", Spot.COLLECTIVE),
@@ -126,11 +127,17 @@ def spot(stack: Stack | None) -> Spot:
             return Spot.DATA_SERVICE
         if known is Spot.LOCK:
             return _at_lock(stack)
+        if known is Spot.INIT and any(_makes_group(f) for f in stack.frames):
+            return Spot.GROUP  # by the same functions as the first one
         if known is not None:
             return known
     if asks_another(stack.frames):
         return Spot.ANSWER
     return Spot.USER if stack.user is not None else Spot.UNKNOWN
+
+
+def _makes_group(frame: Frame) -> bool:
+    return _known(frame.file, frame.function) is Spot.GROUP
 
 
 def _at_lock(stack: Stack) -> Spot:
@@ -152,6 +159,7 @@ def waits_for_peers(stack: Stack | None) -> bool:
     return spot(stack) in (
         Spot.GATE,
         Spot.INIT,
+        Spot.GROUP,
         Spot.COLLECTIVE,
         Spot.STEP,
         Spot.SERVER,

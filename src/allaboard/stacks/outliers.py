@@ -10,7 +10,7 @@ from allaboard.evidence.spot import Spot
 from allaboard.facts import Frame
 from allaboard.stacks.groups import Group
 
-WAITS = (Spot.GATE, Spot.INIT, Spot.COLLECTIVE, Spot.STEP, Spot.SERVER, Spot.SESSION)
+WAITS = (Spot.GATE, Spot.INIT, Spot.GROUP, Spot.COLLECTIVE, Spot.STEP, Spot.SERVER, Spot.SESSION)
 
 
 class Odd(msgspec.Struct, frozen=True):
