@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.postmortem.redact import GONE, addresses, command, is_secret, redacted, secrets_of
+from allaboard.postmortem.redact import GONE, command, is_secret, redacted, secrets_of, shown
 
 SECRET = "s3cr3t-Value-42"
 HOLDING = [
@@ -238,10 +238,12 @@ def test_words_that_are_no_secret(words: list[str]) -> None:
         f"etcd://root:{SECRET}@h1:2379",
         f"\x1b[1mcannot reach https://me:{SECRET}@h1/x\x1b[0m",
         f'{{"summary": "root:{SECRET}@h1:2379 is wrong"}}',
+        f"RuntimeError: h1 refused: bad login password={SECRET} [train.py:3]",
+        f"at h1: train.py --db-password={SECRET} --epochs=3",
     ],
 )
 def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
-    said = addresses(text)
+    said = shown(text)
     assert SECRET not in said and GONE in said and "h1" in said
 
 
@@ -252,7 +254,8 @@ def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
         "fix: allaboard run --secret-file /etc/secret --tls-key=/etc/key.pem train.py",
         "JAX_COORDINATOR_ADDRESS=h1:1234 tcp://10.0.0.1:29500",
         "password: see the wiki",
+        "--secret-file=/etc/secret max_token=512 --token=/run/token",
     ],
 )
 def test_what_is_shown_keeps_what_is_needed(text: str) -> None:
-    assert addresses(text) == text
+    assert shown(text) == text

@@ -43,9 +43,13 @@ class Ending:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asks us to ignore SIGHUP
                 loop.add_signal_handler(number, end, number)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
-            loop.add_signal_handler(number, self._workers.signal, number, False)
+            loop.add_signal_handler(number, self._pass_on, number)
         if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
             loop.add_signal_handler(signal.SIGTSTP, self._stop)
+
+    def _pass_on(self, number: int) -> None:
+        self._say(f"{signal_name(number)}: passed on")
+        self._workers.signal(number, False)
 
     def _stop(self) -> None:
         """Stops all workers, and this process; and lets them go on when it goes on (fg, bg)."""

@@ -84,12 +84,12 @@ def command(
     found = _live(looks) if looks else _left(paths)
     if looks and _unsaid(found, looks):
         looks, found = _again(looks, found, (lambda: _there(asked, ssh, remote)) if asked else None)
-    from allaboard.postmortem.redact import addresses
+    from allaboard.postmortem.redact import shown
     from allaboard.report.diagnosis import as_json, as_text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     said = as_json(found) if output == "json" else as_text(found, colour, verbose)
-    typer.echo(addresses(said), nl=False)
+    typer.echo(shown(said), nl=False)
     if bundle is not None:
         answers = {"diagnosis.txt": as_text(found, False, True), "diagnosis.json": as_json(found)}
         _pack(bundle, answers, paths, looks)

@@ -16,7 +16,11 @@ CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.
 """How native code ends that does what it must not."""
 _REPLACED = re.compile(r"ORIGINAL \w+ REPLACED BY KeyboardInterrupt\b")
 """What pybind11 raises of an error of native code (TensorFlow's) into which a KeyboardInterrupt came."""
-OWN_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+FOR_PROGRAMS = (signal.SIGUSR1, signal.SIGUSR2)
+"""What is sent to programs that wait for it, all of a job together; it ends those that do not."""
+OWN_SIGNALS = {
+    signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, *FOR_PROGRAMS
+}  # fmt: skip
 """Which nobody sends to the survivors of another's failure, but a launcher that has waited for their end."""
 
 

@@ -9,7 +9,7 @@ from allaboard import __version__
 from allaboard.catalogue import Catalogue
 from allaboard.evidence.spot import spot
 from allaboard.facts import Diagnosis, Finding, JobView, Member, Outcome, Severity
-from allaboard.postmortem import judge, run_folder
+from allaboard.postmortem import judge, redact, run_folder
 from allaboard.postmortem.exhibits import NothingThere, exhibits
 from allaboard.postmortem.foreign import owned
 from allaboard.postmortem.kernels import of_the_kernel, why_not
@@ -137,7 +137,7 @@ def _course(run: Run) -> list[str]:
     lines = []
     if run.start is not None:
         many = "a launcher" if run.start.wrapped else f"{run.start.size} workers"
-        command = " ".join(run.start.command)[:200]
+        command = " ".join(redact.command(run.start.command))[:200]
         lines.append(f"job {run.start.job} on {run.start.host}: {many} of {command}")
         lines.append(f"started {run.start.at}")
     if run.report is not None:

@@ -76,6 +76,12 @@ _KNOWN = re.compile(
     r"|(?:hooks\.slack\.com|[\w-]+\.webhook\.office\.com|discord(?:app)?\.com/api/webhooks)/[^\s\"'<>\\]+)"
 )
 """The last are addresses to which whoever knows them may write."""
+_PASSWORD = re.compile(
+    r"""(?P<head>(?<![\w.-])[\w.-]*(?:passw(?:or)?d|passwd|passphrase|secret|token)=)"""
+    r"""(?P<value>[^\s/"'<>,;&][^\s"'<>,;&]*)""",
+    re.I,
+)
+"""What a message says of a password; no path of a file."""
 _CLIENT = re.compile(
     r"""(?P<head>\b(?:mysql(?:dump|admin|import|check|show|sh)?|mariadb(?:-[a-z]+)?)(?=[\s"'])[^\n|;&]*?[\s"']-p"""
     r"""|\bsshpass["',\s]+-p["',\s]*"""
@@ -130,9 +136,10 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     return _KNOWN.sub(GONE, text)
 
 
-def addresses(text: str) -> str:
-    """The text without the passwords in addresses, and without tokens of known forms: what is shown to
-    somebody who needs the rest of it."""
+def shown(text: str) -> str:
+    """The text without passwords where it says them outright or in addresses, and without tokens of known
+    forms: for somebody who needs the rest of it."""
+    text = _PASSWORD.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + GONE, text)
     text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
     text = _BARE_USER.sub(GONE + "@", text)
     text = _SIGNED.sub(lambda m: m["head"] + GONE, text)

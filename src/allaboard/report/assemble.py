@@ -107,7 +107,7 @@ def assemble(
     return Report(
         allaboard=__version__,
         job=job,
-        command=command,
+        command=_shareable(command),
         outcome=outcome,
         reason=reason,
         exit_code=code,
@@ -127,3 +127,16 @@ def assemble(
 def schema() -> dict[str, object]:
     """The published JSON Schema of the report, from its types."""
     return published(Report)
+
+
+MAY_BE_SECRET = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt", "@", "login")
+
+
+def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A report is handed on: without passwords. What finds them takes longer to load than the rest of a run's
+    end, and is needed by few."""
+    if not any(sign in word.lower() for word in command for sign in MAY_BE_SECRET):
+        return command
+    from allaboard.postmortem import redact
+
+    return tuple(redact.command(command))

@@ -7,6 +7,8 @@ killed, or by what. This finding separates the worker that was killed from those
 ## What to do
 - SIGKILL without an out-of-memory event: somebody or something (a scheduler, a limit, a person) killed it.
   Ask the batch system.
+- SIGUSR1, SIGUSR2: a batch system sends them before it ends a job (Slurm's `--signal`), and allaboard passes
+  on what it gets. Without a handler in the script they end it: `signal.signal(signal.SIGUSR1, save)`.
 - SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed. Its last lines are in the log; `ulimit -c
   unlimited` leaves a core dump.
 """
@@ -16,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import CRASHES, Failures, failures, too_early
+from allaboard.evidence.failures import CRASHES, FOR_PROGRAMS, Failures, failures, too_early
+from allaboard.evidence.naming import names
 from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, job, member, waiting
@@ -25,12 +28,43 @@ from allaboard.facts.signal_name import signal_name
 
 def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
-    for one in found.began:
-        end = one.exit
-        if end is None or end.signal is None or end.oom or one.raised is not None:
-            continue
-        if not too_early(view, one) and not _server(view, one):
+    killed = [m for m in found.began if _killed(m) and not _server(view, m)]
+    told = [m for m in killed if _signal(m) in FOR_PROGRAMS]
+    together = sorted(told, key=lambda m: m.who.rank)
+    if together and not any(too_early(view, m) for m in together):
+        yield _unhandled(together, found)
+    for one in killed:
+        if one not in together and not too_early(view, one):
             yield _claim(one, found)
+
+
+def _killed(one: Member) -> bool:
+    end = one.exit
+    return end is not None and end.signal is not None and not end.oom and one.raised is None
+
+
+def _signal(one: Member) -> int | None:
+    return one.exit.signal if one.exit is not None else None
+
+
+def _unhandled(those: list[Member], found: Failures) -> Claim:
+    """Who was told something by a signal, and did not wait for it."""
+    first = those[0]
+    assert first.exit is not None and first.exit.signal is not None
+    name = signal_name(first.exit.signal)
+    plural = len(those) > 1
+    return Claim(
+        summary=f"{names(those)} {'were' if plural else 'was'} killed by {name}, for which the script has "
+        "no handler",
+        who=tuple(m.who for m in those),
+        evidence=(
+            Evidence(f"killed by {name} in phase {first.phase.name.lower()}", "wait status"),
+            *found.of_it(),
+        ),
+        fix=f"signal.signal(signal.{name}, save)   # in the script; or see who sends it: Slurm's --signal, "
+        "a person. allaboard passes on what it gets",
+        since=first.exit.at,
+    )
 
 
 def _server(view: JobView, one: Member) -> bool:
@@ -73,6 +107,10 @@ RULE = Rule(
                 ended(0, at=95.3, raised=_LOST), ended(1, signal=9), ended(2, at=95.4, raised=_LOST)
             ),
             "worker 1 was killed by SIGKILL",
+        ),
+        "told all to save, and none waits for that": (
+            job(ended(0, signal=10), ended(1, signal=10)),
+            "worker 0, worker 1 were killed by SIGUSR1, for which the script has no handler",
         ),
         "crashed": (job(member(0), ended(1, signal=11)), "worker 1 was killed by SIGSEGV"),
     },
