@@ -23,9 +23,9 @@ rows = torch.ones(4, 2)
 MAKER, JUDGE = 6, 3
 
 
-def elements(program: Program, code: str) -> list[int]:
+def elements(program: Program, code: str, start: str = START) -> list[int]:
     """How many parameters each DDP backward was counted with, in their order."""
-    ended = program.run(START + code)
+    ended = program.run(start + code)
     assert ended.code == 0, ended.err
     box = program.box(ended.pid)
     (group,) = box.read().groups
@@ -52,6 +52,32 @@ def test_an_output_that_is_only_logged_counts_for_nothing(program: Program) -> N
     assert elements(program, "judge(rows).mean().item()" + STEP) == [JUDGE, MAKER, JUDGE]
     both = "maker(rows)\njudge(rows).mean().item()\nmaker(rows).sum().backward()\n"
     assert elements(program, both) == [MAKER]
+
+
+ONE = START.replace("judge = DDP(torch.nn.Linear(2, 1))  # 3 parameters\n", "")
+
+
+def test_a_backward_of_something_else_after_an_output_of_the_only_model(program: Program) -> None:
+    """One rank may train a probe on what its model puts out: no gradients go round in that."""
+    assert "judge" not in ONE
+    probe = (
+        "maker(rows).sum().backward()\n"
+        "probe = torch.nn.Linear(2, 1)\n"
+        "probe(maker(rows).detach()).sum().backward()\n"
+        "maker(rows).sum().backward()\n"
+    )
+    assert elements(program, probe, ONE) == [MAKER, MAKER]
+
+
+def test_the_only_model_whose_graph_is_hidden_is_due(program: Program) -> None:
+    hidden = (
+        "from torch.utils.checkpoint import checkpoint\n"
+        "rows.requires_grad_()\n"
+        "for _ in range(2):\n"
+        "    checkpoint(lambda x: torch.nn.functional.relu(x), maker(rows), use_reentrant=True)"
+        ".sum().backward()\n"
+    )
+    assert elements(program, hidden, ONE) == [MAKER, MAKER]
 
 
 def test_a_gradient_that_comes_to_no_parameter_is_none_of_a_model(program: Program) -> None:

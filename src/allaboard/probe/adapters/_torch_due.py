@@ -1,7 +1,8 @@
-"""Which of several DDP models a backward concerns: those of which it reaches a parameter.
+"""Which DDP models a backward concerns: those of which it reaches a parameter.
 
 A model that went forward is not due in the next backward for that alone: of a GAN's two, the other one may
-come, and an output may be there to be logged only. With one DDP model in the process nothing is looked for.
+come, and an output may be there to be logged only, or to train a small model of one rank on it. Of one model
+the first parameter that is found is enough, and stands near the loss.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .. import layout, member
 from ..calls import Calls, Group
 from ..layout import CALLS, LEFT_AT
 from . import _torch_calls as table
-from ._torch_due import due
+from ._torch_due import Unknown, due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,10 +186,14 @@ class Recorder:
         """The reducers whose turn comes in a backward from these roots, in the order of their making: in
         which order models went forward may differ between ranks."""
         pending = self.pending
-        if len(self.reducers) == 1 or self.spoiled:
-            now, pending[:] = list(pending), []
-            return now
-        reached = due(roots, self.owners, pending, len(pending))
+        try:
+            reached = (
+                set(pending) if self.spoiled else due(roots, self.owners, pending, len(pending))
+            )
+        except Unknown:
+            if len(self.reducers) > 1:
+                raise
+            reached = set(pending)  # it is most likely the one model's
         pending[:] = [one for one in pending if one not in reached]
         return [one for one in self.reducers if one in reached]
 
