@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from allaboard.facts import Member
+import msgspec
+
+from allaboard.facts import Member, Phase, Who
 from allaboard.facts.samples import coming, declared, ended, gathering, held, member
 from allaboard.rollcall.roll import roll_calls
 
@@ -122,3 +124,61 @@ def test_who_is_brought_back_alone_still_has_the_others_here() -> None:
     done = ended(0, code=0, at=20.0, member={"declared": declared(0, 2)})
     (roll,) = roll_calls(gathering(done, held(1, 2, started_at=22.0), launched=2, rolled_at=5.0))
     assert roll.complete
+
+
+def _of_torchrun(rank: int, **changes: object) -> Member:
+    """A rank that torchrun started, which has not come to init: its RANK is known from its environment."""
+    early = {"phase": Phase.LAUNCHED, "declared": None, "round": 0, "step": 0, "candidate": True}
+    return member(rank, **{**early, "worker": 0, **changes})
+
+
+def test_a_rank_of_a_launcher_that_is_still_in_its_own_code_is_late() -> None:
+    launcher = coming(9, worker=0, launcher=True)
+    view = gathering(launcher, held(0, 2, worker=0), _of_torchrun(1), launched=0, now=130.0)
+    (roll,) = roll_calls(view)
+    assert [m.who.rank for m in roll.late] == [1]
+    assert roll.missing == (1,) and roll.never_heard_of == ()
+
+
+def test_a_rank_of_a_launcher_that_died_before_init_is_gone() -> None:
+    early = {"worker": 0, "candidate": True, "declared": None, "round": 0, "phase": Phase.LAUNCHED}
+    dead = ended(1, code=1, at=62.0, member=early)
+    (roll,) = roll_calls(gathering(held(0, 2, worker=0), dead, launched=0, now=70.0))
+    assert [m.who.rank for m in roll.gone] == [1] and roll.never_heard_of == ()
+
+
+def test_a_program_that_ran_before_the_ranks_is_none_of_them() -> None:
+    early = {"worker": 0, "candidate": True, "declared": None, "round": 0, "phase": Phase.LAUNCHED}
+    prepared = ended(7, code=0, at=40.0, member={**early, "who": Who(index=0, rank=-1, pid=7)})
+    ranks = [held(r, 2, worker=0, started_at=41.0) for r in (0, 1)]
+    (roll,) = roll_calls(gathering(prepared, *ranks, launched=0))
+    assert roll.complete and roll.gone == ()
+
+
+def test_a_world_that_a_rank_makes_beside_its_training_is_its_own() -> None:
+    """torch's `async_save` in a process: each rank starts one, and these make a group."""
+    trains = [member(r, worker=r, declared=declared(r, 2), started_at=1.0) for r in (0, 1)]
+    beside = [
+        held(r, who=Who(index=r, rank=r, host="a", pid=900 + r), worker=r, started_at=55.0,
+             declared=declared(r, 2, place="tcp://127.0.0.1:31000"))
+        for r in (0, 1)
+    ]  # fmt: skip
+    view = gathering(*trains, *beside, launched=2, rolled_at=5.0)
+    rolls = roll_calls(view)
+    assert [len(r.here) for r in rolls] == [2, 2]
+    assert all(r.complete for r in rolls)
+    engine = msgspec.structs.replace(beside[0], declared=declared(0, 1, place="store"))
+    alone = roll_calls(gathering(*trains, engine, launched=2, rolled_at=5.0))
+    assert [(r.size, r.complete) for r in alone] == [(2, True), (1, True)]
+
+
+def test_of_two_jobs_side_by_side_the_first_that_come_are_not_one() -> None:
+    other = "tcp://127.0.0.1:30000"
+    come = (
+        held(1, 2, worker=0),
+        held(2, worker=0, declared=declared(0, 2, place=other)),
+    )
+    on_their_way = (coming(3, worker=0), coming(4, worker=0))
+    assert len(roll_calls(gathering(*come, *on_their_way, launched=0, now=62.0))) == 2
+    (one,) = roll_calls(gathering(*come, launched=0, now=62.0))
+    assert len(one.here) == 2

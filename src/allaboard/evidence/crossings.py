@@ -9,7 +9,8 @@ import msgspec
 
 from allaboard.facts import Answer, JobView, Link, Member, Who
 from allaboard.facts.samples import declared, gathering, held
-from allaboard.rollcall.roll import SETTLE, Roll, roll_calls
+from allaboard.rollcall.roll import Roll, roll_calls
+from allaboard.rollcall.worlds import SETTLE
 
 CONNECTS = (
     Answer.REFUSED, Answer.SILENT, Answer.UNREACHABLE, Answer.NO_NAME, Answer.CLOSED, Answer.MUTE,

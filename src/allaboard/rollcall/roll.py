@@ -1,26 +1,22 @@
 """The roll call: from what the members declared to present, late, gone, missing, and twice there.
 
-Pure. Several jobs under one command (a sweep, one after the other or side by side) are told apart by
-the place where their members mean to meet; the workers of ``-n N`` are one job, unless they make several
-worlds that need no more workers than there are.
+Pure. Who belongs to one roll call is in `worlds`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import msgspec
 
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.once import once
+from allaboard.rollcall.worlds import SETTLE, sizes_of, worlds
 
 LARGEST = 1_000_000
 """Ranks that are called by name; no job has so many, but a box may hold anything."""
 RPC = "init_rpc"
 """The init of PyTorch's RPC. Who takes part in it may be others than those who join a process group."""
-SETTLE = 10.0
-"""Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
 
 class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -95,15 +91,7 @@ def roll_calls(view: JobView) -> tuple[Roll, ...]:
         came = [m for m in came if not _rpc(m)]
     else:
         beside = []
-    declared = [m for m in came if m.declared is not None and m.declared.world_size > 1]
-    alone = [m for m in came if m.declared is not None and m.declared.world_size == 1]
-    if (view.launched > 1 or view.joined) and declared:
-        # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
-        groups = _worlds(view, declared) or [came]
-    elif alone and not declared:
-        groups = [[m] for m in alone] if _all_alone(view, people, alone) else []
-    else:
-        groups = _by_place(declared)
+    groups = worlds(view, people, came)
     rolls = [_roll(view, group, people) for group in groups]
     return tuple(rolls + [_beside(m) for m in beside if m.phase is Phase.ARRIVED])
 
@@ -135,58 +123,6 @@ def _beside(member: Member) -> Roll:
     )
 
 
-def _worlds(view: JobView, declared: list[Member]) -> list[list[Member]]:
-    """The workers of one command by the worlds that they make of themselves, each at a place of its own; none
-    where these would need more workers than there are: then somebody has a wrong place."""
-    places: dict[str, list[Member]] = defaultdict(list)
-    for member in declared:
-        assert member.declared is not None
-        places[member.declared.place].append(member)
-    sizes = [max(_sizes(members)) for members in places.values()]
-    several = len(places) > 1 and not view.joined and sum(sizes) <= view.launched
-    return list(places.values()) if several else []
-
-
-def _sizes(members: Iterable[Member]) -> dict[int, list[Member]]:
-    """Who declared each world size."""
-    sizes: dict[int, list[Member]] = defaultdict(list)
-    for member in members:
-        assert member.declared is not None
-        sizes[member.declared.world_size].append(member)
-    return sizes
-
-
-def _all_alone(view: JobView, people: list[Member], alone: list[Member]) -> bool:
-    """Whether members of worlds of one may go on: nobody else may yet come and say that they belong
-    together, or nobody did for a while."""
-    if view.launched <= 1 or not any(m.in_user_code for m in people):
-        return True
-    return view.now - max(m.phase_since for m in alone) >= SETTLE
-
-
-def _by_place(members: Iterable[Member]) -> list[list[Member]]:
-    places: dict[object, list[Member]] = defaultdict(list)
-    for member in members:
-        assert member.declared is not None
-        if member.alive or member.phase >= Phase.ARRIVED:
-            places[(member.worker, member.declared.place)].append(member)
-    groups: list[list[Member]] = []
-    for members_here in places.values():
-        # One job in which somebody has a wrong address: same size, no rank in common, not full.
-        other = next((g for g in groups if _completes(g, members_here)), None)
-        if other is None:
-            groups.append(list(members_here))
-        else:
-            other += members_here
-    return groups
-
-
-def _completes(one: list[Member], other: list[Member]) -> bool:
-    sizes = {m.declared.world_size for m in one + other if m.declared is not None}
-    ranks = [m.declared.rank for m in one + other if m.declared is not None]
-    return len(sizes) == 1 and len(set(ranks)) == len(ranks) and len(one) < max(sizes)
-
-
 def _present(view: JobView, group: list[Member]) -> list[Member]:
     """Without those of an earlier launch: a launcher, or a sweep over several trainings, has put others in
     the places of all that it had started."""
@@ -213,16 +149,14 @@ def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
     round_ = max([m.round for m in group])
     here = [m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)]
     # Who has not come again, or has ended, may have had no part in this round's world.
-    sizes = _sizes(m for m in group if m.round == round_)
+    sizes = sizes_of(m for m in group if m.round == round_)
     size = max(sizes, key=lambda s: (s == view.launched > 1, len(sizes[s]), s))
     most = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
     by_rank, twice = _claimed(here, size)
     others = _others(view, here, group, people) if size > 1 else []
     missing = _missing(by_rank, min(size, LARGEST))
     by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
-    relevant = (
-        [by_index[r] for r in missing if r in by_index] if view.launched > 1 or view.joined else []
-    )
+    relevant = [by_index[r] for r in missing if r in by_index]
     relevant += [m for m in others if m.who.rank < 0]
     return Roll(
         size=size,
@@ -264,12 +198,14 @@ def _others(
     if len(here) == len(people):
         return []
     present, ours = {id(m) for m in here}, {id(m) for m in group}
+    began = min([m.started_at for m in here], default=0.0)
     found = [
         m
         for m in people
         if id(m) not in present
         and (m.declared is None or id(m) in ours or _rpc(m))
         and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
+        and not (m.exit is not None and m.candidate and m.exit.at <= began)  # ... before these
     ]
     found.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts
     return found
