@@ -25,7 +25,7 @@ TABLE = [
     ((Frame("/x/allaboard/probe/gate.py", 30, "wait"), USER), Spot.GATE),
     ((lib("torch/distributed/rendezvous.py", "_env_rendezvous_handler"), USER), Spot.INIT),
     ((lib("torch/distributed/distributed_c10d.py", "init_process_group"), USER), Spot.INIT),
-    ((lib("torch/distributed/distributed_c10d.py", "new_group"), USER), Spot.INIT),
+    ((lib("torch/distributed/distributed_c10d.py", "new_group"), USER), Spot.GROUP),
     ((lib("torch/distributed/distributed_c10d.py", "destroy_process_group"), USER), Spot.LEAVING),
     ((REDUCE, USER), Spot.COLLECTIVE),
     (
@@ -149,7 +149,7 @@ def test_nobody_looked() -> None:
 
 def test_who_waits_for_peers() -> None:
     waiting = {s for f, s in TABLE if waits_for_peers(stack(*f))}
-    assert waiting == {Spot.GATE, Spot.INIT, Spot.COLLECTIVE, Spot.STEP, Spot.SESSION}
+    assert waiting == {Spot.GATE, Spot.INIT, Spot.GROUP, Spot.COLLECTIVE, Spot.STEP, Spot.SESSION}
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,27 @@ def test_an_address_of_ipv6_stands_in_brackets(
         monkeypatch.setenv(name, value)
     found = torch.declared(("gloo",), {"rank": 0, "world_size": 2})
     assert found is not None and found["place"] == place and found["local"] is local
+
+
+@pytest.mark.parametrize(
+    ("given", "several", "member"),
+    [
+        ({"store": object()}, "3", False),
+        ({"store": object()}, "1", False),
+        ({"init_method": "tcp://127.0.0.1:4711"}, "3", False),
+        ({"init_method": "tcp://127.0.0.1:29500"}, "3", True),  # its size is wrong
+        ({}, "3", True),
+        ({"init_method": "tcp://127.0.0.1:4711"}, "1", True),
+    ],
+)
+def test_a_world_of_one_with_a_place_of_its_own_is_no_part_of_the_job(
+    given: dict[str, object], several: str, member: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("MASTER_ADDR", "127.0.0.1"),
+        ("MASTER_PORT", "29500"),
+        ("WORLD_SIZE", several),
+    ):
+        monkeypatch.setenv(name, value)
+    told = torch.declared(("gloo",), {"rank": 0, "world_size": 1, **given})
+    assert (told is not None) is member

@@ -7,6 +7,7 @@ from operator import attrgetter
 from statistics import median
 
 from allaboard.coordinator.events import split_key
+from allaboard.coordinator.namesakes import apart
 from allaboard.coordinator.record import Record
 from allaboard.facts import Exit, Member
 
@@ -24,10 +25,12 @@ class Members:
         """As rules and faces read them."""
         ordered = sorted(self.records.values(), key=_ORDER)
         launchers = self.launchers()
-        return tuple(
-            [r.member(r.pid in launchers) for r in ordered]
-            if launchers
-            else [r.member(False) for r in ordered]
+        return apart(
+            tuple(
+                [r.member(r.pid in launchers) for r in ordered]
+                if launchers
+                else [r.member(False) for r in ordered]
+            )
         )
 
     def launchers(self) -> set[int]:

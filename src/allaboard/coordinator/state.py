@@ -39,6 +39,7 @@ from allaboard.coordinator.interruptions import Interruptions
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.members import Members
+from allaboard.coordinator.namesakes import own_name
 from allaboard.coordinator.outcomes import ends, fell_with, left_early
 from allaboard.coordinator.record import Record, works
 from allaboard.coordinator.returns import Returns
@@ -130,7 +131,7 @@ class Job:
         if pids and not self.settings.policy.observe:
             commands.append(Look(pids=pids))
         commands += [
-            Compare(pids=pids, group=group, round=round_)
+            Compare(pids=pids, group=own_name(group), round=round_)
             for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:

@@ -6,6 +6,6 @@ DRILL = Drill(
     script="torch_ddp.py",
     expects="HANG004",
     inside=True,
-    options=("--on-hang", "stop"),
+    options=("--on-hang", "stop", "--hang-after", "8"),
     exit_codes=(4,),
 )

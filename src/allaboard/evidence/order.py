@@ -69,6 +69,8 @@ def _split(
     same: set[object] = set()
     for member in view.members:
         for state in member.groups:
+            if state.size == 1:
+                continue  # a group of its own, of a name that any rank may give
             told = marks(state)
             alike = state.name, state.round, state.unordered, told
             if alike in same:
@@ -165,7 +167,7 @@ def difference(view: JobView, key: Key) -> Difference | None:
     for member in view.members:
         state = _state(member, key)
         trace = next((t for t in member.traces if (t.group, t.round) == key), None)
-        if state is not None and trace is not None:
+        if state is not None and state.size > 1 and trace is not None:
             end = min(trace.last, state.unordered - 1 if state.unordered else trace.last)
             traced.append((member, state, trace, end))
     if len(traced) < 2:

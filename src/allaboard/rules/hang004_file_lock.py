@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import on_host
+from allaboard.evidence.naming import names, on_host
+from allaboard.evidence.pauses import patient
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import Stall, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
@@ -28,6 +29,7 @@ from allaboard.facts import (
     JobView,
     LockWait,
     Member,
+    Spent,
     Stage,
 )
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
@@ -39,9 +41,26 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for one in found.elsewhere:
         wait = next((w for w in view.lock_waits if w.waiter == one.called), None)
-        at_lock = wait is not None or spot(one.stack) is Spot.FILE_LOCK
-        if at_lock and not one.stopped and not _works(found, one, wait):
-            yield _claim(view, one, wait, waiting_where(found))
+        if one.stopped or not _stands(view, one, wait) or _works(found, one, wait):
+            continue
+        yield _claim(view, found, one, wait)
+
+
+def _stands(view: JobView, one: Member, wait: LockWait | None) -> bool:
+    """Whether it waits for a file lock, as far as is seen: the kernel knows the process that waits, and not
+    which of its threads."""
+    if spot(one.stack) is Spot.FILE_LOCK:
+        return True
+    return wait is not None and still(one) and not patient(view, one)
+
+
+def _proven(found: Stall, one: Member, wait: LockWait | None) -> bool:
+    """Whether nobody who could let go of the lock can: all hold it who wait for this very member, or it is
+    that itself."""
+    if wait is None or spot(one.stack) is not Spot.FILE_LOCK:
+        return False
+    bound = {m.who.pid for m in (*found.waiting, one) if m.who.host == one.who.host}
+    return bool(wait.holders) and bound.issuperset(wait.holders)
 
 
 def _works(found: Stall, one: Member, wait: LockWait | None) -> bool:
@@ -52,16 +71,20 @@ def _works(found: Stall, one: Member, wait: LockWait | None) -> bool:
     return any(not still(m) and spot(m.stack) is not Spot.FILE_LOCK for m in others)
 
 
-def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) -> Claim:
+def _claim(view: JobView, found: Stall, one: Member, wait: LockWait | None) -> Claim:
     place = one.stack.user if one.stack is not None else None
     path = wait.path if wait is not None else ""
     holders = ", ".join(map(str, wait.holders)) if wait is not None else ""
-    evidence = [others]
+    evidence = [waiting_where(found)]
     own = wait is not None and wait.holders == (one.who.pid,)
     if wait is not None:
         on = f" of {one.who.host}" if one.elsewhere else ""
         evidence.insert(
-            0, Evidence(f"{path or 'a file'}: held by pid {holders}", "/proc/locks" + on)
+            0,
+            Evidence(
+                f"{path or 'a file'}: held by pid {holders}{_called(found, one, wait)}",
+                "/proc/locks" + on,
+            ),
         )
     if place is not None:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
@@ -74,9 +97,16 @@ def _claim(view: JobView, one: Member, wait: LockWait | None, others: Evidence) 
         who=(one.who,),
         evidence=tuple(evidence),
         fix=_own(one, path, place) if own else on_host(view, one, _holder(holders)),
-        certainty=Certainty.CERTAIN if wait is not None else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if _proven(found, one, wait) else Certainty.LIKELY,
         since=stood_since(view),
     )
+
+
+def _called(found: Stall, one: Member, wait: LockWait) -> str:
+    """The names of those holders that are members."""
+    known = [m for m in (*found.waiting, *found.elsewhere) if m.who.host == one.who.host]
+    those = [m for m in known if m.who.pid in wait.holders and m is not one]
+    return f" ({names(those)})" if those else ""
 
 
 def _holder(holders: str) -> str:
@@ -157,6 +187,18 @@ RULE = Rule(
             member(1, stack=stack(_LINE)),
             member(2, stack=stack(USER, moving=True), cpu=0.9),
             lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
+        ),
+        "a thread beside one that computes waits for it": stalled(
+            waiting(0),
+            member(1, stack=stack(USER, moving=True), cpu=1.0),
+            waiting(2),
+            lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
+        ),
+        "a thread beside an evaluation waits for it": stalled(
+            waiting(0),
+            member(1, stack=stack(USER), spent=Spent(now="evaluation")),
+            waiting(2),
+            lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
         "the lock came in time": stalled(
             waiting(0), member(1, stack=stack(_LINE)), waiting(2), progress_at=99.0

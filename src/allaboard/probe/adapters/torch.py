@@ -158,6 +158,8 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
         method, rank, size = _query(method, rank, size)
     if rank is None or size is None or rank < 0 or size < 1:
         return None
+    if size == 1 and _private(method, given.get("store")):
+        return None
     return {
         "framework": "torch",
         "call": "init_process_group",
@@ -168,6 +170,15 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
         "origin": origin,
         "local": _local(method, size),
     }
+
+
+def _private(method: str, store: Any) -> bool:
+    """Whether a world of one is meant so, and is no part of the job: one rank converts a checkpoint, or runs
+    an engine that wants a group. It has a store of its own, or a port of its own in a job of several."""
+    if store is not None:
+        return True
+    port, several = os.environ.get("MASTER_PORT"), os.environ.get("WORLD_SIZE", "1") != "1"
+    return several and port is not None and not method.endswith(":%s" % port)
 
 
 def _rpc(module: Any) -> None:

@@ -1,0 +1,81 @@
+"""Groups of one name in several worlds under one command: every world has a default group "0".
+
+Two members that are the same rank in the same group are in two worlds. Where the members' places tell the
+worlds apart, their groups get names by which rules cannot take them for one; where they do not, nothing of
+such a group is told.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from allaboard.facts import Member
+
+MARK = "@"
+"""Between the group's own name and the place of its world."""
+Key = tuple[str, int]
+
+
+def apart(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """The members with groups that are each of one world; the same tuple where they are so already, as in
+    nearly every job."""
+    ranks: dict[int, list[Member]] = defaultdict(list)
+    for one in members:
+        if one.groups:
+            ranks[one.who.rank].append(one)
+    shared = _shared(ranks.values()) if len(ranks) < sum(map(len, ranks.values())) else {}
+    if not shared:
+        return members
+    return tuple([_of_its_world(m, shared) if m.groups else m for m in members])
+
+
+def own_name(group: str) -> str:
+    """As the members themselves call it."""
+    return group.partition(MARK)[0]
+
+
+def _shared(namesakes: Iterable[list[Member]]) -> dict[Key, bool]:
+    """The groups in which one rank is there twice, and whether the members' places tell them apart."""
+    found: dict[Key, bool] = {}
+    for several in namesakes:
+        seen: dict[Key, list[Member]] = defaultdict(list)
+        for one in several:
+            for state in one.groups:
+                seen[state.key].append(one)
+        for key, those in seen.items():
+            if len(those) > 1:
+                places = {_place(m) for m in those}
+                found[key] = found.get(key, True) and len(places) == len(those)
+    return found
+
+
+def _place(one: Member) -> str:
+    return one.declared.place if one.declared is not None else ""
+
+
+def _of_its_world(one: Member, shared: dict[Key, bool]) -> Member:
+    place = _place(one)
+
+    def named(key: Key) -> str | None:
+        if key not in shared:
+            return key[0]
+        return f"{key[0]}{MARK}{place}" if shared[key] else None
+
+    groups = [(named(s.key), s) for s in one.groups]
+    traces = [(named((t.group, t.round)), t) for t in one.traces]
+    unused = [(named(u.key), u) for u in one.unused]
+    replace = msgspec.structs.replace
+    op = one.op
+    if op is not None and op.group:
+        mine = next((n for n, s in groups if s.name == op.group), op.group)
+        op = replace(op, group=mine or "", position=op.position if mine else 0)
+    return replace(
+        one,
+        groups=tuple([replace(s, name=n) for n, s in groups if n is not None]),
+        traces=tuple([replace(t, group=n) for n, t in traces if n is not None]),
+        unused=tuple([replace(u, group=n) for n, u in unused if n is not None]),
+        op=op,
+    )
