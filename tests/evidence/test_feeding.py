@@ -32,7 +32,22 @@ def fed(*frames: Frame, flows: bool = False) -> Stack:
     ids=["stands", "makes batches", "elsewhere at each look", "for another thread", "none", "?"],
 )
 def test_a_generator_stands_or_goes_on(one: Member, stuck: bool, on: bool) -> None:
-    assert (at_generator(one) is not None, goes_on(one)) == (stuck, on)
+    view = stalled(one)
+    assert (at_generator(view, one) is not None, goes_on(view, one)) == (stuck, on)
+
+
+@pytest.mark.parametrize(
+    ("one", "stuck"),
+    [
+        (member(1, stack=fed(*QUEUE)), True),
+        (member(1, stack=fed(READS), cpu=1.0), True),
+        (member(1, stack=fed(READS, flows=True), cpu=1.0), False),
+    ],
+    ids=["for another thread", "in a loop", "elsewhere at each look"],
+)
+def test_after_a_minute_at_one_place_it_is_no_slow_generator(one: Member, stuck: bool) -> None:
+    view = stalled(one, progress_at=39.0)
+    assert (at_generator(view, one) is not None) is stuck
 
 
 def test_of_those_in_a_step_the_one_whose_generator_stands_is_elsewhere() -> None:

@@ -56,19 +56,22 @@ def stall(view: JobView) -> Stall | None:
     grip = {m.called for m in held}
     waiting = tuple(m for m in joined if m.called not in grip and waits(m))
     there = {m.called for m in (*waiting, *held)}
-    elsewhere = tuple(at_generator(m) or m for m in joined if m.called not in there)
+    elsewhere = tuple(at_generator(view, m) or m for m in joined if m.called not in there)
     if not elsewhere and not held:
-        waiting, elsewhere = _held_by_input(waiting)
-        if not elsewhere and len(view.alive) == len(view.members) and any(map(goes_on, waiting)):
+        waiting, elsewhere = _held_by_input(view, waiting)
+        whole = not elsewhere and len(view.alive) == len(view.members)
+        if whole and any(goes_on(view, m) for m in waiting):
             return None  # a step that takes its batch from a slow generator is a step yet
     return Stall(waiting if wait_for_peers(view) else (), elsewhere, held)
 
 
-def _held_by_input(waiting: tuple[Member, ...]) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+def _held_by_input(
+    view: JobView, waiting: tuple[Member, ...]
+) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
     """Those of the waiting that wait for each other, and those whose step takes its batch from a generator
     that stands. Only where nobody else explains the stall, and not where most are so: such a one may wait
     for its peers as well, with a generator that has nothing to do yet."""
-    stands = {m.called: at for m in waiting if settled(m.stack) and (at := at_generator(m))}
+    stands = {m.called: at for m in waiting if settled(m.stack) and (at := at_generator(view, m))}
     if len(stands) * 2 > len(waiting):
         return waiting, ()
     return tuple(m for m in waiting if m.called not in stands), tuple(stands.values())

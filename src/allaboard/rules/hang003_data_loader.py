@@ -32,7 +32,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for one in found.elsewhere:
         # CPU counts the loader's processes too: while they work, the batch is only slow.
-        if one.stopped or not still(one) or one.cpu >= IDLE or goes_on(one):
+        if one.stopped or not still(one) or one.cpu >= IDLE or goes_on(view, one):
             continue
         if spot(one.stack) is Spot.DATA:
             yield _claim(view, one, waiting_where(found))

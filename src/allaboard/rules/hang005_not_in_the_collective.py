@@ -285,5 +285,13 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("asleep", "comes-back", "tf-asleep", "pair-asleep", "jax-asleep", "compiled-asleep"),
+    drill=(
+        "asleep",
+        "comes-back",
+        "tf-asleep",
+        "pair-asleep",
+        "jax-asleep",
+        "compiled-asleep",
+        "tf-generator-starved",
+    ),
 )
