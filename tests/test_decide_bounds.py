@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from allaboard.decide import KNOWN, LOOKED, Policy, verdict
-from allaboard.facts import Certainty, Claim, Frame, Op, Outcome, Phase, Silence, Spent, Stage
+from allaboard.decide import KNOWN, LOOKED, SHUT_IN, Policy, verdict
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Frame,
+    Op,
+    Outcome,
+    Phase,
+    Raised,
+    Silence,
+    Spent,
+    Stage,
+)
 from allaboard.facts.samples import (
     NOW,
     USER,
@@ -121,6 +132,20 @@ def test_who_started_the_ranks_itself_decides_what_becomes_of_them() -> None:
     assert verdict(view, (), (), Policy()) is None
     alone = job(member(0), ended(1, at=80.0, code=1), launched=2)
     assert verdict(alone, (), (), Policy()) is not None
+
+
+def test_who_raised_and_is_held_in_its_own_end_has_failed() -> None:
+    """JAX's shutdown waits for all, for five minutes; a log that is being uploaded has its time."""
+
+    def after(seconds: float, **changes: object) -> bool:
+        raised = Raised(type="ValueError", message="x", at=NOW - seconds)
+        held_up = member(1, phase=Phase.LEAVING, raised=raised, **changes)
+        return verdict(job(waiting(0), held_up), (), (), Policy()) is not None
+
+    assert not after(SHUT_IN - 1.0)
+    assert after(SHUT_IN + 1.0)
+    assert not after(SHUT_IN + 1.0, traffic=1e6)
+    assert not after(SHUT_IN + 1.0, cpu=0.5)
 
 
 def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:

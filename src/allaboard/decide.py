@@ -8,9 +8,9 @@ import msgspec
 
 from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
-from allaboard.evidence.pauses import at_work
+from allaboard.evidence.pauses import RESTS, at_work
 from allaboard.evidence.servers import goes_on_without, left_over, trained
-from allaboard.evidence.stall import stall, transferring
+from allaboard.evidence.stall import IO_MOVING, stall, transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
 from allaboard.recover.tasks import comes_back_alone
@@ -182,7 +182,7 @@ def _failure(view: JobView, policy: Policy) -> Verdict | None:
     ended = [m for m in here if m.exit is not None]
     if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
         first = min(ended, key=_ended_at)
-    elif policy.restarts and here and here[0] in found.began and _told(view, here[0]):
+    elif here and here[0] in found.began and _told(view, here[0], policy):
         first = here[0]
     else:
         return None
@@ -199,11 +199,20 @@ def _handled(view: JobView, member: Member) -> bool:
     return any(m.launcher and m.worker == member.worker for m in view.alive)
 
 
-def _told(view: JobView, member: Member) -> bool:
-    """Whether it has failed for certain: it has ended, or raised so long ago that its shutdown hangs."""
-    if member.exit is not None:
-        return True
-    return member.raised is not None and view.now - member.raised.at >= SETTLE
+def _told(view: JobView, member: Member, policy: Policy) -> bool:
+    """Whether it has failed for certain: it has ended, or raised so long ago that its shutdown hangs. Where
+    it is not to be started again, what it may still do in its end (the upload of a log) has its time."""
+    if member.exit is not None or member.raised is None:
+        return member.exit is not None and policy.restarts
+    if policy.restarts:
+        return view.now - member.raised.at >= SETTLE
+    idle = member.cpu < RESTS and max(member.io, member.traffic) < IO_MOVING
+    return idle and view.now - member.raised.at >= SHUT_IN
+
+
+SHUT_IN = 20.0
+"""Seconds from an exception at its top until a member that does nothing counts as held in its own end, as
+JAX's is by a barrier of all (300 s)."""
 
 
 def _stopped(view: JobView, policy: Policy) -> Verdict | None:

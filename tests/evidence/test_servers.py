@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from allaboard.evidence.naming import names
-from allaboard.evidence.servers import awaited_by_servers, in_use, left_over, lost, wait_for_peers
-from allaboard.facts import Exit, JobView, Pair
-from allaboard.facts.samples import SERVING, job, member, task
+from allaboard.evidence.servers import (
+    TF2_CHIEF,
+    awaited_by_servers,
+    in_use,
+    left_over,
+    lost,
+    of_chief,
+    serves,
+    wait_for_peers,
+)
+from allaboard.facts import Exit, JobView, Pair, Phase
+from allaboard.facts.samples import SERVING, declared, job, member, task
 
 DONE = Exit(at=90.0, code=0)
 DEAD = Exit(at=90.0, signal=9)
@@ -89,3 +98,16 @@ def test_who_was_interrupted_keeps_no_server_alive() -> None:
     killed = task("worker", 1, exit=Exit(at=80.0, signal=9))
     assert left_over(job(done, killed, serving)) == ()
     assert left_over(job(gone, serving)) == ()
+
+
+def test_a_worker_of_a_chief_serves_wherever_it_waits() -> None:
+    """Some wait in a loop of their own instead of Server.join."""
+    chief_told = declared(0, 4, call=TF2_CHIEF, job="chief")
+    head = task("chief", 0, number=3, declared=chief_told)
+    idle = {"op": None, "step": 0, "phase": Phase.JOINED}
+    members = of_chief((task("worker", 0, **idle), task("worker", 1, **idle), task("ps", 0), head))
+    assert [m.who.name for m in members if serves(m)] == ["worker 0", "worker 1", "ps 0"]
+    of_tf1 = (task("worker", 0, **idle), task("ps", 0))
+    assert of_chief(of_tf1) is of_tf1
+    trains = of_chief((task("worker", 0), head))[0]
+    assert not serves(trains)

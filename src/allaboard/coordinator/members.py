@@ -9,6 +9,7 @@ from statistics import median
 from allaboard.coordinator.events import split_key
 from allaboard.coordinator.namesakes import apart
 from allaboard.coordinator.record import Record
+from allaboard.evidence.servers import of_chief
 from allaboard.facts import Exit, Member
 
 
@@ -25,13 +26,12 @@ class Members:
         """As rules and faces read them."""
         ordered = sorted(self.records.values(), key=_ORDER)
         launchers = self.launchers()
-        return apart(
-            tuple(
-                [r.member(r.pid in launchers) for r in ordered]
-                if launchers
-                else [r.member(False) for r in ordered]
-            )
+        members = tuple(
+            [r.member(r.pid in launchers) for r in ordered]
+            if launchers
+            else [r.member(False) for r in ordered]
         )
+        return of_chief(apart(members))
 
     def launchers(self) -> set[int]:
         """Workers that declared nothing themselves and whose children are the members, on all hosts."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from allaboard.facts import Exit, JobView, Member, Phase
 from allaboard.facts.once import once
 from allaboard.facts.signal_name import signal_name
@@ -20,6 +22,8 @@ CLOSES = "Coordinator.join"
 """The operation in which a worker of TF1 that has left its loop waits for threads of its own."""
 JOINS = "Server.join"
 """The operation in which a server, and a worker of TF2, stays."""
+SERVER = "tf.distribute.Server"
+"""What a task declares that has made a server."""
 AROUND = ("evaluator",)
 """Tasks that take no part in the cluster, and tell their framework of none."""
 
@@ -35,7 +39,21 @@ def serves(member: Member) -> bool:
     if member.launcher or member.candidate:
         return False
     inside = member.op is not None and member.op.name == JOINS
-    return member.who.job in SERVER_JOBS or inside
+    return member.who.job in SERVER_JOBS or inside or member.serving
+
+
+def of_chief(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """The members of a job, where TensorFlow 2's workers count as serving once its chief is here: some wait
+    in a loop or for an event of their own instead of `Server.join`."""
+    if not any(m.declared is not None and m.declared.call == TF2_CHIEF for m in members):
+        return members
+    return tuple([msgspec.structs.replace(m, serving=True) if _handed(m) else m for m in members])
+
+
+def _handed(one: Member) -> bool:
+    """Whether it is a worker that has a server and has made no step itself."""
+    told = one.declared
+    return told is not None and told.call == SERVER and told.job == "worker" and one.step == 0
 
 
 @once

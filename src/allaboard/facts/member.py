@@ -146,7 +146,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hooks noted of the framework; ``load`` how it spent the last ten seconds, ``run`` how its whole training
     (or serving) so far; ``pace`` its steps of the last 20 s; ``recent_load`` and ``recent_pace`` the same of
     the last four; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is when
-    the agent of its host, another one than ours, was asked for the end.
+    the agent of its host, another one than ours, was asked for the end; ``serving``: others say that it
+    serves, whatever it shows itself.
     """
 
     who: Who
@@ -199,6 +200,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     facts: dict[str, str] = {}
     alike: int = 0
     unanswered: tuple[Silence, ...] = ()
+    serving: bool = False
 
     @property
     def called(self) -> int:
