@@ -21,6 +21,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
 from allaboard.facts import (
     Answer,
+    Certainty,
     Claim,
     Evidence,
     Holder,
@@ -62,7 +63,10 @@ def check(view: JobView) -> Iterator[Claim]:
             who=(tried.member.who,),
             evidence=(*_jobs(tried.call.said), *tried.evidence),
             fix="give each job a port of its own, or end the other one",
+            # It may be the run before, which is about to end.
+            certainty=Certainty.LIKELY if tried.waited < view.timeout else Certainty.CERTAIN,
             since=tried.call.since,
+            awaits=True,
         )
 
 

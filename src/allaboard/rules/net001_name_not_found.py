@@ -6,7 +6,8 @@ only that this one never comes.
 
 ## What to do
 Run `getent hosts NAME` on that very host, not on another. In Kubernetes the name exists once the headless
-service exists and the pod belongs to it. On a cluster, use the name by which the nodes know each other, or
+service exists and the pod belongs to it, and only once the pod is scheduled: until `--timeout` is over, this
+is a warning. On a cluster, use the name by which the nodes know each other, or
 an address.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import Attempt, attempt, calling, overdue
-from allaboard.facts import Answer, Claim, JobView, Stage
+from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
 
 PATIENCE = 2.0
 """Seconds of failing look-ups: a name server may be slow to learn of a host that has just come."""
@@ -27,14 +28,17 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.NO_NAME) or overdue(view, Answer.NO_NAME, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE:
         return
+    # The name of a pod, or of a host that is just set up, comes with it; one in brackets never does.
+    may_come = tried.waited < view.timeout and not tried.name.startswith("[")
     yield Claim(
         summary=f"{tried.member.who.host} cannot resolve the name {tried.name}, where all are to meet",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),
-        severity=tried.severity,
-        certainty=tried.certainty,
+        severity=Severity.WARNING if may_come else tried.severity,
+        certainty=Certainty.LIKELY if may_come else tried.certainty,
         since=tried.call.since,
+        awaits=may_come,
     )
 
 

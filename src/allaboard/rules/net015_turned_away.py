@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.calling import attempt, calling
-from allaboard.facts import Answer, Claim, JobView, Stage
+from allaboard.facts import Answer, Certainty, Claim, JobView, Stage
 
 PATIENCE = 1.0
 """Seconds: a host may be turned away once by an earlier run that is just ending."""
@@ -42,12 +42,16 @@ def check(view: JobView) -> Iterator[Claim]:
     if kind not in FIXES:
         return
     host = tried.member.who.host
+    passes = kind == "other-round" and tried.waited < view.timeout
     yield Claim(
         summary=f"{host} is turned away at {tried.call.address}, where all are to meet: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=FIXES[kind],
+        # Who decides may be about to end the round before.
+        certainty=Certainty.LIKELY if passes else Certainty.CERTAIN,
         since=tried.call.since,
+        awaits=passes,
     )
 
 
