@@ -14,7 +14,7 @@ from allaboard.agent.calls import SAFE, ranks
 from allaboard.facts import Signature
 from allaboard.probe import layout
 from allaboard.probe.blackbox import Box
-from allaboard.probe.calls import Calls, Group, spans
+from allaboard.probe.calls import TRIAL, Calls, Group, spans
 
 
 class Rank:
@@ -128,3 +128,48 @@ def test_the_user_s_line_is_found_below_a_deep_library(tmp_path: Path) -> None:
     assert found.f_code.co_name == "test_the_user_s_line_is_found_below_a_deep_library"
     deeper = names["down"](500)
     assert deeper.f_code.co_name == "down"
+
+
+def _proven(rank: Rank) -> int:
+    """From which call on the order proves nothing; 0 for none."""
+    (state,) = rank.reader.read().groups
+    return state.unordered
+
+
+def test_threads_that_take_turns_prove_no_order(tmp_path: Path) -> None:
+    rank = Rank(tmp_path)
+    rank.group.handed("main")
+    rank.call("all_reduce", 4)
+    assert _proven(rank) == 0
+    rank.group.handed("saver")
+    rank.call("gather", 1)
+    assert _proven(rank) == 2
+    rank.group.handed("main")
+    for _ in range(3 * TRIAL):
+        rank.call("all_reduce", 4)
+        rank.group.tried()
+    assert _proven(rank) == 2
+
+
+def test_a_thread_that_goes_on_alone_proves_it_again(tmp_path: Path) -> None:
+    rank = Rank(tmp_path)
+    rank.group.handed("main")
+    rank.call("barrier", 1)
+    rank.group.handed("trainer")
+    for _ in range(TRIAL - 1):
+        rank.call("all_reduce", 4)
+        rank.group.tried()
+        assert _proven(rank) == 2
+    rank.call("all_reduce", 4)
+    rank.group.tried()
+    assert _proven(rank) == 0
+    rank.group.unordered(rank.group.number + 1)
+    assert _proven(rank) == TRIAL + 2
+
+
+def test_calls_on_two_kinds_of_devices_prove_no_order(tmp_path: Path) -> None:
+    rank = Rank(tmp_path)
+    for device in ("cuda", "cuda", "cpu", "cuda"):
+        rank.group.on(device)
+        rank.call("all_reduce", 4)
+    assert _proven(rank) == 3

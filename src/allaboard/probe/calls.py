@@ -31,6 +31,12 @@ def foreign(file: str) -> bool:
     return any(part in file for part in FOREIGN) or "/allaboard/probe/" in file
 
 
+THREADS = 8
+"""That are remembered of a group."""
+TRIAL = 16
+"""Calls of one thread after which it is no guest in a group that another one used before."""
+
+
 class Group:
     """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
 
@@ -38,6 +44,7 @@ class Group:
         "_map",
         "at",
         "busy",
+        "device",
         "digest",
         "index",
         "number",
@@ -45,6 +52,9 @@ class Group:
         "path",
         "ranks",
         "ring",
+        "thread",
+        "threads",
+        "trial",
     )
 
     def __init__(
@@ -60,6 +70,10 @@ class Group:
         self.path = 0
         self.ordered = True
         self.busy = False
+        self.thread: object = None
+        self.threads: list[object] = []
+        self.trial = 0
+        self.device = ""
         map_[at : at + layout.CALLS_AT] = bytes(layout.CALLS_AT)
         data = spans(ranks).encode()
         map_[at + layout.RANKS_AT : at + layout.RANKS_AT + len(data)] = data
@@ -76,8 +90,35 @@ class Group:
         )
         layout.CALL.pack_into(self._map, self.at, n, now, digest, n)
 
+    def handed(self, thread: object) -> None:
+        """Another thread than before makes the next call. Where two take turns, their order may be another
+        one on every rank; one that goes on alone, where another ended, does as that did."""
+        self.thread = thread
+        if thread in self.threads:
+            self.unordered(self.number + 1)
+            return
+        if self.threads and self.ordered:
+            self.unordered(self.number + 1)
+            self.trial = self.number + TRIAL
+        if len(self.threads) < THREADS:
+            self.threads.append(thread)
+
+    def tried(self) -> None:
+        """A call of a thread that may go on alone: after some it does."""
+        if self.trial and self.number >= self.trial:
+            self.trial, self.ordered = 0, True
+            layout.UNORDERED.pack_into(self._map, self.at + layout.UNORDERED_AT, 0)
+
+    def on(self, device: str) -> None:
+        """The next call is on this kind of device: a group may have a backend for each kind, which do not
+        wait for each other."""
+        if self.device and self.device != device:
+            self.unordered(self.number + 1)
+        self.device = device
+
     def unordered(self, number: int) -> None:
         """From this number on the order of its calls proves nothing."""
+        self.trial = 0
         if self.ordered:
             self.ordered = False
             at = self.at + layout.UNORDERED_AT

@@ -39,7 +39,7 @@ class Flat:
     def __init__(self, parameters: Any) -> None:
         parameters = list(parameters)
         self.shape = (sum(p.numel() for p in parameters),)
-        self.dtype = parameters[0].dtype
+        self.dtype, self.device = parameters[0].dtype, parameters[0].device
 
 
 class Recorder:
@@ -140,6 +140,14 @@ class Recorder:
         found = calls.known.get(key)
         if found is None:
             found = self._learn(calls, key, name, (tensor, reduce, root, extra), frame)
+            device = getattr(tensor, "device", None)
+            if device is not None:
+                group.on(device.type)
+        slot = box.slot()
+        if group.thread is not slot:
+            group.handed(slot)
+        elif group.trial:
+            group.tried()
         if group.busy:  # by another thread: calls of this one within a call are not counted
             group.unordered(group.number)
         group.call(found[0], found[1], found[2], now)
@@ -267,6 +275,8 @@ def recorded(
                     and to == root
                     and more == extra
                     and not group.busy
+                    and group.thread is slot
+                    and not group.trial
                 ):
                     group.number = number = group.number + 1
                     group.digest = digest = (group.digest * 1000003 + signed[1]) & 0xFFFFFFFF
