@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.evidence.stall import LOOKS, stall, still, waiting_where, waits
-from allaboard.facts import Frame, Member, Op, Phase
+from allaboard.facts import Frame, GroupState, Member, Op, Phase
 from allaboard.facts.samples import REDUCE, USER, ended, job, member, stack, stalled, waiting
 
 STEP = Frame("/v/lib/python3.11/site-packages/torch/autograd/graph.py", 824, "_engine_run_backward")
@@ -132,3 +132,29 @@ def test_the_sentence_that_hangs_carry() -> None:
         waiting_where(two).observed
         == "ranks 0, 2 wait in a training step (gradients) at train.py:41 in train"
     )
+
+
+def _counted(rank: int, name: str, made: int, *ranks: int) -> dict[str, object]:
+    state = GroupState(name, 1, made, 90.0, len(ranks), ranks)
+    return {"groups": (state,), "worker": rank}
+
+
+def test_who_is_in_no_group_that_somebody_waits_in_is_not_waited_for() -> None:
+    inside = waiting(0, op=Op("all_reduce", 41, 90.0, "1", 21), **_counted(0, "1", 21, 0, 1))
+    asleep = member(1, stack=stack(USER), **_counted(1, "1", 20, 0, 1))
+    serving = [member(r, stack=stack(USER), **_counted(r, "2", 7, 2, 3)) for r in (2, 3)]
+    found = stall(stalled(inside, asleep, *serving, launched=4))
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+
+
+def test_who_has_made_the_call_already_is_not_waited_for() -> None:
+    inside = waiting(0, op=Op("all_reduce", 41, 90.0, "0", 41), **_counted(0, "0", 41, 0, 1, 2))
+    behind, ahead = (
+        member(r, stack=stack(USER), **_counted(r, "0", made, 0, 1, 2))
+        for r, made in ((1, 40), (2, 41))
+    )
+    found = stall(stalled(inside, behind, ahead))
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+    # Where nobody is behind, what was counted explains nothing.
+    found = stall(stalled(inside, ahead))
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [2]

@@ -214,6 +214,11 @@ class Record:
             self._timed = seen, median(seen) if len(seen) >= 3 else None
         return self._timed[1]
 
+    @property
+    def _seen_at(self) -> float:
+        """When it was seen last, of what is left where all windows have started again."""
+        return max(self.started_at, self.moved_at)
+
     def member(self, launcher: bool) -> Member:
         """The frozen picture of this process; the same one until something is new of it."""
         if self._made is None or self._made[0] is not launcher:
@@ -233,7 +238,7 @@ class Record:
             after=self.after,
             phase_since=box.phase_since if box is not _NO_BOX else self.state_since,
             moved_at=self.moved_at,
-            heard_at=self.cpu_marks[-1][0] if self.cpu_marks else self.started_at,
+            heard_at=self.cpu_marks[-1][0] if self.cpu_marks else self._seen_at,
             detail=box.detail,
             framework=declared.framework if declared is not None else "",
             probed=box is not _NO_BOX,

@@ -10,11 +10,8 @@ from allaboard.evidence.naming import names
 from allaboard.evidence.order import Difference, Key, differences
 from allaboard.evidence.shards import DDP
 from allaboard.facts import Claim, Evidence, JobView, Signature
+from allaboard.facts.calls import NEW_GROUP
 from allaboard.facts.samples import called, job, signature, stalled
-
-NEW_GROUP = "new_group"
-"""Counted as a call of the default group, since all of its ranks must make it. Unless
-TORCH_DIST_INIT_BARRIER is 1 nobody waits in it for the others."""
 
 
 class Kind(StrEnum):
@@ -30,7 +27,7 @@ class Kind(StrEnum):
 def kind(found: Difference) -> Kind:
     """In what the odd ones' call differs from the others'."""
     one, other = found.other, found.expected
-    if one.op != other.op or two_models(one, other):
+    if one.op != other.op or one.op == NEW_GROUP or two_models(one, other):
         return Kind.OP
     if one.root != other.root:
         return Kind.ROOT

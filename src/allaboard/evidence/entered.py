@@ -48,7 +48,7 @@ def _awaits(waiting: tuple[Member, ...]) -> Awaits:
         numbers[mine.key].add(mine.number)
     for one, mine in inside:
         for key in groups_of[one.who.rank]:
-            made = _made(one, key)
+            made = made_in(one, key)
             for number in numbers[key] if key != mine.key else ():
                 if made < number:
                     found[key, number].setdefault((mine.key, mine.number), one)
@@ -83,6 +83,6 @@ def entered(one: Member) -> GroupState | None:
     return found[-1] if found else None
 
 
-def _made(one: Member, key: Key) -> int:
+def made_in(one: Member, key: Key) -> int:
     """How many calls it has made in this group."""
     return next((s.number for s in one.groups if s.key == key), 0)

@@ -56,7 +56,7 @@ def everybody(view: JobView) -> Everybody | None:
     if moving or transferring(view) or silent_links(view) or any(map(_pickles, found.waiting)):
         return None
     # A job with parameter servers has no collective, and its own rules.
-    if has_servers(view) or any(not m.alive for m in view.members):
+    if has_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
         return None
     if differences(view) or apart(view) or not all(settled(m.stack) for m in found.waiting):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.evidence.entered import entered, made_in
 from allaboard.evidence.feeding import at_generator, goes_on
 from allaboard.evidence.grips import gripped
 from allaboard.evidence.naming import agrees, ranked
@@ -62,7 +63,26 @@ def stall(view: JobView) -> Stall | None:
         whole = not elsewhere and len(view.alive) == len(view.members)
         if whole and any(goes_on(view, m) for m in waiting):
             return None  # a step that takes its batch from a slow generator is a step yet
-    return Stall(waiting if wait_for_peers(view) else (), elsewhere, held)
+    return Stall(waiting if wait_for_peers(view) else (), _owing(waiting, elsewhere), held)
+
+
+def _owing(waiting: tuple[Member, ...], elsewhere: tuple[Member, ...]) -> tuple[Member, ...]:
+    """Those of the others without whom a call cannot end in which somebody waits: of a group that has them,
+    and that they have not made. All of them where that is not known of each call, or is so of none."""
+    calls = [entered(m) for m in waiting]
+    known = [s for s in calls if s is not None and s.ranks]
+    if len(known) < len(calls):
+        return elsewhere
+    wanted = {(s.key, s.number): set(s.ranks) for s in known}
+    owing = tuple(
+        m
+        for m in elsewhere
+        if any(
+            m.who.rank in ranks and made_in(m, key) < number
+            for (key, number), ranks in wanted.items()
+        )
+    )
+    return owing or elsewhere
 
 
 def _held_by_input(

@@ -6,6 +6,10 @@ import msgspec
 
 from allaboard.facts.stack import Frame
 
+NEW_GROUP = "new_group"
+"""Counted as a call of the default group, since all of its ranks must make it. Unless
+TORCH_DIST_INIT_BARRIER is 1 nobody waits in it for the others. Its ``dtype`` is the list of ranks."""
+
 
 class Signature(msgspec.Struct, frozen=True):
     """One call as a rank made it. ``required`` is a hash of what all ranks of the group must share;
@@ -21,6 +25,8 @@ class Signature(msgspec.Struct, frozen=True):
     site: Frame | None = None
 
     def __str__(self) -> str:
+        if self.op == NEW_GROUP:
+            return f"{self.op}({self.dtype})" if self.dtype else self.op
         words = [f"{self.dtype}[{self.shape}]"] if self.dtype else []
         words += [self.reduce] if self.reduce else []
         words += [f"root {self.root}"] if self.root >= 0 else []

@@ -102,7 +102,8 @@ def _own(one: Member) -> bool:
 def _in_library(one: Member) -> bool:
     """A member that computes in one call of a library for longer than most take. Only once it has
     trained: what is prepared before (a tokenizer, a compiled program) may take its time."""
-    if one.stack is None or one.stopped or one.os_state == "D" or not one.step or one.spent.now:
+    begun = one.step > 0 or one.ops > FEW
+    if one.stack is None or one.stopped or one.os_state == "D" or not begun or one.spent.now:
         return False
     user, frames = one.stack.user, one.stack.frames
     if user is None or frames[0].is_user or spot(one.stack) is not Spot.USER or _idle(one):
@@ -176,7 +177,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         ),
         fix=look_at_child(view, one)
         or (_idle(one) and mend_thread(one, place))
-        or f"see what {place.function} waits for at {place.file}:{place.line}; "
+        or f"see what {place.function} {'does' if working else 'waits for'} at {place.file}:{place.line}; "
         + on_host(view, one, f"py-spy dump --locals --pid {one.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
@@ -358,7 +359,7 @@ RULE = Rule(
             waiting(0), member(1, stack=_FIT, cpu=1.0), waiting(2)
         ),
         "a long call before its first step": stalled(
-            waiting(0), member(1, stack=_MATCHES, cpu=0.9, step=0), waiting(2)
+            waiting(0), member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2), waiting(2)
         ),
         "a long call that reads": stalled(
             waiting(0), member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting(2)

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import NEW_GROUP, Kind, claim, differing, two_models
+from allaboard.evidence.differs import Kind, claim, differing, two_models
 from allaboard.evidence.fewer import fewer
 from allaboard.facts import Claim, JobView, Loop, Stage
+from allaboard.facts.calls import NEW_GROUP
 from allaboard.facts.samples import USER, called, job, signature
 
 

@@ -1,4 +1,4 @@
-"""Some ranks called new_group, and others did not.
+"""Some ranks called new_group, and others did not, or with another list.
 
 torch.distributed wants all ranks of the job to call `new_group`, in the same order, including those that
 are not in the group. Nobody waits for the others in it (unless `TORCH_DIST_INIT_BARRIER=1`), so this may go
@@ -21,8 +21,9 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import NEW_GROUP, Kind, claim, differing
+from allaboard.evidence.differs import Kind, claim, differing
 from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
+from allaboard.facts.calls import NEW_GROUP
 from allaboard.facts.samples import called, job, signature
 
 
@@ -31,12 +32,15 @@ def check(view: JobView) -> Iterator[Claim]:
         one, other = found.other, found.expected
         if NEW_GROUP not in (one.op, other.op):
             continue
+        lists = one.op == other.op
         certain = claim(
             view,
             found,
-            f"called {one.op}",
-            other.op,
-            "call new_group on all ranks, or with use_local_synchronization=True on its members alone",
+            f"called {one if lists else one.op}",
+            str(other) if lists else other.op,
+            "make the groups in one order on all ranks, each with the same list"
+            if lists
+            else "call new_group on all ranks, or with use_local_synchronization=True on its members alone",
         )
         yield msgspec.structs.replace(
             certain, severity=Severity.WARNING, certainty=Certainty.LIKELY, corrupts=False
@@ -45,6 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 _STEP = signature()
 _NEW = signature("new_group", dtype="", line=12)
+_LISTS = [signature("new_group", dtype=ranks, line=12) for ranks in ("0,1", "0,2")]
 
 
 RULE = Rule(
@@ -56,6 +61,10 @@ RULE = Rule(
         "under an if": (
             job(called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _STEP, _STEP)),
             "worker 2 called all_reduce where the others called new_group",
+        ),
+        "with lists in another order": (
+            job(*(called(r, _LISTS[r == 2], _LISTS[r != 2]) for r in range(3))),
+            "worker 2 called new_group(0,2) where the others called new_group(0,1)",
         ),
     },
     silent_on={

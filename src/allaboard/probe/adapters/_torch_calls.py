@@ -130,11 +130,23 @@ def barrier(group: Any = None, *rest: Any, **more: Any) -> Described:
     return group, None, None, -1, None
 
 
+class Listed:
+    """The ranks that a new group is to have, in the place of a tensor."""
+
+    shape = ()
+
+    def __init__(self, ranks: str) -> None:
+        self.dtype = ranks
+
+
 def new_group(
     ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None,
     use_local_synchronization: bool = False, *rest: Any, **more: Any,
 ) -> Described | None:  # fmt: skip
-    return None if use_local_synchronization else (None, None, None, -1, None)
+    if use_local_synchronization:
+        return None
+    listed = Listed("all ranks" if ranks is None else ",".join(map(str, sorted(ranks))))
+    return None, listed, None, -1, listed.dtype
 
 
 DESCRIBE: dict[str, tuple[Callable[..., Described | None], int]] = {
