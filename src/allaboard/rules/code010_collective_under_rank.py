@@ -17,26 +17,9 @@ from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.collectives import ALL, MADE_BY_ALL, TOPS, of_a_group
 from allaboard.formats.reach import Reach
 from allaboard.formats.script import Script, leaves, read_script
-
-_COLLECTIVES = frozenset(
-    f"torch.distributed.{name}"
-    for name in (
-        *("barrier", "all_reduce", "broadcast", "all_gather", "reduce", "gather", "scatter"),
-        *("reduce_scatter", "all_to_all", "all_gather_object", "broadcast_object_list"),
-        *("all_gather_into_tensor", "reduce_scatter_tensor", "gather_object", "monitored_barrier"),
-    )
-)
-_OF_JAX = frozenset(
-    f"jax.experimental.multihost_utils.{name}"
-    for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
-)
-"""These are of all processes, always."""
-_ALL = _COLLECTIVES | _OF_JAX
-_GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
-             "reduce_scatter": 3, "reduce_scatter_tensor": 3, "gather_object": 3}  # fmt: skip
-"""Where a collective takes its group by position; 2 for the others."""
 
 
 class _Guarded(NamedTuple):
@@ -50,7 +33,7 @@ class _Guarded(NamedTuple):
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "torch" not in facts.source and "multihost_utils" not in facts.source:
+    if not any(top in facts.source for top in TOPS):
         return
     script = read_script(facts)
     reach = Reach(script)
@@ -66,21 +49,23 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
     for name, call in script.calls:
-        direct = name in _ALL
+        direct = name in ALL
         if not direct and reach.function(call) is None:
             continue
         condition = script.rank_condition(call)
         if condition is None or not _about_this_rank(script, reach, condition.test):
             continue
-        entered = [(name, call)] if direct else reach.surely(call, _ALL)
+        entered = [(name, call)] if direct else reach.surely(call, ALL)
+        if not direct or name not in MADE_BY_ALL:
+            entered = [(n, c) for n, c in entered if n not in MADE_BY_ALL]
         for inside, inner in entered:
-            if not _of_a_group(inside, inner):
+            if not of_a_group(inside, inner):
                 yield _Guarded(inside, call, condition, inner)
                 break
 
 
 def _claim(script: Script, one: _Guarded) -> Claim:
-    short = one.name.rpartition(".")[2]
+    short, made = one.name.rpartition(".")[2], one.name in MADE_BY_ALL
     evidence = [script.evidence(one.call)]
     if one.condition.lineno != one.call.lineno:
         evidence.append(script.evidence(one.condition))
@@ -90,8 +75,9 @@ def _claim(script: Script, one: _Guarded) -> Claim:
         said = said.replace("(by ?.", "(by ")
         evidence.insert(1, script.evidence(one.inner))
     return Claim(
-        summary=f"{said} is entered only where {script.only_where(one.call, one.condition)}: "
-        "it waits for all ranks",
+        summary=f"{said} is {'called' if made else 'entered'} only where "
+        f"{script.only_where(one.call, one.condition)}: "
+        + ("all ranks must call it" if made else "it waits for all ranks"),
         evidence=tuple(evidence),
         fix=f"{_alone(script, one.call)}   # {_where_to(script, one.call, one.condition)}",
         certainty=Certainty.LIKELY,
@@ -109,14 +95,6 @@ def _alone(script: Script, call: ast.Call) -> str:
     return line if alone or call.end_lineno != call.lineno else ast.unparse(call)
 
 
-def _of_a_group(name: str, call: ast.Call) -> bool:
-    """Whether it is told which ranks take part."""
-    if name in _OF_JAX:
-        return False
-    at = _GROUP_AT.get(name.rpartition(".")[2], 2)
-    return len(call.args) > at or any(k.arg in ("group", None) for k in call.keywords)
-
-
 def _where_to(script: Script, call: ast.Call, condition: ast.If) -> str:
     if not script.after(call, condition):
         return f"outside of the if of line {condition.lineno}"
@@ -131,7 +109,7 @@ def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
     if script.ranks.are_set(test):
         return False
     asked = test.operand if isinstance(test, ast.UnaryOp) else test
-    if isinstance(asked, ast.Call) and reach.perhaps(asked, _ALL):
+    if isinstance(asked, ast.Call) and reach.perhaps(asked, ALL):
         return False  # the ranks meet in it, and may well agree there
     text = ast.unparse(test)
     if any(word in text for word in ("is_initialized", "world_size > 1", "is_available")) and (
@@ -144,7 +122,7 @@ def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
 def _other_branch(script: Script, reach: Reach, one: _Guarded) -> bool:
     """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
     # Where the collective is a function's, any other on the other way may be its partner.
-    wanted = frozenset([one.name]) if one.inner is one.call else _ALL
+    wanted = frozenset([one.name]) if one.inner is one.call else ALL
 
     def has(block: list[ast.stmt]) -> bool:
         return any(reach.perhaps(statement, wanted) for statement in block)
@@ -174,6 +152,26 @@ RULE = Rule(
             ),
             "sync_global_devices is entered only where jax.process_index() == 0: "
             "it waits for all ranks",
+        ),
+        "of accelerate": (
+            ScriptFacts(
+                source="from accelerate import Accelerator\na = Accelerator()\n"
+                "if a.is_main_process:\n    save()\n    a.wait_for_everyone()\n"
+            ),
+            "wait_for_everyone is entered only where a.is_main_process: it waits for all ranks",
+        ),
+        "a group of two": (
+            ScriptFacts(
+                source=_HEAD + "if dist.get_rank() in (0, 1):\n    pair = dist.new_group([0, 1])\n"
+            ),
+            "new_group is called only where dist.get_rank() in (0, 1): all ranks must call it",
+        ),
+        "a model of one": (
+            ScriptFacts(
+                source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+                "if rank == 0:\n    model = DDP(model)\n"
+            ),
+            "DistributedDataParallel is called only where rank == 0: all ranks must call it",
         ),
         "the rank by another name": (
             ScriptFacts(
@@ -219,6 +217,18 @@ RULE = Rule(
             source=_HEAD
             + "def agree(rank, size):\n    dist.broadcast(flag, 0)\n    return flag.item()\n"
             "if agree(rank, size):\n    dist.barrier()\n"
+        ),
+        "a group that its members alone make": ScriptFacts(
+            source=_HEAD + "if rank < 2:\n"
+            "    pair = dist.new_group([0, 1], use_local_synchronization=True)\n"
+        ),
+        "a model of a group": ScriptFacts(
+            source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+            "if rank < 2:\n    model = DDP(model, process_group=pair)\n"
+        ),
+        "a model of accelerate, by all": ScriptFacts(
+            source="from accelerate import Accelerator\na = Accelerator()\na.wait_for_everyone()\n"
+            "if a.is_main_process:\n    a.save(model)\n"
         ),
         "after the branch": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    save()\ndist.barrier()\n"

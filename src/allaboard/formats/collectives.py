@@ -1,0 +1,51 @@
+"""The calls by which a script meets the other ranks, by their full names, and which of them it limits to
+some."""
+
+from __future__ import annotations
+
+import ast
+
+OF_TORCH = frozenset(
+    f"torch.distributed.{name}"
+    for name in (
+        *("barrier", "all_reduce", "broadcast", "all_gather", "reduce", "gather", "scatter"),
+        *("reduce_scatter", "all_to_all", "all_gather_object", "broadcast_object_list"),
+        *("all_gather_into_tensor", "reduce_scatter_tensor", "gather_object", "monitored_barrier"),
+    )
+)
+OF_JAX = frozenset(
+    f"jax.experimental.multihost_utils.{name}"
+    for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
+)
+"""These are of all processes, always."""
+OF_ACCELERATE = frozenset(
+    f"accelerate.Accelerator().{name}"
+    for name in ("wait_for_everyone", "gather", "gather_for_metrics", "reduce")
+)
+"""So are these."""
+MADE_BY_ALL = frozenset(
+    (
+        "torch.distributed.new_group",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+    )
+)
+"""What all ranks must make, if it is not told otherwise; nobody may wait in it yet."""
+ALL = OF_TORCH | OF_JAX | OF_ACCELERATE | MADE_BY_ALL
+TOPS = ("torch", "multihost_utils", "accelerate")
+"""Words without which a script calls none of them."""
+_GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
+             "reduce_scatter": 3, "reduce_scatter_tensor": 3, "gather_object": 3}  # fmt: skip
+"""Where a collective takes its group by position; 2 for the others."""
+_LIMITS = ("group", "process_group", "device_mesh", "use_local_synchronization", None)
+"""Keywords by which only some ranks take part; None for what is unpacked (``**options``)."""
+
+
+def of_a_group(name: str, call: ast.Call) -> bool:
+    """Whether it is told which ranks take part."""
+    if name in OF_JAX or name in OF_ACCELERATE:
+        return False
+    if any(k.arg in _LIMITS for k in call.keywords):
+        return True
+    at = _GROUP_AT.get(name.rpartition(".")[2], 2)
+    return name not in MADE_BY_ALL and len(call.args) > at
