@@ -61,7 +61,7 @@ REAL = [
     ("import torch.distributed as d\nd.init_process_group('nccl', store=d.HashStore(), rank=0, world_size=1)",
      "backend='gloo'"),  # of a build without NCCL, or one for CUDA on a host without a GPU
     ("import os\nos.environ['LOCAL_RANK']", "start it with something that sets LOCAL_RANK"),
-    ("import jax\njax.distributed.initialize()", "no launcher that JAX knows"),
+    ("import jax\njax.distributed.initialize()", "give jax.distributed.initialize() all three of"),
     (
         "import jax\njax.numpy.ones(3)\njax.distributed.initialize('127.0.0.1:1', 1, 0)",
         "first in the program",

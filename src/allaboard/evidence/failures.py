@@ -75,7 +75,10 @@ def interrupted(member: Member) -> bool:
     error = member.raised
     if error is None:
         return False
-    return error.type == "KeyboardInterrupt" or bool(_REPLACED.search(error.message))
+    if error.type == "KeyboardInterrupt":
+        itself = error.where is not None and error.where.text.startswith("raise ")
+        return not itself
+    return bool(_REPLACED.search(error.message))
 
 
 def failed_at(member: Member) -> float:

@@ -109,8 +109,8 @@ _TABLE = tuple(
         (
             r"coordinator_address should be defined|Number of processes must be defined|"
             r"process id of the current process must be defined",
-            "no launcher that JAX knows has started it: use allaboard run -n N SCRIPT, or give "
-            "coordinator_address=, num_processes= and process_id=",
+            "give jax.distributed.initialize() all three of coordinator_address=, num_processes= and "
+            "process_id=; or none, under allaboard run -n N SCRIPT or a launcher that JAX knows",
         ),
     )
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.failures import failures, interrupted, too_early
 from allaboard.evidence.naming import names
-from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Raised, Stage
 from allaboard.facts.samples import ended, job, waiting
 
 
@@ -40,6 +40,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 _INTERRUPT = ("KeyboardInterrupt", "")
+_LINE = Frame("/home/u/train.py", 12, "main", "raise KeyboardInterrupt")
+_ITSELF = {"raised": Raised(type="KeyboardInterrupt", message="", at=95.0, where=_LINE)}
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
@@ -56,6 +58,7 @@ RULE = Rule(
             ended(0, raised=_INTERRUPT, signal=2, member={"interrupted": 94.9}), waiting(1)
         ),
         "an exception of its own": job(ended(0, raised=("ValueError", "bad")), waiting(1)),
+        "it raises that itself": job(ended(0, code=1, member=_ITSELF), waiting(1)),
         "caught, and ended well": job(ended(0, code=0), waiting(1), waiting(2)),
     },
     since="0.1",

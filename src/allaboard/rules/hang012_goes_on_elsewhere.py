@@ -6,7 +6,7 @@ out (another branch, a swallowed exception) trains on alone, and the others of i
 comes much later.
 
 It is told as soon as that rank has made far more steps without such a call than it ever made between two of
-them; where that cannot be said, after 15 s or a hundred steps of waiting.
+them; where that cannot be said, after 15 s and a hundred steps of waiting.
 
 ## What to do
 Look at the line where they wait, and at what keeps the other rank from getting there. If it is meant to

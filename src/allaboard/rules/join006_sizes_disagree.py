@@ -50,10 +50,22 @@ def _claim(roll: Roll) -> Claim:
         ),
         fix=f"give {names(odd)} the cluster of the others, in TF_CONFIG"
         if lists
-        else f"set the world size of {names(odd)} to {roll.size} (WORLD_SIZE, world_size=, or the "
-        "cluster in TF_CONFIG)",
+        else f"set the world size of {names(odd)} to {roll.size} ({_where(odd[0])})",
         since=max(m.phase_since for m in odd),
     )
+
+
+WHERE = {
+    "torch": "WORLD_SIZE, or world_size=",
+    "jax": "num_processes=, or JAX_NUM_PROCESSES",
+    "tensorflow": "the cluster in TF_CONFIG",
+}
+"""Where each framework is told how many there are."""
+
+
+def _where(one: Member) -> str:
+    told = one.declared.framework if one.declared is not None else ""
+    return WHERE.get(told, "WORLD_SIZE")
 
 
 def _lists(roll: Roll, odd: tuple[Member, ...]) -> str:

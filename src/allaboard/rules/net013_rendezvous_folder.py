@@ -5,8 +5,8 @@ PyTorch opens the file in a loop that no timeout limits. The rank on this host i
 the others, who wait for it.
 
 ## What to do
-Run `findmnt -T FOLDER` on that host: it shows what is mounted there. Mount the shared disk on that host,
-writable, at the very path that the others use.
+Run `ls -ld FOLDER; df FOLDER` on that host: it shows whether it is there, whose it is, and what is mounted.
+Mount the shared disk on that host, writable, at the very path that the others use.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def check(view: JobView) -> Iterator[Claim]:
             summary=f"{member.who.host} cannot use the rendezvous file: {trouble}",
             who=(member.who,),
             evidence=(Evidence(trouble, member.who.host), Evidence(told.place, told.origin)),
-            fix=f"on {member.who.host}: findmnt -T {shlex.quote(folder)}; "
-            f"touch {shlex.quote(folder)}/x   # then mount the shared disk there as on the others",
+            fix=f"on {member.who.host}: ls -ld {shlex.quote(folder)}; df {shlex.quote(folder)}   "
+            "# then mount the shared disk there as on the others",
             since=member.phase_since,
         )
 
