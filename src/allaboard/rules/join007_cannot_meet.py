@@ -178,7 +178,8 @@ def _places(roll: Roll) -> Iterator[Claim]:
         names = ", ".join(f"rank {m.who.rank}" for m in members)
         told = members[0].declared
         yield Claim(
-            summary=f"{names} {'are' if len(members) > 1 else 'is'} set to meet at {_typed(told, place)}, the others at {_typed(told, right)}",
+            summary=f"{names} {'are' if len(members) > 1 else 'is'} set to meet at {_typed(told, place)}, "
+            f"the others at {_typed(told, right)}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(place, f"{told.origin if told else ''} of {names}"),
