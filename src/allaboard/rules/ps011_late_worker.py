@@ -38,6 +38,7 @@ from allaboard.facts import (
     JobView,
     Load,
     Member,
+    Pace,
     Phase,
     Severity,
     Stage,
@@ -52,6 +53,8 @@ MUCH = 0.75
 """... and in a few seconds (`SOON`)."""
 NONE = 0.15
 """... and that the late one may wait for them itself."""
+MANY, LEAST = 8, 2.0
+"""Median steps, and seconds, that no step of the job lasts in which somebody is late to every step."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -68,6 +71,8 @@ def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
         if _trains(m) and "synchronous" in m.notes and (s := split(view, m)) is not None
     ]
     known = [(m, s) for m, s in known if s.span >= span and m.step > 0 and not m.stopped]
+    if any(_in_one_step(view, m) for m, _ in known):
+        return
     late = [
         (m, s) for m, s in known if s.workers <= NONE and s.own + s.computing + s.servers > WAIT
     ]
@@ -76,6 +81,11 @@ def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
         return
     for one, shares in late:
         yield _claim(view, one, shares, others)
+
+
+def _in_one_step(view: JobView, one: Member) -> bool:
+    """Whether it is away from its steps for once: in an evaluation, a checkpoint, or for ever."""
+    return one.pace.step > 0.0 and view.now - one.step_at > max(LEAST, MANY * one.pace.step)
 
 
 def _trains(one: Member) -> bool:
@@ -150,6 +160,11 @@ RULE = Rule(
         "all wait a little for each other": job(_worker(0, 0.5), _worker(1, 0.45), _PS),
         "it has left its loop, and shuts down": job(
             _worker(0, 0.95), msgspec.structs.replace(_worker(1, 0.06), phase=Phase.LEAVING), _PS
+        ),
+        "it is away for once": job(
+            _worker(0, 0.95),
+            msgspec.structs.replace(_worker(1, 0.06), pace=Pace(steps=30, step=0.2)),
+            _PS,
         ),
         "no step is made any more": job(_worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0),
         "all read slowly": job(_worker(0, 0.1), _worker(1, 0.1), _PS),
