@@ -1,0 +1,118 @@
+"""A worker computes in one call of a library, for more than a minute, while the others wait for it.
+
+## Why it matters
+A regular expression that backtracks, a solver that does not converge, a decoder on a damaged file: the call
+takes very long, or never ends. The process is alive and at full CPU; its peers stand in their next
+collective.
+
+## What to do
+Look at what is passed to the call: `py-spy dump --native --pid PID` shows where it is inside. Set a limit
+(iterations, a timeout, the size of the input). If it ends by itself (a fit, a metric), do it after the
+barrier, or on all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.contracts import Rule
+from allaboard.evidence.at_one_place import LONG_CALL, Why, stays
+from allaboard.evidence.naming import on_host
+from allaboard.evidence.standing import stood_since
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    JobView,
+    Member,
+    Severity,
+    Spent,
+    Stage,
+)
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in stays(view):
+        if one.why is Why.CALL:
+            yield _claim(view, one.member, one.others)
+
+
+def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+    assert one.stack is not None and one.stack.user is not None
+    place, inner, stays = one.stack.user, one.stack.frames[0], one.stack.stays
+    return Claim(
+        summary=f"{one.who.name} computes in one call at {place} for more than {LONG_CALL:.0f} s while "
+        "the others wait for it: it takes very long, or never ends",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", one.stack.by),
+            Evidence(f"CPU busy, {one.cpu * 100:.0f} % of a core; no I/O", "/proc"),
+            others,
+            Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
+        ),
+        fix=f"see what {place.function} passes to it at {place.file}:{place.line}, and set a limit; if it "
+        "ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
+        + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+_REGEX = Frame("/usr/lib/python3.11/re/__init__.py", 166, "match")
+_MATCHES = msgspec.structs.replace(stack(_REGEX, USER, samples=20, moving=True), stays=62.0)
+_FIT = msgspec.structs.replace(
+    stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER, samples=20), stays=40.0
+)
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "a call of a library that does not end": (
+            stalled(waiting(0), member(1, stack=_MATCHES, cpu=0.9), waiting(2)),
+            "worker 1 computes in one call at train.py:41 in train for more than 60 s while the others "
+            "wait for it: it takes very long, or never ends",
+        ),
+    },
+    silent_on={
+        "a library at work that gets little CPU": stalled(
+            waiting(0),
+            member(
+                1,
+                stack=stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
+                cpu=0.13,
+                os_state="R",
+            ),
+            waiting(2),
+        ),
+        "a fit, for less than a minute": stalled(
+            waiting(0), member(1, stack=_FIT, cpu=1.0), waiting(2)
+        ),
+        "a long call before its first step": stalled(
+            waiting(0), member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2), waiting(2)
+        ),
+        "a long call that reads": stalled(
+            waiting(0), member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting(2)
+        ),
+        "a long evaluation": stalled(
+            waiting(0),
+            member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation")),
+            waiting(2),
+        ),
+        "a long call of a library": stalled(
+            waiting(0),
+            member(1, stack=stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER), cpu=1),
+            waiting(2),
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("long-call",),
+)

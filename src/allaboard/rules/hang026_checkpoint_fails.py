@@ -1,0 +1,81 @@
+"""A worker tries again and again to write a checkpoint, in vain, while the others wait for it.
+
+## Why it matters
+A full disk, or one that has become read-only, fails every attempt alike. A program that retries without a
+limit never comes to its next step, and its peers stand in their next collective.
+
+## What to do
+See whether the disk that it saves to is full (`df -h`), gone, or read-only. Limit the retries, and let all
+ranks go on without this checkpoint, or end all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.evidence.at_one_place import Why, stays
+from allaboard.evidence.standing import stood_since
+from allaboard.evidence.unsaved import NOTE, Unsaved, unsaved
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    for one in stays(view):
+        tries = unsaved(view, one.member)
+        if one.why is Why.SAVES and tries is not None:
+            yield _claim(view, one.member, tries, one.others)
+
+
+def _claim(view: JobView, one: Member, tries: Unsaved, others: Evidence) -> Claim:
+    kind = tries.error.partition(":")[0]
+    return Claim(
+        summary=f"{one.who.name} keeps trying to save a checkpoint, which raises {kind}, while the "
+        "others wait for it",
+        who=(one.who,),
+        evidence=(
+            Evidence(f"{tries.times} times in a row, the last {tries.error}", tries.place),
+            others,
+        ),
+        fix="see whether the disk that it saves to is full (df -h), gone or read-only; limit the retries at "
+        f"{tries.place.partition(' in ')[0]}, and let all ranks go on without it",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+_FULL = {NOTE: "30 RuntimeError: [enforce fail] . unexpected pos 704 at train.py:77 in save"}
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "a checkpoint that fails again and again": (
+            stalled(
+                waiting(0),
+                member(1, stack=stack(USER), notes=_FULL, io=6e6),
+                waiting(2),
+                progress_at=30.0,
+            ),
+            "worker 1 keeps trying to save a checkpoint, which raises RuntimeError, while the "
+            "others wait for it",
+        ),
+    },
+    silent_on={
+        "a checkpoint that fails, for less than a minute": stalled(
+            waiting(0), member(1, stack=stack(USER), notes=_FULL, io=6e6), waiting(2)
+        ),
+        "a checkpoint that failed once": stalled(
+            waiting(0),
+            member(1, stack=stack(USER), notes={NOTE: "1 OSError: no at a.py:7 in f"}, io=6e6),
+            waiting(2),
+            progress_at=30.0,
+        ),
+    },
+    since="0.1",
+    passes=True,
+    drill=("disk-stays-full",),
+)
