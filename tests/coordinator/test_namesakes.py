@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.coordinator.namesakes import apart, own_name
 from allaboard.evidence.order import differences
-from allaboard.facts import Member
+from allaboard.facts import Exit, Member
 from allaboard.facts.samples import called, declared, job, signature
 
 ONE, OTHER = "tcp://127.0.0.1:20000", "tcp://127.0.0.1:30000"
@@ -45,6 +45,16 @@ def test_within_one_of_two_worlds_ranks_are_compared() -> None:
 def test_worlds_that_nothing_tells_apart_are_not_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, REDUCES), of(2, 0, ONE, SENDS))
     assert not differences(job(*apart(members)))
+
+
+def test_who_was_started_again_takes_the_place_of_who_ended() -> None:
+    before = [
+        msgspec.structs.replace(of(r, r, ONE, REDUCES, SENDS), exit=Exit(at=80.0, code=1))
+        for r in (0, 1)
+    ]
+    now = [of(2 + r, r, ONE, REDUCES, *([REDUCES] if r else [SENDS])) for r in (0, 1)]
+    (found,) = differences(job(*apart((*before, *now))))
+    assert found.number == 2 and {m.worker for m, _ in found.calls} == {2, 3}
 
 
 def test_groups_of_one_rank_are_compared_with_nobody() -> None:

@@ -1,14 +1,16 @@
 """Groups of one name in several worlds under one command: every world has a default group "0".
 
-Two members that are the same rank in the same group are in two worlds. Where the members' places tell the
-worlds apart, their groups get names by which rules cannot take them for one; where they do not, nothing of
-such a group is told.
+Two members that are the same rank in the same group are in two worlds, or one after the other in the same
+place of one. Where the members' places tell the worlds apart, their groups get names by which rules cannot
+take them for one. Where they do not, and one of the two has ended, the group is that of the living; else
+nothing of such a group is told.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from enum import Enum, auto
 
 import msgspec
 
@@ -17,6 +19,14 @@ from allaboard.facts import Member
 MARK = "@"
 """Between the group's own name and the place of its world."""
 Key = tuple[str, int]
+
+
+class Whose(Enum):
+    """What tells to which world a member's group belongs."""
+
+    PLACE = auto()
+    LIVING = auto()
+    UNKNOWN = auto()
 
 
 def apart(members: tuple[Member, ...]) -> tuple[Member, ...]:
@@ -37,9 +47,9 @@ def own_name(group: str) -> str:
     return group.partition(MARK)[0]
 
 
-def _shared(namesakes: Iterable[list[Member]]) -> dict[Key, bool]:
-    """The groups in which one rank is there twice, and whether the members' places tell them apart."""
-    found: dict[Key, bool] = {}
+def _shared(namesakes: Iterable[list[Member]]) -> dict[Key, Whose]:
+    """The groups in which one rank is there twice."""
+    found: dict[Key, Whose] = {}
     for several in namesakes:
         seen: dict[Key, list[Member]] = defaultdict(list)
         for one in several:
@@ -47,22 +57,29 @@ def _shared(namesakes: Iterable[list[Member]]) -> dict[Key, bool]:
                 seen[state.key].append(one)
         for key, those in seen.items():
             if len(those) > 1:
-                places = {_place(m) for m in those}
-                found[key] = found.get(key, True) and len(places) == len(those)
+                told = _whose(those)
+                found[key] = max(told, found.get(key, told), key=lambda w: w.value)
     return found
+
+
+def _whose(those: list[Member]) -> Whose:
+    if len({_place(m) for m in those}) == len(those):
+        return Whose.PLACE
+    return Whose.LIVING if sum(m.alive for m in those) == 1 else Whose.UNKNOWN
 
 
 def _place(one: Member) -> str:
     return one.declared.place if one.declared is not None else ""
 
 
-def _of_its_world(one: Member, shared: dict[Key, bool]) -> Member:
+def _of_its_world(one: Member, shared: dict[Key, Whose]) -> Member:
     place = _place(one)
 
     def named(key: Key) -> str | None:
-        if key not in shared:
-            return key[0]
-        return f"{key[0]}{MARK}{place}" if shared[key] else None
+        whose = shared.get(key)
+        if whose is Whose.PLACE:
+            return f"{key[0]}{MARK}{place}"
+        return key[0] if whose is None or (whose is Whose.LIVING and one.alive) else None
 
     groups = [(named(s.key), s) for s in one.groups]
     traces = [(named((t.group, t.round)), t) for t in one.traces]
