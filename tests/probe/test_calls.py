@@ -13,6 +13,7 @@ from allaboard.agent.boxes import OpenBox
 from allaboard.agent.calls import SAFE, ranks
 from allaboard.facts import Signature
 from allaboard.probe import layout
+from allaboard.probe.adapters._torch_calls import new_group
 from allaboard.probe.blackbox import Box
 from allaboard.probe.calls import TRIAL, Calls, Group, spans
 
@@ -173,3 +174,12 @@ def test_calls_on_two_kinds_of_devices_prove_no_order(tmp_path: Path) -> None:
         rank.group.on(device)
         rank.call("all_reduce", 4)
     assert _proven(rank) == 3
+
+
+def test_what_can_be_read_only_once_is_left_to_new_group() -> None:
+    ranks = iter((2, 0))
+    assert new_group(ranks) == (None, None, None, -1, None)
+    assert list(ranks) == [2, 0]
+    told = new_group([3, 0, 1])
+    assert told is not None and told[1].dtype == "0-1,3" and told[4] == (0, 1, 3)
+    assert new_group([0], use_local_synchronization=True) is None

@@ -17,7 +17,7 @@ from allaboard.config.judge import judge
 from allaboard.config.variables import environment
 from allaboard.coordinator.events import key as key_of
 from allaboard.diagnose import diagnose, stamp
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import first_names
 from allaboard.evidence.spot import Spot, spot, waits_for_peers
 from allaboard.evidence.stall import IDLE, settled
 from allaboard.facts import (
@@ -245,7 +245,7 @@ def _why_none(
         )
     if not waiting or not moving:
         return f"nobody stands still while another waits for it{looked}; look again while it hangs"
-    awaited = f"{_some(waiting)} {'wait' if len(waiting) > 1 else 'waits'} for "
+    awaited = f"{first_names(waiting)} {'wait' if len(waiting) > 1 else 'waits'} for "
     still = next((m for m in moving if settled(m.stack) and m.cpu < IDLE), None)
     if still is not None:
         return (
@@ -254,8 +254,8 @@ def _why_none(
             f"{still.who.pid} for its children"
         )
     return (
-        f"{awaited}{_some(moving)}{_at(moving[0])}, where something still moves{looked}: a long step, or a "
-        "hang that has just begun; look again in 10 s"
+        f"{awaited}{first_names(moving)}{_at(moving[0])}, where something still moves{looked}: a long "
+        "step, or a hang that has just begun; look again in 10 s"
     )
 
 
@@ -263,8 +263,3 @@ def _at(one: Member) -> str:
     """The place in its own code, in brackets."""
     place = one.stack.user if one.stack is not None else None
     return f" ({place})" if place is not None else ""
-
-
-def _some(members: Sequence[Member]) -> str:
-    more = f" and {len(members) - 4} more" if len(members) > 4 else ""
-    return names(members[:4]) + more

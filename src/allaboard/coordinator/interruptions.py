@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.coordinator.events import Halted, Interrupted
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import first_names
 from allaboard.facts import ASKING, Interruption, Member
-
-SHOWN = 4
-"""Members of a host that are named."""
 
 
 class Interruptions:
@@ -54,5 +51,4 @@ class Interruptions:
 
 def _called(members: Iterable[Member]) -> str:
     there = [m for m in members if not m.launcher and not m.candidate]
-    more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
-    return names(there[:SHOWN]) + more
+    return first_names(there)

@@ -32,11 +32,8 @@ class Whose(Enum):
 def apart(members: tuple[Member, ...]) -> tuple[Member, ...]:
     """The members with groups that are each of one world; the same tuple where they are so already, as in
     nearly every job."""
-    ranks: dict[int, list[Member]] = defaultdict(list)
-    for one in members:
-        if one.groups:
-            ranks[one.who.rank].append(one)
-    shared = _shared(ranks.values()) if len(ranks) < sum(map(len, ranks.values())) else {}
+    ranks = [m.who.rank for m in members if m.groups]
+    shared = _shared(members) if len(set(ranks)) < len(ranks) else {}
     if not shared:
         return members
     return tuple([_of_its_world(m, shared) if m.groups else m for m in members])
@@ -47,18 +44,17 @@ def own_name(group: str) -> str:
     return group.partition(MARK)[0]
 
 
-def _shared(namesakes: Iterable[list[Member]]) -> dict[Key, Whose]:
+def _shared(members: Iterable[Member]) -> dict[Key, Whose]:
     """The groups in which one rank is there twice."""
+    seen: dict[tuple[int, Key], list[Member]] = defaultdict(list)
+    for one in members:
+        for state in one.groups:
+            seen[one.who.rank, state.key].append(one)
     found: dict[Key, Whose] = {}
-    for several in namesakes:
-        seen: dict[Key, list[Member]] = defaultdict(list)
-        for one in several:
-            for state in one.groups:
-                seen[state.key].append(one)
-        for key, those in seen.items():
-            if len(those) > 1:
-                told = _whose(those)
-                found[key] = max(told, found.get(key, told), key=lambda w: w.value)
+    for (_, key), those in seen.items():
+        if len(those) > 1:
+            told = _whose(those)
+            found[key] = max(told, found.get(key, told), key=lambda w: w.value)
     return found
 
 

@@ -74,8 +74,12 @@ def _child_may(view: JobView, one: Member) -> bool:
 
 def _prepares(view: JobView, one: Member) -> bool:
     """Whether it computes before its first step, and not for long: it builds a vocabulary, a kernel."""
-    begun = one.step > 0 or one.ops > FEW
-    return not begun and not idle(one) and view.now - stood_since(view) < LONG_CALL
+    return not _begun(one) and not idle(one) and view.now - stood_since(view) < LONG_CALL
+
+
+def _begun(one: Member) -> bool:
+    """Whether its training has begun, as far as steps or collectives show it."""
+    return one.step > 0 or one.ops > FEW
 
 
 def _own(one: Member) -> bool:
@@ -91,8 +95,9 @@ def _own(one: Member) -> bool:
 def _in_library(one: Member) -> bool:
     """A member that computes in one call of a library for longer than most take. Only once it has
     trained: what is prepared before (a tokenizer, a compiled program) may take its time."""
-    begun = one.step > 0 or one.ops > FEW
-    if one.stack is None or one.stopped or one.os_state == "D" or not begun or one.spent.now:
+    if one.stack is None or one.stopped or one.os_state == "D" or one.spent.now:
+        return False
+    if not _begun(one):
         return False
     user, frames = one.stack.user, one.stack.frames
     if user is None or frames[0].is_user or spot(one.stack) is not Spot.USER or idle(one):

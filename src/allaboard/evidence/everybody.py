@@ -13,7 +13,7 @@ from allaboard.evidence.differs import group_name
 from allaboard.evidence.entered import crossed, entered
 from allaboard.evidence.order import differences
 from allaboard.evidence.recorded import apart
-from allaboard.evidence.servers import has_servers, name
+from allaboard.evidence.servers import has_servers
 from allaboard.evidence.silent_links import silent_links
 from allaboard.evidence.spot import spot
 from allaboard.evidence.stall import IDLE, TRAFFIC, Stall, settled, stall, transferring, unseen
@@ -98,12 +98,6 @@ def who_wait(view: JobView, waiting: tuple[Member, ...]) -> str:
         return f"all {len(ranks)} members"
     more = f" and {len(ranks) - MANY} more" if len(ranks) > MANY else ""
     return f"ranks {', '.join(ranks[:MANY])}{more}"
-
-
-def first_names(some: tuple[Member, ...]) -> str:
-    """The names of the first few."""
-    more = f" and {len(some) - MANY} more" if len(some) > MANY else ""
-    return ", ".join(name(m) for m in some[:MANY]) + more
 
 
 def stands(one: Member, call: str = "") -> str:

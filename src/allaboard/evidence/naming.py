@@ -12,6 +12,16 @@ def names(members: Iterable[Member]) -> str:
     return ", ".join(m.who.name for m in members)
 
 
+FIRST = 4
+"""Members that are named of many."""
+
+
+def first_names(members: Sequence[Member]) -> str:
+    """The names of the first few, and how many more there are."""
+    more = f" and {len(members) - FIRST} more" if len(members) > FIRST else ""
+    return names(members[:FIRST]) + more
+
+
 def ranked(members: Sequence[Member]) -> str:
     """``rank 1``, ``ranks 0, 2``; by their names where the rank of one is not known."""
     if any(m.who.rank < 0 for m in members):

@@ -140,7 +140,7 @@ def _left(view: JobView, one: Member, others: Evidence) -> Claim:
     last = one.notes.get(JITTED, "")
     counted = one.probed or one.step > 0
     after = f" after {one.step} steps" if counted else ""
-    output = one.log if counted else f"what pid {one.who.pid} wrote last (a traceback?)"
+    read = f"see in {one.log}" if counted else f"read in what pid {one.who.pid} wrote last"
     return Claim(
         summary=f"{one.who.name} has come to the end of its code{after}, while the others "
         "go on and wait for it",
@@ -150,7 +150,7 @@ def _left(view: JobView, one: Member, others: Evidence) -> Claim:
             *((Evidence("it called its step there", last),) if last else ()),
             others,
         ),
-        fix=f"see in {output} why it made no more steps: all ranks must make the same number",
+        fix=f"{read} why it made no more steps: all ranks must make the same number",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),

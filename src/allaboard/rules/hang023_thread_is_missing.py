@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.everybody import MANY, Everybody, everybody, first_names, stands, who_wait
-from allaboard.evidence.naming import ranked
+from allaboard.evidence.everybody import MANY, Everybody, everybody, stands, who_wait
+from allaboard.evidence.naming import first_names, ranked
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage

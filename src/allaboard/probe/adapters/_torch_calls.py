@@ -8,6 +8,8 @@ gathered, scattered or exchanged, uneven shards, objects) is left out.
 
 from __future__ import annotations
 
+from ..calls import spans
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,8 +147,12 @@ def new_group(
 ) -> Described | None:  # fmt: skip
     if use_local_synchronization:
         return None
-    listed = Listed("all ranks" if ranks is None else ",".join(map(str, sorted(ranks))))
-    return None, listed, None, -1, listed.dtype
+    if ranks is None:
+        return None, Listed("all ranks"), None, -1, None
+    if not isinstance(ranks, (list, tuple, range, set, frozenset)):
+        return None, None, None, -1, None  # what can be read only once is PyTorch's to read
+    told = sorted(ranks)
+    return None, Listed(spans(told)), None, -1, tuple(told)
 
 
 DESCRIBE: dict[str, tuple[Callable[..., Described | None], int]] = {
