@@ -21,6 +21,18 @@ def test_numbers_of_steps_are_told_where_they_differ() -> None:
     assert "steps done: rank 1: 41, rank 0: 42" in [e.observed for e in fewer.evidence]
 
 
+def test_the_line_that_only_some_ranks_come_to_is_told() -> None:
+    gone = ended(1, at=90.5, code=0, member={"step": 41})
+    alone = _claim("EXIT004", stalled(waiting(0, step=41), gone))
+    (why,) = [e.observed for e in alone.evidence if "waits in a collective" in e.observed]
+    assert why.endswith("lost its peer (at train.py:41 in train)")
+    assert alone.fix.endswith(
+        "if only some ranks come to what stands at train.py:41 in train, let all or none"
+    )
+    uneven = _claim("EXIT004", stalled(waiting(0, step=42), gone))
+    assert "let all or none" not in uneven.fix
+
+
 def test_a_breakpoint_is_to_be_removed_and_not_the_line_after_it_mended() -> None:
     claim = _claim("EXIT002", job(ended(1, raised=("BdbQuit", "")), waiting(0)))
     assert claim.fix.startswith("remove the breakpoint()") and "fix " not in claim.fix

@@ -1,12 +1,16 @@
 """A worker ended with exit code 0 while the others still train and wait for it.
 
 ## Why it matters
-Its shard had one batch fewer, or an `if` let it out of the loop. As far as it knows, it ended well; the
-others wait in the next collective, or fail with a closed connection. torchrun then blames rank 0.
+Its shard had one batch fewer, or an `if` let it out of the loop, or one rank alone goes on after the training
+with what needs all of them (an evaluation, a prediction, saving a sharded model). As far as the one that left
+knows, it ended well; the others wait in the next collective, or fail with a closed connection. torchrun then
+blames rank 0.
 
 ## What to do
-Compare the numbers of steps. Give every rank the same number of batches (`DistributedSampler`,
-`drop_last=True`, `Dataset.repeat`), or use what the framework offers for uneven inputs (torch's `Join`).
+Compare the numbers of steps, and look at the line at which the others wait. Give every rank the same number
+of batches (`DistributedSampler`, `drop_last=True`, `Dataset.repeat`), or use what the framework offers for
+uneven inputs (torch's `Join`). If the line comes after the training, let all ranks get there, or take the
+other ranks out of what it does.
 """
 
 from __future__ import annotations
@@ -37,21 +41,36 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(gone: list[Member], victims: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in victims)
     whose = "their" if len(victims) > 1 else "its"
+    done = _steps((*gone[:3], *victims[:3]))
+    place = next(filter(None, map(_place, victims)), "")
+    at = f" (at {place})" if place else ""
     return Claim(
         summary=f"{names(gone)} ended with exit code 0 while rank {ranks} still trained",
         who=tuple(m.who for m in gone),
         evidence=(
-            *_steps((*gone[:3], *victims[:3])),
+            *done,
             Evidence(
-                f"rank {ranks} {agrees('wait', victims)} in a collective or lost {whose} peer",
+                f"rank {ranks} {agrees('wait', victims)} in a collective or lost {whose} peer{at}",
                 "stacks, exceptions",
             ),
             *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
         ),
         fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; if one may stop "
-        "sooner (sys.exit, break), let all decide together: all_reduce the wish to stop",
+        "sooner (sys.exit, break), let all decide together: all_reduce the wish to stop"
+        + (
+            ""
+            if done or not place
+            else f"; if only some ranks come to what stands at {place}, let all or none"
+        ),
         since=ended_at(gone[0]),
     )
+
+
+def _place(one: Member) -> str:
+    """The line at which it waits, or fell: the one that left may not have come to what is done there."""
+    waits = one.stack.user if one.stack is not None else None
+    frame = one.raised.where if one.raised is not None else waits
+    return str(frame) if frame is not None else ""
 
 
 def _steps(some: tuple[Member, ...]) -> tuple[Evidence, ...]:
