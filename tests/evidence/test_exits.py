@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from allaboard.catalogue import catalogue
-from allaboard.facts import Claim
-from allaboard.facts.samples import called, ended, job, signature, stalled, waiting
+from allaboard.facts import Claim, Phase
+from allaboard.facts.samples import called, ended, job, member, signature, stalled, waiting
 
 
 def _claim(code: str, view: object) -> Claim:
@@ -26,11 +26,22 @@ def test_the_line_that_only_some_ranks_come_to_is_told() -> None:
     alone = _claim("EXIT004", stalled(waiting(0, step=41), gone))
     (why,) = [e.observed for e in alone.evidence if "waits in a collective" in e.observed]
     assert why.endswith("lost its peer (at train.py:41 in train)")
-    assert alone.fix.endswith(
-        "if only some ranks come to what stands at train.py:41 in train, let all or none"
-    )
+    assert alone.fix.endswith("; if only some ranks come to /home/u/train.py:41, let all or none")
     uneven = _claim("EXIT004", stalled(waiting(0, step=42), gone))
     assert "let all or none" not in uneven.fix
+
+
+def test_who_is_through_after_as_many_steps_may_have_left_out_a_line() -> None:
+    alone = _claim(
+        "HANG005",
+        stalled(waiting(0, step=40), member(1, step=40, phase=Phase.LEAVING), progress_at=90.0),
+    )
+    assert "if only some ranks come to /home/u/train.py:41, let all or none" in alone.fix
+    uneven = _claim(
+        "HANG005",
+        stalled(waiting(0, step=41), member(1, step=40, phase=Phase.LEAVING), progress_at=90.0),
+    )
+    assert uneven.fix.endswith("all ranks must make the same number")
 
 
 def test_a_breakpoint_is_to_be_removed_and_not_the_line_after_it_mended() -> None:

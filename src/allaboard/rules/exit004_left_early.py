@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.contracts import Rule
+from allaboard.evidence.come_alone import or_come_to, stands_at
 from allaboard.evidence.failures import ended_at
 from allaboard.evidence.left_early import left_early
 from allaboard.evidence.naming import agrees, names
@@ -41,14 +42,13 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(gone: list[Member], victims: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in victims)
     whose = "their" if len(victims) > 1 else "its"
-    done = _steps((*gone[:3], *victims[:3]))
-    place = next(filter(None, map(_place, victims)), "")
-    at = f" (at {place})" if place else ""
+    place = next(filter(None, map(stands_at, victims)), None)
+    at = f" (at {place})" if place is not None else ""
     return Claim(
         summary=f"{names(gone)} ended with exit code 0 while rank {ranks} still trained",
         who=tuple(m.who for m in gone),
         evidence=(
-            *done,
+            *_steps((*gone[:3], *victims[:3])),
             Evidence(
                 f"rank {ranks} {agrees('wait', victims)} in a collective or lost {whose} peer{at}",
                 "stacks, exceptions",
@@ -57,20 +57,9 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
         ),
         fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; if one may stop "
         "sooner (sys.exit, break), let all decide together: all_reduce the wish to stop"
-        + (
-            ""
-            if done or not place
-            else f"; if only some ranks come to what stands at {place}, let all or none"
-        ),
+        + or_come_to(gone[0], victims),
         since=ended_at(gone[0]),
     )
-
-
-def _place(one: Member) -> str:
-    """The line at which it waits, or fell: the one that left may not have come to what is done there."""
-    waits = one.stack.user if one.stack is not None else None
-    frame = one.raised.where if one.raised is not None else waits
-    return str(frame) if frame is not None else ""
 
 
 def _steps(some: tuple[Member, ...]) -> tuple[Evidence, ...]:

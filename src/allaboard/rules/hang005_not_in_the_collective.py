@@ -27,13 +27,14 @@ import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.child_process import commands_of
+from allaboard.evidence.come_alone import or_come_to
 from allaboard.evidence.hand_over import waits_for
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import LONG, RESTS, patient
 from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, JITTED, stall, still, waiting_where
+from allaboard.evidence.stall import IDLE, JITTED, Stall, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
 from allaboard.evidence.thread_ended import (
     NOTE,
@@ -72,7 +73,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for one in found.elsewhere:
         if _shut(view, one):
-            yield _left(view, one, waiting_where(found))
+            yield _left(view, one, found)
             continue
         if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
             continue
@@ -81,7 +82,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if one.raised is not None:
             continue  # it ends because of that, which is told by itself, and waits for the others in its end
         if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
-            yield _claim(view, one, waiting_where(found))
+            yield _claim(view, one, found)
 
 
 def _shut(view: JobView, one: Member) -> bool:
@@ -97,10 +98,11 @@ def _threads_work(one: Member) -> bool:
     return spot(one.stack) is Spot.LOCK and one.cpu >= RESTS and ended_thread(one) is None
 
 
-def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+def _claim(view: JobView, one: Member, found: Stall) -> Claim:
     assert one.stack is not None
     if spot(one.stack) is Spot.LEAVING and one.stack.user is None:
-        return _left(view, one, others)
+        return _left(view, one, found)
+    others = waiting_where(found)
     place = one.stack.place
     after = after_thread(one)
     others_of_it = () if after else one.stack.others[:3]
@@ -132,7 +134,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     )
 
 
-def _left(view: JobView, one: Member, others: Evidence) -> Claim:
+def _left(view: JobView, one: Member, found: Stall) -> Claim:
     """Its code is through, and its framework or a thread of its own keeps it in its shutdown."""
     inside = "its interpreter is past its last line of Python"
     if one.stack is not None and one.stack.frames:
@@ -148,9 +150,10 @@ def _left(view: JobView, one: Member, others: Evidence) -> Claim:
         evidence=(
             Evidence(inside, one.stack.by if one.stack is not None else "black box"),
             *((Evidence("it called its step there", last),) if last else ()),
-            others,
+            waiting_where(found),
         ),
-        fix=f"{read} why it made no more steps: all ranks must make the same number",
+        fix=f"{read} why it made no more steps: all ranks must make the same number"
+        + or_come_to(one, found.waiting),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),

@@ -1,0 +1,25 @@
+"""Advice for where a rank has ended, or is through, and others still wait: they may be where only some ranks
+come to, as in an evaluation, a prediction or a sharded model's save after the training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allaboard.facts import Frame, Member
+
+
+def stands_at(one: Member) -> Frame | None:
+    """The line of the user's code at which it raised, or else is."""
+    if one.raised is not None:
+        return one.raised.where
+    return one.stack.user if one.stack is not None else None
+
+
+def or_come_to(gone: Member, others: Iterable[Member]) -> str:
+    """What to look at beside numbers of steps, where one of the others has made no more of them than the one
+    that is gone; else "": that one has left out a step."""
+    for other in others:
+        place = stands_at(other) if other.step == gone.step else None
+        if place is not None:
+            return f"; if only some ranks come to {place.file}:{place.line}, let all or none"
+    return ""
