@@ -1,10 +1,14 @@
 """The loss of a worker is not finite any more: NaN or infinity, in every step since.
 
-allaboard looks at the value that each backward begins from, if it is one number on the CPU (a number on a
-GPU would have to be waited for). One bad value now and then is not reported: loops that skip such a step,
-and mixed precision that tries a scale, meet them in normal operation. Three in a row are reported, with the
-rank and the step where it began. If it began on all ranks in the same step, no rank is singled out: most
-likely one rank's gradient was not finite in the update before, and the average carried it to all.
+With PyTorch, allaboard looks at the value that each backward begins from. With TensorFlow it looks at what
+the function of a step returns: one number, the first of several, or what is called `loss` among them. That
+may be something else than the loss, so the finding is `likely` there, and a function that never returned a
+finite number is let be. Only numbers on the CPU are looked at (one on a GPU would have to be waited for).
+
+One bad value now and then is not reported: loops that skip such a step, and mixed precision that tries a
+scale, meet them in normal operation. Three in a row are reported, with the rank and the step where it began.
+If it began on all ranks in the same step, no rank is singled out: most likely one rank's gradient was not
+finite in the update before, and the average carried it to all; or what the step returns is an average itself.
 
 ## Why it matters
 From the first NaN on, all parameters are NaN, on every rank after the next average. The job goes on to its
@@ -13,8 +17,8 @@ end and saves worthless checkpoints.
 ## What to do
 Look at the batch of that step on that rank: an empty shard (a mean over nothing), a label out of range, a
 division by zero, a logarithm of zero. If all ranks diverge at once, lower the learning rate.
-`torch.autograd.set_detect_anomaly(True)` names the operation. Go back to the last checkpoint before that
-step.
+`torch.autograd.set_detect_anomaly(True)` or `tf.debugging.enable_check_numerics()` names the operation. Go
+back to the last checkpoint before that step.
 """
 
 from __future__ import annotations
@@ -46,6 +50,10 @@ WAIT = 3.0
 second, and the rank where it began may be among them."""
 
 
+RETURNED = "the value that the step returns"
+CHECKS = "tf.debugging.enable_check_numerics()"
+
+
 def check(view: JobView) -> Iterator[Claim]:
     bad = [m for m in view.members if m.loss is not None and m.loss.bad >= ROW]
     if bad and not view.ending and not _may_be_earlier(view, bad):
@@ -73,6 +81,7 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in began)
     trains = [m for m in view.members if _trains(m)]
     together = len(began) == len(trains) > 1
+    returned = began[0].framework == "tensorflow"
     whose = f"the loss of {names(began)} has been"
     if together:
         whose = f"the losses of all {len(began)} ranks have been"
@@ -82,22 +91,32 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
         evidence=(
             Evidence(
                 f"rank {ranks} from step {first}{others}; {loss.bad} values in a row",
-                "the value that backward begins from",
+                RETURNED if returned else "the value that backward begins from",
             ),
         ),
-        fix=(_before(first) if together else f"look at the batch of step {first} on rank {ranks}; ")
-        + "torch.autograd.set_detect_anomaly(True) names the operation; "
+        fix=(
+            _before(first, returned)
+            if together
+            else f"look at the batch of step {first} on rank {ranks}; "
+        )
+        + f"{CHECKS if returned else 'torch.autograd.set_detect_anomaly(True)'} names the operation; "
         "go back to a checkpoint from before",
-        severity=Severity.ERROR,
-        certainty=Certainty.CERTAIN,
-        corrupts=True,
+        severity=Severity.WARNING if returned else Severity.ERROR,
+        certainty=Certainty.LIKELY if returned else Certainty.CERTAIN,
+        corrupts=not returned,
     )
 
 
-def _before(first: int) -> str:
-    """What to look at where no rank was the first: gradients are averaged, so that all get the bad one."""
+def _before(first: int, returned: bool) -> str:
+    """What to look at where no rank was the first: gradients are averaged, so that all get the bad one; what
+    a step returns may be an average over the ranks too."""
     if first <= 1:
         return "look at the data and the values that the model starts from: no update came before; "
+    if returned:
+        return (
+            f"look at the batches of step {first} on each rank, and at the update of step {first - 1} (norms "
+            "of gradients before the average): one rank's bad value is in the average of all; "
+        )
     return (
         f"look at the update of step {first - 1}: most likely it left values that are not finite, of which "
         "rank's gradient is not known (check its norm before the average, on each rank); "
@@ -108,8 +127,11 @@ def _trains(one: Member) -> bool:
     return one.phase is Phase.TRAINING and not one.launcher and not serves(one)
 
 
-def _losing(rank: int, bad: int, step: int = 60, value: str = "nan") -> Member:
-    return member(rank, step=step + bad, loss=Loss(bad=bad, step=step, value=value))
+def _losing(
+    rank: int, bad: int, step: int = 60, value: str = "nan", framework: str = "torch"
+) -> Member:
+    loss = Loss(bad=bad, step=step, value=value)
+    return member(rank, step=step + bad, loss=loss, framework=framework)
 
 
 RULE = Rule(
@@ -132,6 +154,10 @@ RULE = Rule(
             ),
             "the loss of worker 0 has been inf since step 60",
         ),
+        "what TensorFlow's step returns": (
+            job(*(_losing(r, 4, framework="tensorflow") for r in range(2))),
+            "the losses of all 2 ranks have been nan since step 60",
+        ),
         "another does not get on": (
             job(_losing(0, 40), member(1, step=58), median_step=0.1),
             "the loss of worker 0 has been nan since step 60",
@@ -147,5 +173,5 @@ RULE = Rule(
         "never seen": job(member(0), member(1), member(2)),
     },
     since="0.1",
-    drill=("nan-loss",),
+    drill=("nan-loss", "tf-nan-loss"),
 )

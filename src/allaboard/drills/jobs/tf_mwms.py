@@ -113,6 +113,8 @@ def main():
             with strategy.scope():
                 fail(options.fault)
         images = generator.normal([8, 64])
+        if guilty and step == options.at_step and options.fault == "nan-loss":
+            images /= 0.0  # a feature that was scaled by its own spread
         labels = tf.cast(tf.reduce_sum(images, axis=1) > 0, tf.int32)
         loss = train_step(images, labels)
         time.sleep(0.005)

@@ -20,6 +20,7 @@ from . import _tensorflow_checkpoints as checkpoints
 from . import _tensorflow_numbers as numbers
 from . import _tensorflow_phases as phases
 from . import _tensorflow_servers as servers
+from ._tensorflow_losses import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _list(tasks: dict[int, str] | list[str]) -> list[str]:
 def _function(module: Any) -> None:
     call = module.Function.__call__
     labels: dict[str, bytes] = {}
+    returned = Returned(module.context)
 
     @functools.wraps(call)
     def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -118,6 +120,11 @@ def _function(module: Any) -> None:
             if together:  # it computes in there too, in threads of its own
                 box.sync += max(0.0, monotonic() - began - (process_time() - worked))
         if slot.depth == 0:
+            if together and not member.here.aside:
+                try:
+                    returned.look(box, name, result)
+                except Exception:
+                    pass  # what it returns is the program's
             member.step()
         return result
 
