@@ -37,6 +37,21 @@ TABLE = [
     ),
     ((lib("torch/_ops.py", "__call__"), user("torch.ops.mine.solve(rows)")), Spot.USER),
     ((lib("torch/distributed/utils.py", "_verify_param_shape_across_processes"),), Spot.COLLECTIVE),
+    (
+        (
+            lib("threading.py", "wait", STD),
+            lib("multiprocessing/pool.py", "map", STD),
+            lib(
+                "tensorflow/python/distribute/cross_device_ops.py", "_all_reduce_per_replica_values"
+            ),
+            USER,
+        ),
+        Spot.COLLECTIVE,
+    ),
+    (
+        (lib("threading.py", "wait", STD), lib("multiprocessing/pool.py", "map", STD), USER),
+        Spot.LOCK,
+    ),
     ((lib("torch/autograd/graph.py", "_engine_run_backward"), USER), Spot.STEP),
     ((lib("torch/autograd/__init__.py", "backward"), USER), Spot.STEP),
     ((lib("torch/utils/data/dataloader.py", "__next__"), USER), Spot.DATA),

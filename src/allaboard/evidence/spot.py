@@ -105,6 +105,8 @@ _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
 
 _DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
 """What it runs is no step of the training: it asks the service's dispatcher, for as long as it takes."""
+_IN_THREADS = "tensorflow/python/distribute/cross_device_ops.py"
+"""It calls collectives in threads, where no tf.function is around them, and waits for these."""
 _OPERATION = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
 
 
@@ -144,6 +146,8 @@ def _at_lock(stack: Stack) -> Spot:
     """For what a thread waits by one of Python's locks."""
     if _inside_data(stack):
         return Spot.DATA
+    if any(f.file.endswith(_IN_THREADS) for f in stack.frames):
+        return Spot.COLLECTIVE
     return Spot.ANSWER if asks_another(stack.frames) else Spot.LOCK
 
 

@@ -292,6 +292,7 @@ RULE = Rule(
         "asleep",
         "comes-back",
         "tf-asleep",
+        "tf-asleep-reduce",
         "pair-asleep",
         "jax-asleep",
         "compiled-asleep",

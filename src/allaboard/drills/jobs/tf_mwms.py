@@ -73,6 +73,7 @@ def main():
     parser.add_argument("--at-step", type=int, default=40)
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--mark")
+    parser.add_argument("--eager", action="store_true", help="reduce the loss outside the function")
     options = parser.parse_args()
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     guilty = index == options.guilty
@@ -101,14 +102,17 @@ def main():
         weights.assign_sub(0.1 * context.all_reduce(tf.distribute.ReduceOp.SUM, gradient))
         return loss
 
+    def reduced(losses):
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
     @tf.function
     def train_step(images, labels):
         losses = strategy.run(replica_step, args=(images, labels))
-        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+        return losses if options.eager else reduced(losses)
 
     generator = tf.random.Generator.from_seed(index)
     for step in range(1, options.steps + 1):
-        if guilty and step == options.at_step:
+        if guilty and step == options.at_step and not options.eager:
             mark(options.mark)
             with strategy.scope():
                 fail(options.fault)
@@ -117,6 +121,10 @@ def main():
             images /= 0.0  # a feature that was scaled by its own spread
         labels = tf.cast(tf.reduce_sum(images, axis=1) > 0, tf.int32)
         loss = train_step(images, labels)
+        if guilty and step == options.at_step and options.fault == "asleep-before-reduce":
+            mark(options.mark)
+            retry_later()
+        loss = reduced(loss) if options.eager else loss
         time.sleep(0.005)
     if index == 0:
         print(f"trained {options.steps} steps, loss {float(loss):.4f}", flush=True)

@@ -6,6 +6,8 @@ tf.function, as Keras' `fit` does, is part of that function's step, and cannot b
 
 from __future__ import annotations
 
+import functools
+
 from .. import member
 from ..layout import CHECKPOINT
 from . import _tensorflow_replicas as replicas
@@ -33,6 +35,18 @@ def _agreement(module: Any) -> None:
     call = getattr(module, "_calculate_replicas_with_values", None)
     if call is not None:
         module._calculate_replicas_with_values = member.waiting("agreeing on a batch", call)
+
+
+def _collectives(module: Any) -> None:
+    """What a strategy reduces and gathers outside of any tf.function, as `fit` does with what its steps return.
+    TensorFlow calls them in threads, for which the caller waits at a lock."""
+    cls = module.CollectiveAllReduce
+    _replace(module, cls, "_all_reduce_per_replica_values", _waiting("strategy.reduce"))
+    _replace(module, cls, "_gather_implementation", _waiting("strategy.gather"))
+
+
+def _waiting(name: str) -> Any:
+    return functools.partial(member.waiting, name)
 
 
 def _checkpoint(module: Any) -> None:
@@ -70,6 +84,7 @@ def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
 
 MODULES = {
     "tensorflow.python.distribute.input_lib": _distributed,
+    "tensorflow.python.distribute.cross_device_ops": _collectives,
     "tensorflow.python.data.ops.iterator_ops": _iterator,
     "tensorflow.python.checkpoint.checkpoint": _checkpoint,
     "tensorflow.python.checkpoint.checkpoint_management": _manager,
