@@ -38,7 +38,7 @@ def _agreement(module: Any) -> None:
 
 
 def _collectives(module: Any) -> None:
-    """What a strategy reduces and gathers outside of any tf.function, as `fit` does with what its steps return.
+    """What a strategy reduces and gathers outside of a tf.function, as `fit` does with what its steps return.
     TensorFlow calls them in threads, for which the caller waits at a lock."""
     cls = module.CollectiveAllReduce
     _replace(module, cls, "_all_reduce_per_replica_values", _waiting("strategy.reduce"))
