@@ -5,7 +5,7 @@ wait; the others wait for it, each as long as it is behind. What it did in that 
 one phase explains `COVERED` of it.
 
 A little is told from chance in ten seconds, much in three: who makes the others wait for half of every step
-is named then.
+is named then. Ranks that take turns in being slow are none of them: that is told by who was slow before.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ MUCH = 0.5
 LEAST = 0.003
 """... and seconds."""
 COVERED = 0.8
+TURN = 0.75
+"""Of the way from the others' own time to the slow ones': from there on a look counts as slow."""
 SHADOWS = "shadows its peers"
 """The note of a rank that has taken part in others' steps without data of its own (torch's `Join`)."""
 
@@ -126,6 +128,8 @@ def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
     seconds = median(m.pace.sync for m in waiting) - median(m.pace.sync for m in slow)
     if len(slow) > len(waiting) or jumps[widest] < max(LEAST, gap * step):
         return None
+    if _in_turn(slow, waiting):
+        return None
     shares = ((Part.INPUT, _input), (Part.OWN, _rest), (None, _own))
     part, took, usual = next(
         (part, takes(slow), takes(waiting))
@@ -140,6 +144,16 @@ def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
         part=part,
         took=took,
         usual=usual,
+    )
+
+
+def _in_turn(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
+    """Whether those who wait now were slow themselves for some of the last seconds, and the slow ones were
+    not."""
+    slowly, usual = _own(slow), _own(waiting)
+    way = TURN * (slowly - usual)
+    return max(m.pace.high for m in waiting) >= usual + way and any(
+        0.0 < m.pace.low <= slowly - way for m in slow
     )
 
 
