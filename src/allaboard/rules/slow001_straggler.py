@@ -8,6 +8,10 @@ Where the others wait for half of every step, it is said after some four seconds
 they wait for a quarter or more, after ten. The finding speaks of the seconds that it names. Where ranks took
 turns in being slow within the last 20 s, none is named.
 
+TensorFlow and JAX compute in threads of their own, and the CPU time of all threads counts as work, that of
+threads which prepare data too. There a rank is named only if most of what it is behind is seen outside of
+the framework's calls, or as waiting for data.
+
 ## Why it matters
 The job runs at the pace of one worker; the others' devices stand idle for the share that is given.
 
@@ -136,6 +140,13 @@ def _in_turn(rank: int, sync: float, before: float | None = None) -> Member:
     return msgspec.structs.replace(one, pace=pace, recent_pace=recent)
 
 
+def _pooled(rank: int, sync: float, inside: float, data: float = 0.001) -> Member:
+    """It was inside of TensorFlow's functions for so much of its time."""
+    load = Load(span=10.0, cpu=2.0, allowed=8, inside=inside)
+    one = _stepping(rank, sync, data=data)
+    return msgspec.structs.replace(one, framework="tensorflow", load=load)
+
+
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -153,6 +164,16 @@ RULE = Rule(
         ),
         "slow data": (
             job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.061), _stepping(2, 0.07)),
+            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
+            "it takes 61 ms a step in loading data, the others 1 ms",
+        ),
+        "TensorFlow: it works outside of the function that the others wait in": (
+            job(_pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.3), _pooled(2, 0.07, 0.9)),
+            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
+            "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
+        ),
+        "TensorFlow: it waits for data": (
+            job(*(_pooled(r, 0.07, 0.3) for r in (0, 2)), _pooled(1, 0.01, 0.3, data=0.061)),
             "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
             "it takes 61 ms a step in loading data, the others 1 ms",
         ),
@@ -179,6 +200,9 @@ RULE = Rule(
         ),
         "they took turns, this one for the last four seconds": job(
             _in_turn(0, 0.07, before=0.05), _in_turn(1, 0.01, before=0.05)
+        ),
+        "TensorFlow: threads that prepare data are busy while it waits like the others": job(
+            _pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.9), _pooled(2, 0.07, 0.9)
         ),
         "each at its own pace": job(_stepping(0, 0.0, step=0.2), _stepping(1, 0.07)),
         "steps of a few ms": job(
