@@ -60,3 +60,13 @@ def test_another_limit_begins_another_line() -> None:
         gauges.take(200.0 + n, "a", [Reading("open files", value, 500.0, 7)])
     (use,) = gauges.uses
     assert (use.rate, use.span, use.limit) == (pytest.approx(2.0), 3.0, 500.0)
+
+
+def test_looks_that_come_less_often_tell_of_the_last_seconds_too() -> None:
+    gauges = Gauges()
+    follow(gauges, *range(100, 160, 10), 160.0, 160.0, 160.0, 160.0, every=2.0)
+    (use,) = gauges.uses
+    assert use.rate > 3.0 and use.recent.rate == 0.0
+    rises = Gauges()
+    follow(rises, *range(100, 160, 10), every=2.0)
+    assert rises.uses[0].recent.rate == pytest.approx(5.0)

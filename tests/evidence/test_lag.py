@@ -83,3 +83,29 @@ def test_who_takes_half_of_each_step_is_slow_after_some_seconds() -> None:
     assert slow(lately(0.07, 0.03, 0.07)) == []  # 40 ms of 100: ten seconds will tell
     assert slow(lately(0.07, 0.01, 0.07, span=2.0)) == []
     assert slow(lately(0.07, 0.01, 0.07, steps=15)) == []
+
+
+def turns(*lengths: int, seconds: int = 20) -> JobView:
+    """Each member in turn is slow for so many seconds, again and again; the others wait for it."""
+    slow_in = [rank for rank, length in enumerate(lengths) for _ in range(length)]
+    members = []
+    for rank in range(len(lengths)):
+        paces = Paces()
+        for second in range(seconds):
+            waits = 0.01 if slow_in[second % len(slow_in)] == rank else 0.07
+            paces.add(float(second), Pace(16, 0.1 + second * 1e-9, 0.0, waits), 10 * second + 16)
+        members.append(member(rank, pace=paces.pace, recent_pace=paces.recent))
+    return job(*members, launched=len(members))
+
+
+@pytest.mark.parametrize("seconds", [14, 16, 20, 25, 40])
+def test_who_is_slow_in_turn_is_no_straggler(seconds: int) -> None:
+    assert slow(turns(4, 4, 4, seconds=seconds)) == []
+    assert slow(turns(4, 4, seconds=seconds)) == []
+    assert slow(turns(5, 3, seconds=seconds)) == []
+
+
+def test_who_goes_on_being_slow_is_one_whatever_else_there_was() -> None:
+    assert slow(turns(20, 0, 0)) == [0]
+    assert slow(turns(0, 18, 2)) == [1]  # another was slow for two looks
+    assert slow(turns(0, 10, 0, 30, seconds=40)) == [3]  # the other one's turn is over

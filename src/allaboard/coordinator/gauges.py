@@ -11,9 +11,9 @@ from allaboard.facts import Reading, Trend, Use
 SPAN = 60.0
 """Seconds that are looked back on, ..."""
 RECENT = 4.2
-"""... and those that show what has just begun: five looks, one each second."""
+"""... and those that show what has just begun, or is over: five looks, one each second."""
 SAMPLES = 4
-"""Fewer make no line."""
+"""Fewer make no line: so many last ones are taken, where looks come less often."""
 
 
 class Gauges:
@@ -45,7 +45,13 @@ class Gauges:
                 fit=trend.fit,
                 span=trend.span,
                 origin=one.origin,
-                recent=_trend([p for p in islice(reversed(seen), 8) if p[0] >= at - RECENT]),
+                recent=_trend(
+                    [
+                        point
+                        for n, point in enumerate(islice(reversed(seen), 8))
+                        if n < SAMPLES or point[0] >= at - RECENT
+                    ]
+                ),
             )
 
     def forget(self, host: str, pid: int) -> None:

@@ -12,6 +12,9 @@ from allaboard.facts import Pace
 
 SPAN = 20.0
 """Seconds that are looked back on; those of ``recent`` show what has changed, where it is much."""
+THIRD = 2
+"""The place of the look that tells how little or how much its steps took for a while: one look or two may
+show a hiccup."""
 
 
 class Paces:
@@ -21,7 +24,7 @@ class Paces:
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int, Pace]] = deque()
-        self._sorted: tuple[list[float], list[float], list[float]] = ([], [], [])
+        self._sorted: tuple[list[float], ...] = ([], [], [], [])
         self._told = self._recent = Pace()
 
     def add(self, at: float, pace: Pace, done: int) -> None:
@@ -29,15 +32,19 @@ class Paces:
         if self._looks and self._looks[-1][2] == pace:
             return
         self._looks.append((at, done, pace))
-        for known, value in zip(self._sorted, (pace.step, pace.input, pace.sync), strict=True):
+        for known, value in zip(self._sorted, _parts(pace), strict=True):
             insort(known, value)
         while self._looks[0][0] < at - SPAN:
             *_, old = self._looks.popleft()
-            for known, value in zip(self._sorted, (old.step, old.input, old.sync), strict=True):
+            for known, value in zip(self._sorted, _parts(old), strict=True):
                 del known[bisect_left(known, value)]
-        step, input_, sync = map(_middle, self._sorted)
+        step, input_, sync = map(_middle, self._sorted[:3])
+        own = self._sorted[3]
+        third = min(THIRD, len(own) - 1)
         begin, before, first = self._looks[0]
-        self._told = Pace(done - before + first.steps, step, input_, sync, at - begin)
+        self._told = Pace(
+            done - before + first.steps, step, input_, sync, at - begin, own[third], own[-1 - third]
+        )
         self._recent = self._last()
 
     def clear(self) -> None:
@@ -66,7 +73,13 @@ class Paces:
             median(p.input for *_, p in looks),
             median(p.sync for *_, p in looks),
             until - begin,
+            self._told.low,
+            self._told.high,
         )
+
+
+def _parts(pace: Pace) -> tuple[float, float, float, float]:
+    return pace.step, pace.input, pace.sync, pace.own
 
 
 def _middle(known: list[float]) -> float:

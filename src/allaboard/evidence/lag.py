@@ -5,7 +5,7 @@ wait; the others wait for it, each as long as it is behind. What it did in that 
 one phase explains `COVERED` of it.
 
 A little is told from chance in ten seconds, much in three: who makes the others wait for half of every step
-is named then.
+is named then. Ranks that take turns in being slow are none of them: that is told by who was slow before.
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ MUCH = 0.5
 LEAST = 0.003
 """... and seconds."""
 COVERED = 0.8
+TURN = 0.75
+"""Of the way from the others' own time to the slow ones': from there on a look counts as slow."""
+POOLS = frozenset(("tensorflow", "jax"))
+"""Frameworks that compute in threads of their own: of the time in their calls, the CPU time of the whole
+process counts as work. The threads that prepare data run there too, for whoever waits for others as well."""
+OUTSIDE = 0.5
+"""Of what a slow one is behind, so much must be seen outside of such calls."""
 SHADOWS = "shadows its peers"
 """The note of a rank that has taken part in others' steps without data of its own (torch's `Join`)."""
 
@@ -80,7 +87,9 @@ def stepping_lately(view: JobView) -> tuple[Member, ...]:
     members = _training(view)
     if any(m.recent_pace.span < SOON or m.recent_pace.steps < STEPS for m in members):
         return ()
-    return tuple(msgspec.structs.replace(m, pace=m.recent_pace) for m in members)
+    return tuple(
+        msgspec.structs.replace(m, pace=m.recent_pace, load=m.recent_load) for m in members
+    )
 
 
 @once
@@ -124,7 +133,10 @@ def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
     widest = max(range(len(jumps)), key=jumps.__getitem__)
     slow, waiting = tuple(members[: widest + 1]), tuple(members[widest + 1 :])
     seconds = median(m.pace.sync for m in waiting) - median(m.pace.sync for m in slow)
-    if len(slow) > len(waiting) or jumps[widest] < max(LEAST, gap * step):
+    slow = tuple(m for m in slow if _works(m, waiting))
+    if not 0 < len(slow) <= len(waiting) or jumps[widest] < max(LEAST, gap * step):
+        return None
+    if _in_turn(slow, waiting):
         return None
     shares = ((Part.INPUT, _input), (Part.OWN, _rest), (None, _own))
     part, took, usual = next(
@@ -140,6 +152,27 @@ def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
         part=part,
         took=took,
         usual=usual,
+    )
+
+
+def _works(one: Member, waiting: tuple[Member, ...]) -> bool:
+    """Whether what it is behind is its own work, and not that of threads that prepare data while it waits:
+    time for which it waited for data, or in which it was outside of calls and the others in them."""
+    if one.framework not in POOLS:
+        return True
+    behind = median(m.pace.sync for m in waiting) - one.pace.sync
+    outside = (median(m.load.inside for m in waiting) - one.load.inside) * one.pace.step
+    data = one.pace.input - _input(waiting)
+    return data >= COVERED * behind or outside >= OUTSIDE * behind
+
+
+def _in_turn(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
+    """Whether those who wait now were slow themselves for some of the last seconds, and the slow ones were
+    not."""
+    slowly, usual = _own(slow), _own(waiting)
+    way = TURN * (slowly - usual)
+    return max(m.pace.high for m in waiting) >= usual + way and any(
+        0.0 < m.pace.low <= slowly - way for m in slow
     )
 
 

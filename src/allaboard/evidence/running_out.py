@@ -18,6 +18,8 @@ NEARLY = 0.98
 """... or so well in a few (`SOON`), ..."""
 HALF = 0.5
 """... once so much of the limit is used, ..."""
+STILL = 0.5
+"""... and in the last seconds it still rises by so much of what the line says, ..."""
 AHEAD = 5.0
 """... and it is reached within so many times the time of that line: other programs start, too."""
 
@@ -29,7 +31,8 @@ def running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Member,
     for one in view.uses:
         if not one.limit or one.value < HALF * one.limit or not one.name.startswith(names):
             continue
-        use = one if _soon(one, SPAN, STRAIGHT) else one.lately
+        still = one.recent.rate >= STILL * one.rate  # else a warm-up or a checkpoint is over
+        use = one if still and _soon(one, SPAN, STRAIGHT) else one.lately
         if (use is one or _soon(use, SOON, NEARLY)) and trains(view):
             members = tuple(m for m in view.alive if not m.launcher)
             whose = tuple(
@@ -78,7 +81,8 @@ def amount(use: Use, value: float) -> str:
 
 
 def rising(name: str, pid: int = 101, **changes: float) -> JobView:
-    """A job for rules' examples: rank 1, or host ``a``, uses 700 of 1000 (files) or MB, 10 more a second."""
+    """A job for rules' examples: rank 1, or host ``a``, uses 700 of 1000 (files) or MB, 10 more a second,
+    ``recent`` in the last four."""
     size = 1.0 if name == "open files" else 1e6
     fields = {"value": 700.0, "limit": 1000.0, "rate": 10.0} | changes
     use = Use(
@@ -91,6 +95,8 @@ def rising(name: str, pid: int = 101, **changes: float) -> JobView:
         fit=fields.get("fit", 0.99),
         span=fields.get("span", 20.0),
         origin="/proc/101/fd",
-        recent=Trend(fields.get("recent", 0.0) * size, fields.get("recent_fit", 0.99), 4.0),
+        recent=Trend(
+            fields.get("recent", fields["rate"]) * size, fields.get("recent_fit", 0.99), 4.0
+        ),
     )
     return job(*(member(r) for r in range(3)), uses=(use,))

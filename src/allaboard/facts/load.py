@@ -25,13 +25,16 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 class Pace(msgspec.Struct, frozen=True):
     """Medians of its last ``steps`` steps (s): the whole ``step``, and of it the time in which the main
     thread waited for data (``input``) and for other members (``sync``). ``span``: seconds over which such
-    looks were taken, of which these are the medians again."""
+    looks were taken, of which these are the medians again. ``low`` and ``high``: what a step took without the
+    waiting for others in the third of its looks of the last 20 s, from below and from above."""
 
     steps: int = 0
     step: float = 0.0
     input: float = 0.0
     sync: float = 0.0
     span: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
 
     @property
     def seen(self) -> float:

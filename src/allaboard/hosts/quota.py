@@ -11,12 +11,18 @@ _ROOT = Path("/sys/fs/cgroup")
 
 def quota(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
     """Cores, the least of its group and those above; None where none of them is limited."""
+    found = tightest(pid, root, proc)
+    return found[1] if found is not None else None
+
+
+def tightest(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> tuple[Path, float] | None:
+    """The folder of the group that leaves it the least, and how many cores."""
     try:
         files = _files((proc / str(pid) / "cgroup").read_text(errors="surrogateescape"), root)
     except OSError:
         return None
-    limits = [limit for file in files if (limit := _limit(file)) is not None]
-    return min(limits, default=None)
+    limits = [(file.parent, limit) for file in files if (limit := _limit(file)) is not None]
+    return min(limits, key=lambda one: one[1], default=None)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Reading
+from allaboard.hosts import shared_cores
 from allaboard.hosts.cores import Cores
 from allaboard.hosts.proc import TICK
 
@@ -36,6 +37,7 @@ class Usage:
         alive = list(pids)
         for pid in alive:
             found += self._process(pid)
+        found += shared_cores.read(alive)
         if alive:
             found += self._host()
             found += self._cgroups(alive)

@@ -3,7 +3,8 @@
 Opt-in: `--check-values N` looks at some elements of one parameter every N steps, each parameter in turn,
 right after the optimizer's step. Two looks in a row must differ. Only the parameters of models in
 `DistributedDataParallel` over all ranks are looked at: those that FSDP, a sharded optimizer or a pipeline
-gives to a rank differ by right, and of gradients that a script averages by itself nothing is known.
+gives to a rank differ by right, as those of two jobs side by side do, and of gradients that a script
+averages by itself nothing is known.
 
 ## Why it matters
 Data-parallel ranks must hold the same model. A rank that has diverged trains another model, and its share
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, Severity, Stage
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import declared, job, member
 
 ROW = 2
 
@@ -34,6 +35,8 @@ def check(view: JobView) -> Iterator[Claim]:
     members = tuple(m for m in view.alive if not m.launcher and m.checks)
     if len(members) < 2 or len(members) != sum(1 for m in view.alive if not m.launcher):
         return
+    if any(m.declared is not None and m.declared.world_size != len(members) for m in members):
+        return  # not the whole job, or several that train a model each
     looks: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for one in members:
         for look in one.checks:
@@ -72,9 +75,9 @@ def _claim(
     )
 
 
-def _checked(rank: int, *digests: int) -> Member:
+def _checked(rank: int, *digests: int, size: int = 3) -> Member:
     checks = tuple(Check(10 * n, n % 2, d) for n, d in enumerate(digests, 1))
-    return member(rank, checks=checks)
+    return member(rank, checks=checks, declared=declared(rank, size))
 
 
 RULE = Rule(
@@ -88,7 +91,7 @@ RULE = Rule(
             "the parameters of worker 1 have diverged from the others' by step 20",
         ),
         "two ranks": (
-            job(_checked(0, 1, 2, 3), _checked(1, 1, 7, 8)),
+            job(_checked(0, 1, 2, 3, size=2), _checked(1, 1, 7, 8, size=2)),
             "the ranks' parameters have diverged by step 20",
         ),
     },
@@ -96,6 +99,10 @@ RULE = Rule(
         "all equal": job(*(_checked(r, 1, 2, 3) for r in range(3))),
         "together again": job(_checked(0, 1, 2, 3), _checked(1, 1, 7, 3), _checked(2, 1, 2, 3)),
         "one is a step behind": job(_checked(0, 1, 2, 3), _checked(1, 1, 2), _checked(2, 1, 2, 3)),
+        "two jobs side by side, each with a model of its own": job(
+            *(_checked(r, 1, 2, 3, size=2) for r in (0, 1)),
+            *(_checked(r, 4, 5, 6, size=2) for r in (2, 3)),
+        ),
         "not looked at": job(member(0), member(1), member(2)),
     },
     since="0.1",

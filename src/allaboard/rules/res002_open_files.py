@@ -54,6 +54,7 @@ RULE = Rule(
         "four seconds, and half a minute to go": rising("open files", rate=0.0, recent=10.0),
         "four seconds, by leaps": rising("open files", rate=0.0, recent=20.0, recent_fit=0.9),
         "many, but no more": rising("open files", rate=0.0),
+        "they were opened at the start, and no more": rising("open files", recent=0.0),
         "up and down": rising("open files", fit=0.4),
         "far ahead of what was seen": rising("open files", rate=2.0),
         "less than half": rising("open files", value=300.0),

@@ -3,7 +3,8 @@
 Every second these are read: the memory of the workers' cgroup against its limit, that of the host, and
 a worker's address space if `ulimit -v` limits it. Page cache that can be dropped does not count. It is
 reported once half is used, and the use rises in a straight line that reaches the limit within five times
-the time over which it was seen: ten seconds or more, or four if the line is nearly perfect.
+the time over which it was seen: ten seconds or more, or four if the line is nearly perfect. What has not
+gone on rising in the last four seconds is over (a warm-up), and is not reported.
 
 ## Why it matters
 The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
@@ -66,6 +67,7 @@ RULE = Rule(
         "full and steady": rising("memory of the cgroup", pid=0, value=990.0, rate=0.0),
         "it fills and empties": rising("host memory", pid=0, fit=0.5),
         "far ahead of what was seen": rising("address space", rate=2.0),
+        "it grew in a warm-up, and no more": rising("host memory", pid=0, recent=0.0),
         "less than half": rising("address space", value=400.0),
     },
     since="0.1",

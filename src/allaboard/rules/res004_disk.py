@@ -2,7 +2,7 @@
 
 Every few seconds these are read: /dev/shm, and the file systems of the run folder and of the working
 folder. It is reported once half is used, and the use rises in a straight line that reaches the end within
-five times the time over which it was seen.
+five times the time over which it was seen. What has not gone on rising in the last four seconds is over.
 
 ## Why it matters
 A checkpoint that does not fit is left incomplete. A full /dev/shm kills DataLoader workers with a bus
@@ -50,6 +50,7 @@ RULE = Rule(
     silent_on={
         "nearly full and steady": rising("disk /data", pid=0, value=990.0, rate=0.0),
         "checkpoints come and go": rising("disk /data", pid=0, fit=0.5),
+        "a long checkpoint that is done": rising("disk /data", pid=0, recent=0.0),
         "in hours": rising("disk /data", pid=0, rate=0.02),
     },
     since="0.1",

@@ -1,16 +1,19 @@
-"""The workers of a host have more threads than it has cores, and often wait for a core.
+"""Workers of a host have more threads than they have cores, and often wait for a core.
 
-This is reported if the threads of all ranks together (as PyTorch was told, `torch.get_num_threads()`) are
-more than the cores, some rank has more than one, and the ranks' main threads stood in the kernel's run
-queue for three tenths of the time or more.
+This is reported if the threads of the ranks that share cores (as PyTorch was told, `torch.get_num_threads()`)
+are together more than those cores, some rank has more than one, and the ranks' main threads stood in the
+kernel's run queue for three tenths of the time or more. Ranks share cores where those that they may run on
+overlap: ranks that were bound to cores of their own (`taskset`, Slurm's `--cpus-per-task`) are looked at by
+themselves. The quotas of their control groups count too.
 
 ## Why it matters
 Threads of one matrix product that cannot run at the same time wait for each other: each rank is slower than
 it would be with one thread.
 
 ## What to do
-Set `OMP_NUM_THREADS` to cores / ranks. Unless you set it, it is 1 (torchrun and `allaboard run -n` set it
-to 1). The same goes for `torch.set_num_threads()` in the script. Count DataLoader workers too.
+Set `OMP_NUM_THREADS` to cores / ranks that share them. Unless you set it, it is 1 (torchrun and
+`allaboard run -n` set it to 1). The same goes for `torch.set_num_threads()` in the script. Count DataLoader
+workers too.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from allaboard.contracts import Rule
 from allaboard.evidence.host_load import busy, loaded, trains
+from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
 
 QUEUED = 0.3
@@ -35,27 +40,53 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if not trains(view):
         return
-    hosts: dict[str, list[Member]] = defaultdict(list)
-    for one in view.alive:
-        if not one.launcher:
-            hosts[one.who.host].append(one)
     waits = {(u.host, u.pid): u for u in view.uses if u.name == "queued" and u.span >= SPAN}
-    for host, members in hosts.items():
-        threads = [int(m.notes.get("threads", "0") or 0) for m in members]
-        cores = math.ceil(max(m.load.allowed for m in members))
-        queued = [u for m in members if (u := waits.get((host, m.who.pid))) is not None]
-        if max(threads) < 2 or not 0 < cores < sum(threads) or len(queued) < len(members):
+    full: dict[str, list[_Set]] = defaultdict(list)
+    for one in _sets(view):
+        queued = [u for m in one.members if (u := waits.get((one.host, m.who.pid))) is not None]
+        if max(one.threads) < 2 or not 0 < one.cores < sum(one.threads):
             continue
-        if min(u.rate for u in queued) >= QUEUED:
-            yield _claim(members, threads, cores, queued)
+        if len(queued) == len(one.members) and min(u.rate for u in queued) >= QUEUED:
+            full[one.host].append(one)
+    for found in full.values():
+        yield _claim(found, waits)
 
 
-def _claim(members: list[Member], threads: list[int], cores: int, queued: list[Use]) -> Claim:
-    host = members[0].who.host
-    each = max(1, cores // len(members))
+class _Set(NamedTuple):
+    """Members of a host that share so many cores, and the threads of each."""
+
+    host: str
+    members: list[Member]
+    threads: list[int]
+    cores: int
+
+
+def _sets(view: JobView) -> Iterator[_Set]:
+    """Of those members whose cores are known."""
+    shared = {(u.host, u.pid): u for u in view.uses if u.name == "shared cores"}
+    found: dict[tuple[str, float], list[tuple[Member, Use]]] = defaultdict(list)
+    for one in view.alive:
+        use = shared.get((one.who.host, one.who.pid))
+        if use is not None and not one.launcher:
+            found[use.host, use.limit].append((one, use))
+    for (host, _), whose in found.items():
+        threads = [int(m.notes.get("threads", "0") or 0) for m, _ in whose]
+        yield _Set(host, [m for m, _ in whose], threads, math.ceil(max(u.value for _, u in whose)))
+
+
+def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
+    """Of all sets of a host in which there are too many."""
+    host = sets[0].host
+    members = [m for one in sets for m in one.members]
+    threads = [n for one in sets for n in one.threads]
+    queued = [waits[host, m.who.pid] for m in members]
+    who, have, wait = f"{len(members)} workers", "have", "wait"
+    if len(members) == 1:
+        who, have, wait = names(members), "has", "waits"
+    each = min(max(1, one.cores // len(one.members)) for one in sets)
     return loaded(
         tuple(members),
-        f"{len(members)} workers on {host} have {sum(threads)} threads for {cores} cores, and wait "
+        f"{who} on {host} {have} {sum(threads)} threads for {sum(s.cores for s in sets)} cores, and {wait} "
         f"for a core {min(u.rate for u in queued):.0%} of the time",
         Evidence(
             ", ".join(
@@ -64,22 +95,26 @@ def _claim(members: list[Member], threads: list[int], cores: int, queued: list[U
             ),
             "torch.get_num_threads(), /proc/PID/schedstat",
         ),
-        f"export OMP_NUM_THREADS={each}   # cores / workers",
+        f"export OMP_NUM_THREADS={each}   # cores / workers that share them",
     )
 
 
-def _threaded(*threads: int, cores: int = 4, queued: float = 0.5) -> JobView:
+def _threaded(*threads: int, cores: int = 4, queued: float = 0.5, apart: bool = False) -> JobView:
+    """Workers that share so many cores, or have so many each."""
     view = busy("queued", queued)
-    uses = tuple(msgspec.structs.replace(view.uses[0], pid=100 + r) for r in range(len(threads)))
-    members = tuple(
+    one = view.uses[0]
+    waits = [msgspec.structs.replace(one, pid=100 + r) for r in range(len(threads))]
+    shared = [
         msgspec.structs.replace(
-            m,
-            notes={"threads": str(n)} if n else {},
-            load=msgspec.structs.replace(m.load, allowed=cores),
+            u, name="shared cores", value=float(cores), limit=float(u.pid if apart else 100)
         )
+        for u in waits
+    ]
+    members = tuple(
+        msgspec.structs.replace(m, notes={"threads": str(n)} if n else {})
         for m, n in zip(view.members, threads, strict=True)
     )
-    return msgspec.structs.replace(view, members=members, uses=uses)
+    return msgspec.structs.replace(view, members=members, uses=(*waits, *shared))
 
 
 RULE = Rule(
@@ -91,12 +126,20 @@ RULE = Rule(
             _threaded(4, 4, 4),
             "3 workers on a have 12 threads for 4 cores, and wait for a core 50% of the time",
         ),
+        "too many on cores of its own": (
+            _threaded(4, 8, 4, apart=True),
+            "worker 1 on a has 8 threads for 4 cores, and waits for a core 50% of the time",
+        ),
     },
     silent_on={
         "they fit": _threaded(4, 4, 4, cores=16),
+        "they fit, each on cores of its own": _threaded(4, 4, 4, apart=True),
         "one each": _threaded(1, 1, 1, cores=2),
         "they sleep most of the time": _threaded(4, 4, 4, queued=0.05),
         "not known": _threaded(0, 0, 0),
+        "cores not known": msgspec.structs.replace(
+            _threaded(4, 4, 4), uses=_threaded(4, 4, 4).uses[:3]
+        ),
     },
     since="0.1",
     passes=True,

@@ -1,0 +1,62 @@
+"""Which processes have to share cores, and how many they have: those whose sets of cores overlap
+(sched_getaffinity(2)), within what their control groups leave them. Processes that were bound to cores of
+their own (taskset, Slurm's --cpus-per-task) share none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from allaboard.facts import Reading
+from allaboard.hosts.quota import tightest
+
+SHARED = "shared cores"
+"""Its ``value`` is their number, its ``limit`` the pid of the first of those who share them: it says who
+belongs together, and is no limit."""
+
+
+class Room(NamedTuple):
+    """The cores of one process; ``group`` is the control group that leaves it ``quota`` of them, None where
+    none of its groups is limited."""
+
+    cores: frozenset[int]
+    group: Path | None = None
+    quota: float = 0.0
+
+
+def read(pids: Iterable[int]) -> Iterator[Reading]:
+    """Of each process that still runs."""
+    rooms = {}
+    for pid in pids:
+        try:
+            cores = frozenset(os.sched_getaffinity(pid))
+        except OSError:
+            continue
+        rooms[pid] = Room(cores, *(tightest(pid) or (None, 0.0)))
+    for pid, (many, first) in together(rooms).items():
+        yield Reading(SHARED, many, first, pid, "sched_getaffinity(2), cpu.max")
+
+
+def together(rooms: Mapping[int, Room]) -> dict[int, tuple[float, int]]:
+    """Of each process how many cores it shares, with itself alone or others, and the first of those."""
+    sets: list[tuple[frozenset[int], list[int]]] = []
+    for pid in sorted(rooms):
+        cores, pids = rooms[pid].cores, [pid]
+        apart = []
+        for others, whose in sets:
+            if others & cores:
+                cores, pids = cores | others, whose + pids
+            else:
+                apart.append((others, whose))
+        sets = [*apart, (cores, pids)]
+    found: dict[int, tuple[float, int]] = {}
+    for cores, pids in sets:
+        many = float(len(cores))
+        quotas = {room.group: room.quota for pid in pids if (room := rooms[pid]).group is not None}
+        if all(rooms[pid].group is not None for pid in pids):
+            many = min(many, sum(quotas.values()))  # groups of their own have a quota each
+        found |= {pid: (many, min(pids)) for pid in pids}
+    return found
