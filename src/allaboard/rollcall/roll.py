@@ -52,6 +52,12 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     @once
+    def inside(self) -> tuple[Member, ...]:
+        """Those who are in their framework's init, through the door or because nobody was held at one."""
+        return tuple([m for m in self.here if m.phase is Phase.JOINING and m.exit is None])
+
+    @property
+    @once
     def interrupted(self) -> bool:
         """Whether they who stand at the door wait for somebody whose host was interrupted."""
         ended = [m for m in (*self.gone, *self.here) if not m.alive]

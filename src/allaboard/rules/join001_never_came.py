@@ -15,8 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Declared, Evidence, JobView, Knock, Stage
-from allaboard.facts.samples import coming, declared, gathering, held
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Declared,
+    Evidence,
+    JobView,
+    Knock,
+    Member,
+    Phase,
+    Stage,
+)
+from allaboard.facts.samples import coming, declared, gathering, held, member
 from allaboard.rollcall.awaited import away, turned_away
 from allaboard.rollcall.called import called, who
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -34,12 +44,18 @@ ALIKE = {
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        absent = roll.never_heard_of
-        if not absent or not roll.held or not _visible(view, roll):
+        absent, waiting = roll.never_heard_of, _waiting(view, roll)
+        if not absent or not waiting or not _visible(view, roll):
             continue
-        waited = view.now - max(roll.last_arrival, view.launched_at)
+        waited = view.now - max(view.launched_at, *(m.phase_since for m in waiting))
         if waited >= view.timeout:
             yield _claim(view, roll, absent, waited)
+
+
+def _waiting(view: JobView, roll: Roll) -> tuple[Member, ...]:
+    """Those who stand at the door. Where nobody was held (`--observe`), those who are in init by themselves,
+    unless others may be there of whom nobody here sees anything."""
+    return roll.held or (() if view.joined else roll.inside)
 
 
 def _visible(view: JobView, roll: Roll) -> bool:
@@ -69,8 +85,10 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         fix=_over_ssh(told.origin, absent)
         or (ALIKE[refused[0].kind] if refused else "")
         or f"start {names}, or {_fewer(told, len(roll.here))}{_one_place(view.place)}",
-        since=roll.first_arrival,
-        awaits=True,
+        # Whoever is in init already may meet somebody there of whom nothing is seen.
+        certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
+        since=min(m.phase_since for m in _waiting(view, roll)),
+        awaits=bool(roll.held),
     )
 
 
@@ -117,6 +135,7 @@ _OTHER = Knock(
     peer="10.0.0.2", kind="other-job", said="belongs to job 41, this is 42", host="h1", rank=1
 )
 _TASKS = {"worker:0": "a:1", "ps:0": "b:1", "chief:0": "c:1"}
+_INSIDE = tuple(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -125,6 +144,10 @@ RULE = Rule(
         "world size too large": (
             gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
             "3 of 4 came; nobody has heard of rank 3",
+        ),
+        "nobody was held": (
+            gathering(*_INSIDE, now=121.0),
+            "2 of 3 came; nobody has heard of rank 2",
         ),
         "a task of a cluster": (
             gathering(*(held(r, declared=declared(r, cluster=_TASKS)) for r in (0, 1)), now=121.0),
@@ -176,6 +199,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "in init by themselves, on a host of several": gathering(
+            *_INSIDE, joined=True, leads=True, launched=1, now=121.0
+        ),
+        "in init by themselves, one late": gathering(*_INSIDE, coming(2), now=121.0),
         "there is time left": gathering(held(0, 4), held(1, 4), held(2, 4), now=119.0),
         "alive in its own code": gathering(held(0), held(1), coming(2), now=500.0),
     },

@@ -16,33 +16,41 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.known_errors import advice
+from allaboard.evidence.stall import STOOD
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
-from allaboard.facts.samples import coming, ended, gathering, held
+from allaboard.facts.samples import coming, declared, ended, gathering, held, member
 from allaboard.facts.signal_name import signal_name
 from allaboard.rollcall.roll import Roll, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        if roll.held:
-            for member in (m for m in roll.gone if not _raised_in(roll, m)):
-                if member.interrupted is None:
-                    yield _claim(roll, member)
+        waits = _wait_inside(view, roll)
+        for one in (m for m in roll.gone if not _raised_in(roll, m)):
+            # A child may be any program; whether one belongs here is not known of those who were not held.
+            if one.interrupted is None and (roll.held or (waits and not one.candidate)):
+                yield _claim(roll, one)
 
 
-def _raised_in(roll: Roll, member: Member) -> bool:
+def _wait_inside(view: JobView, roll: Roll) -> bool:
+    """Whether others, who were not held (`--observe`), have been in init for a while without a rank."""
+    since = max((m.phase_since for m in roll.inside), default=view.now)
+    return bool(roll.missing) and view.now - since >= STOOD
+
+
+def _raised_in(roll: Roll, one: Member) -> bool:
     """Whether it came to this init, and left it again by an exception: those who stand at the door still are
     on their way in, as it was."""
-    return member.round == roll.round > 0 and member.phase < Phase.ARRIVED
+    return one.round == roll.round > 0 and one.phase < Phase.ARRIVED
 
 
-def _claim(roll: Roll, member: Member) -> Claim:
-    end, error = member.exit, member.raised
+def _claim(roll: Roll, one: Member) -> Claim:
+    end, error = one.exit, one.raised
     assert end is not None
     evidence = [
         Evidence("its agent's stream ended, and it did not come again", "roll call")
         if end.lost
-        else Evidence(_how(member), "wait status")
+        else Evidence(_how(one), "wait status")
     ]
     if error is not None:
         place = (
@@ -51,41 +59,43 @@ def _claim(roll: Roll, member: Member) -> Claim:
         evidence.append(Evidence(f"{error.type}: {error.message[:200]}", place))
     elif end.last_line:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
-    evidence.append(Evidence(f"{len(roll.held)} of {roll.size} wait in init", "roll call"))
+    evidence.append(
+        Evidence(f"{len(roll.held or roll.inside)} of {roll.size} wait in init", "roll call")
+    )
     at = f" at {error.where}" if error is not None and error.where is not None else ""
-    host, who = member.who.host, member.who.name
+    host, who = one.who.host, one.who.name
     return Claim(
-        summary=f"{who} has gone {_which(roll, member)}: {host} is no longer heard from"
+        summary=f"{who} has gone {_which(roll, one)}: {host} is no longer heard from"
         if end.lost
-        else f"{who} ended {_which(roll, member)} ({_how(member)}){at}",
-        who=(member.who,),
+        else f"{who} ended {_which(roll, one)} ({_how(one)}){at}",
+        who=(one.who,),
         evidence=tuple(evidence),
         fix=f"see whether {host} is up and still on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
         else (error is not None and advice(error))
-        or f"read its output{_log(member)}, fix that, start again",
-        # A program that a worker ran for a moment ends just so.
-        certainty=Certainty.LIKELY if member.candidate else Certainty.CERTAIN,
+        or f"read its output{_log(one)}, fix that, start again",
+        # A program that a worker ran for a moment ends just so; whoever was not held may meet others.
+        certainty=Certainty.LIKELY if one.candidate or not roll.held else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,
     )
 
 
-def _which(roll: Roll, member: Member) -> str:
+def _which(roll: Roll, one: Member) -> str:
     """A job that joins again has several; who left before one of them has been through the others."""
-    through = min(member.round, roll.round - 1)
+    through = min(one.round, roll.round - 1)
     if through < 1:
         return "before init"
     return f"after {through} init{'s' if through > 1 else ''}, before its next one"
 
 
-def _log(member: Member) -> str:
-    if member.worker < 0:
+def _log(one: Member) -> str:
+    if one.worker < 0:
         return ""  # it had ended before anybody looked
-    return f" ({member.log} of the run folder, where `allaboard run` started it)"
+    return f" ({one.log} of the run folder, where `allaboard run` started it)"
 
 
-def _how(member: Member) -> str:
-    end = member.exit
+def _how(one: Member) -> str:
+    end = one.exit
     assert end is not None
     if end.oom:
         return "killed by the kernel: out of memory"
@@ -95,6 +105,8 @@ def _how(member: Member) -> str:
 
 
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
+_INSIDE = tuple(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
+"""Nobody was held: they went in by themselves."""
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -120,6 +132,10 @@ RULE = Rule(
             gathering(held(0), ended(1, signal=9, member=_EARLY), held(2)),
             "worker 1 ended before init (killed by SIGKILL)",
         ),
+        "nobody was held": (
+            gathering(*_INSIDE, ended(2, code=0, member=_EARLY)),
+            "worker 2 ended before init (exit code 0)",
+        ),
         "its host has gone": (
             gathering(held(0), ended(1, lost=True, code=None, member=_EARLY), held(2)),
             "worker 1 has gone before init: a is no longer heard from",
@@ -132,6 +148,17 @@ RULE = Rule(
         ),
         "its host was interrupted": gathering(
             held(0), ended(1, signal=2, member=_EARLY | {"interrupted": 94.9}), held(2)
+        ),
+        "nobody was held, and all who were to come are in init": gathering(
+            *(member(r, phase=Phase.JOINING, declared=declared(r, 2)) for r in (0, 1)),
+            ended(2, code=0, member=_EARLY),
+        ),
+        "nobody was held, and a child of one that is late has ended": gathering(
+            *_INSIDE, coming(2), ended(2, code=1, member=_EARLY | {"candidate": True})
+        ),
+        "they have just come to init": gathering(
+            *(member(r, phase=Phase.JOINING, phase_since=97.0) for r in (0, 1)),
+            ended(2, code=0, member=_EARLY),
         ),
         "it is only late": gathering(held(0), coming(1), held(2)),
         "a program that a late worker ran for a moment": gathering(

@@ -24,12 +24,12 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.earlier_launch import BUSY, before
-from allaboard.evidence.naming import agrees, names
+from allaboard.evidence.naming import agrees, names, on_host
 from allaboard.evidence.servers import TF2_CHIEF, collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 from allaboard.rollcall.called import called
-from allaboard.rollcall.roll import roll_calls
+from allaboard.rollcall.roll import Roll, roll_calls
 
 TRIES = 8
 """Commands that are given."""
@@ -39,7 +39,7 @@ PATIENCE = 20.0
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        inside = [m for m in roll.here if m.phase is Phase.JOINING and m.alive]
+        inside = list(roll.inside)
         if not inside or any(m.cpu > BUSY for m in inside):
             continue
         if roll.gone or any(collective_with_servers(m) for m in inside):
@@ -81,14 +81,20 @@ def check(view: JobView) -> Iterator[Claim]:
                     * again
                 ),
             ),
-            fix=f"see what {absent} {agrees('do', roll.missing)} instead: the others can only wait "
-            f"for {'them' if len(roll.missing) > 1 else 'it'}"
+            fix=f"{_look(view, roll)}see what {absent} {agrees('do', roll.missing)} instead: the others can "
+            f"only wait for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
             else _reach(view, inside),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             since=since,
         )
+
+
+def _look(view: JobView, roll: Roll) -> str:
+    """The command that shows where the first is that has not come."""
+    own = [m for m in roll.late if not m.candidate]
+    return f"{on_host(view, own[0], f'py-spy dump --pid {own[0].who.pid}')}   # " if own else ""
 
 
 def _again(inside: list[Member]) -> bool:
