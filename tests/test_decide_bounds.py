@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from allaboard.catalogue import catalogue
 from allaboard.decide import KNOWN, LOOKED, SHUT_IN, Policy, verdict
 from allaboard.facts import (
     Certainty,
@@ -14,6 +17,7 @@ from allaboard.facts import (
     Silence,
     Spent,
     Stage,
+    Who,
 )
 from allaboard.facts.samples import (
     NOW,
@@ -29,6 +33,7 @@ from allaboard.facts.samples import (
 )
 from allaboard.rollcall.roll import roll_calls
 
+HANG001 = next(e.rule for e in catalogue().entries if e.code == "HANG001")
 ABSENT = Claim(summary="nobody has heard of rank 2", awaits=True)
 TWICE = Claim(summary="two say that they are rank 1")
 
@@ -224,3 +229,23 @@ def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() ->
     view = stalled(one, waiting(1), progress_at=NOW - 90.0)
     policy = Policy(stop_on_hang=True, hang_after=20.0)
     assert verdict(view, roll_calls(view), [], policy) is None
+
+
+@pytest.mark.parametrize("policy", [Policy(restarts=True), Policy(stop_on_hang=True)])
+def test_an_evaluator_or_a_child_that_is_stopped_ends_no_job(policy: Policy) -> None:
+    """The training may stand for another reason; a rank that is stopped is one."""
+    at = stack(USER)
+    since = NOW - 50.0
+
+    def ends(**stopped: object) -> bool:
+        one = member(2, os_state="T", os_state_since=since, **stopped)
+        view = stalled(member(0, stack=at), member(1, stack=at), one)
+        claims = [(Stage.RUNTIME, claim) for claim in HANG001.check(view)]
+        assert claims
+        found = verdict(view, (), claims, policy)
+        return found is not None and "stopped" in found.reason
+
+    assert ends()
+    assert not ends(who=Who(job="evaluator", index=0, rank=-1, host="a", pid=102))
+    assert not ends(candidate=True)
+    assert not ends(launcher=True)

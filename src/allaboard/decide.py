@@ -9,7 +9,7 @@ import msgspec
 from allaboard.evidence.failures import failures
 from allaboard.evidence.naming import names
 from allaboard.evidence.pauses import RESTS, at_work
-from allaboard.evidence.servers import goes_on_without, left_over, trained
+from allaboard.evidence.servers import beside, goes_on_without, left_over, trained
 from allaboard.evidence.stall import IO_MOVING, stall, transferring
 from allaboard.evidence.standing import standing, stood_since
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, Phase, Severity, Stage
@@ -223,7 +223,8 @@ def _stopped(view: JobView, policy: Policy) -> Verdict | None:
     for member in view.alive:
         since = view.now - member.os_state_since
         alone = _returns(view, member, policy)
-        if member.os_state == "T" and since >= policy.stopped_after and not alone:
+        stopped = member.os_state == "T" and not beside(member)
+        if stopped and since >= policy.stopped_after and not alone:
             who = member.who.name
             return Verdict(
                 Outcome.HANG,

@@ -64,6 +64,12 @@ def trainers(view: JobView) -> tuple[Member, ...]:
     )
 
 
+def beside(one: Member) -> bool:
+    """Whether the training goes on without it while it is only stopped: an evaluator, a launcher, a child that
+    has told its framework of no part in the job."""
+    return one.who.job in AROUND or one.launcher or one.candidate
+
+
 def only_serve(view: JobView) -> bool:
     """Whether nobody who is alive here trains."""
     return not any(m.alive for m in trainers(view))

@@ -7,6 +7,9 @@ has crashed. That the process is stopped is certain. Who stopped it, and whether
 from here, so a job is ended for it only where you asked for that (`--on-hang stop`, or `--stopped-after` of a
 job that restarts), and never because of a debugger.
 
+A stopped evaluator, launcher, or child that has no part in the job is told as a warning, and ends no job: the
+training goes on without it, unless a rank itself waits for that child.
+
 ## What to do
 Run `kill -CONT PID` to let it go on. If a debugger holds it (state `t`), detach the debugger. If it happens
 again, find out who sends SIGSTOP: batch systems and the power savers of some laptops stop processes too.
@@ -18,8 +21,19 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.naming import agrees, on_host
-from allaboard.evidence.servers import has_servers, serves
-from allaboard.facts import Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
+from allaboard.evidence.servers import AROUND, beside, has_servers, serves
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Member,
+    Op,
+    Phase,
+    Severity,
+    Stage,
+    Who,
+)
 
 SETTLED = 1.0
 """Seconds in the stopped state before it is said: shells and samplers stop a process briefly."""
@@ -42,18 +56,29 @@ def _claim(view: JobView, member: Member) -> Claim:
             f"/proc/{member.who.pid}/stat",
         )
     ]
-    if waiting:
+    if waiting and not beside(member):
         evidence.append(Evidence(_waiting(view, waiting), "black box"))
+    aside = beside(member)
     return Claim(
-        summary=f"{member.who.name} is "
-        + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead"),
+        summary=f"{_called(member)} is "
+        + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead")
+        + ("; the training goes on without it" if member.who.job in AROUND else ""),
         who=(member.who,),
         evidence=tuple(evidence),
         fix="detach the debugger"
         if traced
         else on_host(view, member, f"kill -CONT {member.who.pid}"),
+        severity=Severity.WARNING if aside else Severity.ERROR,
+        certainty=Certainty.LIKELY if aside else Certainty.CERTAIN,
         since=member.os_state_since,
     )
+
+
+def _called(one: Member) -> str:
+    """A launcher and a child have the name of the worker that they belong to."""
+    if one.candidate:
+        return f"a child of {one.who.name}"
+    return f"the launcher of {one.who.name}" if one.launcher else one.who.name
 
 
 def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
@@ -66,13 +91,14 @@ def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
     return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} {wait} in {what}"
 
 
-def _view(state: str, since: float = 8.0) -> JobView:
+def _view(state: str, since: float = 8.0, job: str = "worker", candidate: bool = False) -> JobView:
     worker = Member(
-        who=Who(index=1, rank=1, host="a", pid=4242),
+        who=Who(job=job, index=1, rank=1, host="a", pid=4242),
         worker=1,
         phase=Phase.TRAINING,
         os_state=state,
         os_state_since=since,
+        candidate=candidate,
     )
     return JobView(now=10.0, launched=2, members=(worker,))
 
@@ -83,6 +109,14 @@ RULE = Rule(
     check=check,
     fires_on={
         "sigstop": (_view("T"), "worker 1 is stopped (SIGSTOP or Ctrl-Z), not dead"),
+        "an evaluator": (
+            _view("T", job="evaluator"),
+            "evaluator 1 is stopped (SIGSTOP or Ctrl-Z), not dead; the training goes on without it",
+        ),
+        "a child": (
+            _view("T", candidate=True),
+            "a child of worker 1 is stopped (SIGSTOP or Ctrl-Z), not dead",
+        ),
         "debugger": (_view("t"), "worker 1 is held by a debugger"),
     },
     silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
