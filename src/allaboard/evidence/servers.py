@@ -65,8 +65,8 @@ def trainers(view: JobView) -> tuple[Member, ...]:
 
 
 def beside(one: Member) -> bool:
-    """Whether the training goes on without it while it is only stopped: an evaluator, a launcher, a child that
-    has told its framework of no part in the job."""
+    """Whether the training goes on without it while it is only stopped: an evaluator, a launcher, a child
+    that has told its framework of no part in the job."""
     return one.who.job in AROUND or one.launcher or one.candidate
 
 
