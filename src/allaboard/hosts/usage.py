@@ -17,6 +17,8 @@ from allaboard.hosts.proc import TICK
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 FILES, SPACE, CGROUP, HOST = "open files", "address space", "memory of the cgroup", "host memory"
+SELDOM = 5
+"""Of so many looks one reads anew who shares cores."""
 SHM, DISK = "/dev/shm", "disk"
 THROTTLED, STEAL, SWAPPED, QUEUED = "throttled", "steal", "swapped", "queued"
 _UNLIMITED = 1 << 60
@@ -30,6 +32,7 @@ class Usage:
         self._folders = tuple(folders)
         self._cores = Cores()
         self._known: dict[tuple[str, str], Path] = {}
+        self._shared: tuple[list[int], int, list[Reading]] = ([], 0, [])
 
     def read(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
         """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
@@ -37,10 +40,18 @@ class Usage:
         alive = list(pids)
         for pid in alive:
             found += self._process(pid)
-        found += shared_cores.read(alive)
+        found += self._shared_by(alive)
         if alive:
             found += self._host()
             found += self._cgroups(alive)
+        return found
+
+    def _shared_by(self, pids: list[int]) -> list[Reading]:
+        """Who shares cores hardly ever changes, and costs as much to read as all else of a process."""
+        known, looks, found = self._shared
+        if pids != known or looks % SELDOM == 0:
+            looks, found = 0, list(shared_cores.read(pids))
+        self._shared = pids, looks + 1, found
         return found
 
     def _process(self, pid: int) -> Iterator[Reading]:
