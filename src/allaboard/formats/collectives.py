@@ -31,7 +31,19 @@ MADE_BY_ALL = frozenset(
     )
 )
 """What all ranks must make, if it is not told otherwise; nobody may wait in it yet."""
-ALL = OF_TORCH | OF_JAX | OF_ACCELERATE | MADE_BY_ALL
+_FSDP = tuple(
+    f"torch.distributed.fsdp.{path}FullyShardedDataParallel"
+    for path in ("", "fully_sharded_data_parallel.")
+)
+OF_SHARDS = frozenset(
+    (
+        *(f"{name}().state_dict" for name in _FSDP),
+        *(f"{name}.full_optim_state_dict" for name in _FSDP),
+        "accelerate.Accelerator().get_state_dict",
+    )
+)
+"""These gather what the ranks hold a piece of each; under DDP nobody gathers anything."""
+ALL = OF_TORCH | OF_JAX | OF_ACCELERATE | OF_SHARDS | MADE_BY_ALL
 TOPS = ("torch", "multihost_utils", "accelerate")
 """Words without which a script calls none of them."""
 _GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
@@ -40,10 +52,29 @@ _GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "sc
 _LIMITS = ("group", "process_group", "device_mesh", "use_local_synchronization", None)
 """Keywords by which only some ranks take part; None for what is unpacked (``**options``)."""
 
+_IN_PIECES = (
+    "LOCAL_STATE_DICT",
+    "SHARDED_STATE_DICT",
+    "NO_SHARD",
+    "DistributedDataParallel(",
+    "DDP(",
+)
+"""Words of a script whose state may be nobody else's concern. One that can use DDP as well, or asks for the
+state in two places, probably asks each kind of model in its own way."""
+
+
+def gathers(name: str, source: str, called: list[str]) -> bool:
+    """Whether the call meets the others in this script: of shards, only if there are any to gather."""
+    if name not in OF_SHARDS:
+        return True
+    if called.count(name) > 1 or any(word in source for word in _IN_PIECES):
+        return False
+    return not name.startswith("accelerate.") or "FullyShardedDataParallelPlugin" in source
+
 
 def of_a_group(name: str, call: ast.Call) -> bool:
     """Whether it is told which ranks take part."""
-    if name in OF_JAX or name in OF_ACCELERATE:
+    if name in OF_JAX or name in OF_ACCELERATE or name in OF_SHARDS:
         return False
     if any(k.arg in _LIMITS for k in call.keywords):
         return True

@@ -29,6 +29,8 @@ from allaboard.facts import (
 from allaboard.spec import own
 
 _MOST = 10
+_ASKED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Without one of these PyTorch's env:// does not start: never unset them for another variable."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -51,7 +53,10 @@ def _name(value: Value) -> str:
 
 
 def _fix(used: Value, other: Value) -> str:
-    if other.origin.variable and not other.origin.key:
+    name = other.origin.variable
+    if name in _ASKED and used.origin.variable and not used.origin.key:
+        return f"export {name}=${used.origin.variable}   # PyTorch's env:// reads {name} alone"
+    if name and not other.origin.key:
         return f"unset {other.origin.variable}, or export {other.origin.variable}={used.text}"
     return f"write {used.text} at {other.origin}"
 
@@ -73,7 +78,14 @@ RULE = Rule(
                 Value("1", Origin(variable="RANK")),
             ),
             "rank: init_process_group(rank=) says '0' and is used; RANK says '1'",
-        )
+        ),
+        "Open MPI's and torch's": (
+            _facts(
+                Value("1", Origin(variable="OMPI_COMM_WORLD_RANK")),
+                Value("0", Origin(variable="RANK")),
+            ),
+            "rank: OMPI_COMM_WORLD_RANK says '1' and is used; RANK says '0'",
+        ),
     },
     silent_on={"one source": facts_of(rank="0")},
     since="0.1",

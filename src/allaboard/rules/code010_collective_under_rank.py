@@ -3,7 +3,8 @@
 ## Why it matters
 A collective returns only when *every* rank of its group has entered it. Under `if rank == 0` the others
 never come: rank 0 waits in it until the timeout, and the ranks that went on stop at their next collective,
-which pairs with this one.
+which pairs with this one. To ask an FSDP model for its whole `state_dict` is such a call: every rank
+gives its shard.
 
 ## What to do
 Move the collective out of the branch; leave inside only what that rank does alone.
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.collectives import ALL, MADE_BY_ALL, TOPS, of_a_group
+from allaboard.formats.collectives import ALL, MADE_BY_ALL, TOPS, gathers, of_a_group
 from allaboard.formats.reach import Reach
 from allaboard.formats.script import Script, leaves, read_script
 
@@ -48,6 +49,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
+    source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in script.calls:
         direct = name in ALL
         if not direct and reach.function(call) is None:
@@ -59,7 +61,7 @@ def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
         if not direct or name not in MADE_BY_ALL:
             entered = [(n, c) for n, c in entered if n not in MADE_BY_ALL]
         for inside, inner in entered:
-            if not of_a_group(inside, inner):
+            if gathers(inside, source, called) and not of_a_group(inside, inner):
                 yield _Guarded(inside, call, condition, inner)
                 break
 
@@ -135,6 +137,10 @@ def _other_branch(script: Script, reach: Reach, one: _Guarded) -> bool:
 
 
 _HEAD = "import torch.distributed as dist\n"
+_FSDP = (
+    _HEAD + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+    "model = FSDP(net)\n"
+)
 _JAX = "import jax\nfrom jax.experimental import multihost_utils as mu\n"
 
 RULE = Rule(
@@ -187,6 +193,18 @@ RULE = Rule(
             ),
             "all_reduce is entered only where not (dist.get_rank() > 0): it waits for all ranks",
         ),
+        "the state of FSDP": (
+            ScriptFacts(source=_FSDP + "if rank == 0:\n    save(model.state_dict())\n"),
+            "state_dict is entered only where rank == 0: it waits for all ranks",
+        ),
+        "the state of accelerate's FSDP": (
+            ScriptFacts(
+                source="from accelerate import Accelerator, FullyShardedDataParallelPlugin\n"
+                "a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin())\n"
+                "if a.is_main_process:\n    state = a.get_state_dict(model)\n"
+            ),
+            "get_state_dict is entered only where a.is_main_process: it waits for all ranks",
+        ),
         "in a function": (
             ScriptFacts(
                 source=_HEAD + "def mean(x):\n    dist.all_reduce(x)\n    return x / 4\n"
@@ -208,6 +226,22 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "the state of DDP": ScriptFacts(
+            source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+            "model = DDP(net)\nif rank == 0:\n    save(model.module.state_dict())\n"
+        ),
+        "the state of accelerate, without shards": ScriptFacts(
+            source="from accelerate import Accelerator\na = Accelerator()\n"
+            "if a.is_main_process:\n    save(a.get_state_dict(model))\n"
+        ),
+        "FSDP in one mode, another in the other": ScriptFacts(
+            source=_FSDP + "if sharded:\n    state = model.state_dict()\n"
+            "elif rank == 0:\n    state = model.state_dict()\n"
+        ),
+        "each rank's own shard": ScriptFacts(
+            source=_FSDP + "FSDP.set_state_dict_type(model, StateDictType.LOCAL_STATE_DICT)\n"
+            "if rank == 0:\n    save(model.state_dict())\n"
+        ),
         "of JAX, by all": ScriptFacts(
             source=_JAX
             + "first = jax.process_index() == 0\nif first:\n    save()\nmu.sync_global_devices('s')\n"
