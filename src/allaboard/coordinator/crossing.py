@@ -24,7 +24,7 @@ from allaboard.rollcall.roll import Roll
 from allaboard.rollcall.schedule import other_way, targets
 
 PATIENCE = 9.0
-"""Seconds for the trials of all links: three parts of three seconds each at the most."""
+"""Seconds for the trials of all links: twice four, where what fails is tried once more, and one to spare."""
 KNOCKS = 64
 """Different strangers that are remembered."""
 

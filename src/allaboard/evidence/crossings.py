@@ -33,6 +33,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     out: bool = False
     links: tuple[Link, ...]
 
+    @property
+    def lasting(self) -> bool:
+        """Whether all of them failed in a second trial too."""
+        return all(k.lasting for k in self.links)
+
 
 def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
     """The failed links, explained by as few hosts and pairs as will do.
@@ -160,12 +165,13 @@ def on_host(rank: int, **changes: object) -> Member:
 
 
 def failed(source: int, target: int, answer: Answer, said: str = "", **changes: object) -> Link:
-    """A link of `four` that does not work."""
-    return Link(
+    """A link of `four` that does not work, nor when it is tried again."""
+    link = Link(
         source=f"h{source}",
         target=f"h{target}",
         address=f"10.0.0.{target}:40000",
         answer=answer,
         said=said,
-        **changes,  # type: ignore[arg-type]  # fields of Link
+        tries=2,
     )
+    return msgspec.structs.replace(link, **changes)

@@ -72,7 +72,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One direction between two hosts: ``source`` tried ``address`` of ``target``.
 
     ``seconds`` is the round trip of a few bytes, ``rate`` what a larger block took (bytes/s); both
-    0 where it did not get so far.
+    0 where it did not get so far. ``tries``: trials, one after the other, that failed alike.
     """
 
     source: str
@@ -82,10 +82,21 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     seconds: float = 0.0
     rate: float = 0.0
     said: str = ""
+    tries: int = 1
 
     @property
     def works(self) -> bool:
         return self.answer is Answer.ABOARD
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it is more than one lost moment that it does not work."""
+        return not self.works and self.tries > 1
+
+    @property
+    def told(self) -> str:
+        """What was met, for people."""
+        return f"{self.said or self.answer}{', twice' if self.tries > 1 else ''}"
 
 
 class Usual(msgspec.Struct, frozen=True):

@@ -33,7 +33,12 @@ FIGURES = struct.Struct("<2f")
 PARTING = 1.0
 """Seconds for each part of saying why one does not stay."""
 TRY = 3.0
-"""Seconds for each part of a link's trial."""
+"""Seconds for each part of a link's trial, ..."""
+KNOCK = 2.0
+"""... and for its connection: two SYNs go out meanwhile, and two more in the second trial."""
+PAUSE, QUICK = 1.0, 4.0
+"""Seconds between two trials where the first one failed at once, and those that the first one may have taken
+for a second to be worth its time: all wait for it."""
 
 
 class Identity(NamedTuple):
@@ -172,13 +177,34 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
 
 
 async def try_link(who: Identity, target: str, address: str) -> Link:
+    """Tries it; what failed is tried once more, since a moment's trouble is no broken link."""
+    began = time.monotonic()
+    first = await _try_once(who, target, address)
+    took = time.monotonic() - began
+    if first.works or took > QUICK:
+        return first
+    if took < PAUSE:
+        await asyncio.sleep(PAUSE)
+    return agreed(first, await _try_once(who, target, address))
+
+
+def agreed(first: Link, second: Link) -> Link:
+    """What two trials of one link say together: that it works, where one of them says so. Where nothing
+    connects, the kernel's words may change (no answer, then no route) and mean the same."""
+    if second.works:
+        return second
+    alike = (first.answer is Answer.CUT) == (second.answer is Answer.CUT)
+    return msgspec.structs.replace(second, tries=2 if alike else 1)
+
+
+async def _try_once(who: Identity, target: str, address: str) -> Link:
     """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
-    met = await dial(address, TRY, TRY, small=False)
+    met = await dial(address, KNOCK, TRY, small=False)
     for _ in range(OPENING):
         if met.answer is not Answer.REFUSED:
             break
         await asyncio.sleep(AGAIN)  # its agent has told of its arrival, and opens its door now
-        met = await dial(address, TRY, TRY, small=False)
+        met = await dial(address, KNOCK, TRY, small=False)
 
     def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
         return Link(

@@ -5,6 +5,8 @@ The meeting place is one port on one host. The data flows between all hosts, on 
 pick themselves (TensorFlow: on every task's own port). If a firewall drops those, every rank hangs in init
 or in its first collective, forever and without a message: your timeout does not apply there.
 
+What fails is tried once more, and is `certain` where both trials failed, both ways.
+
 ## What to do
 Open TCP on all ports above 1024 between the hosts of a job, both ways. Or bind the framework to the
 interface of the network that is open (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). The directions that
@@ -69,18 +71,21 @@ def _claim(view: JobView, fault: Fault) -> Claim:
         evidence=(
             *((Evidence(chosen, f"environment of {fault.host}"),) if chosen else ()),
             *(
-                Evidence(
-                    f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial"
-                )
+                Evidence(f"{k.source} to {k.target} at {k.address}: {k.told}", "link trial")
                 for k in fault.links[:6]
             ),
             *doubt,
         ),
         fix=fix,
         severity=Severity.WARNING if doubt else Severity.ERROR,
-        # One way only may be the way that is not needed.
-        certainty=Certainty.CERTAIN if fault.both and not doubt else Certainty.LIKELY,
+        certainty=_certainty(fault, bool(doubt)),
     )
+
+
+def _certainty(fault: Fault, doubt: bool) -> Certainty:
+    """One way only may be the way that is not needed, and one trial that failed a moment's trouble."""
+    sure = fault.both and fault.lasting and not doubt
+    return Certainty.CERTAIN if sure else Certainty.LIKELY
 
 
 def _doubt(view: JobView) -> tuple[Evidence, ...]:
@@ -122,14 +127,13 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
         who=on(view, *fault.parts[-1]),
         evidence=(
             *(
-                Evidence(
-                    f"{k.source} to {k.target} at {k.address}: {k.said or k.answer}", "link trial"
-                )
+                Evidence(f"{k.source} to {k.target} at {k.address}: {k.told}", "link trial")
                 for k in fault.links[:6]
             ),
             *doubt,
         ),
         severity=Severity.WARNING if doubt else Severity.ERROR,
+        certainty=_certainty(fault, bool(doubt)),
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
         f"and look for a filter between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )

@@ -5,6 +5,8 @@ All looks well until the first tensor. Connections are made, handshakes pass, an
 message never arrives: packets above a certain size are dropped on the way, and the message that would
 report it is filtered too (a path MTU black hole, RFC 2923). All ranks hang in their first collective.
 
+What fails is tried once more: it is `certain` where the second trial fails too.
+
 ## What to do
 Find the size that passes: `ping -M do -s 1472 HOST` (1472 + 28 = 1500). Set the interface's MTU to that on
 every host (`ip link set dev IF mtu N`), or let ICMP "fragmentation needed" through. Tunnels, VPNs and
@@ -18,7 +20,7 @@ from typing import Any
 
 from allaboard.contracts import Rule
 from allaboard.evidence.crossings import failed, faults, four, on
-from allaboard.facts import Answer, Claim, Evidence, JobView, Stage
+from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -33,13 +35,14 @@ def check(view: JobView) -> Iterator[Claim]:
             who=on(view, *((fault.host,) if fault.host else (first.source, first.target))),
             evidence=tuple(
                 Evidence(
-                    f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.said}",
+                    f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.told}",
                     "link trial",
                 )
                 for k in fault.links[:4]
             ),
             fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # make it smaller until it passes; "
             "then set that MTU on every host",
+            certainty=Certainty.CERTAIN if fault.lasting else Certainty.LIKELY,
         )
 
 
