@@ -56,6 +56,36 @@ def test_interleaved_tracebacks_are_read_apart_with_their_lines(tmp_path: Path) 
     assert [f.fix.rpartition(":")[2] for f in found] == ["1", "2"]
 
 
+def waited(member: int, prefix: str = "") -> str:
+    work = "WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=1000)"
+    return (
+        f"{prefix}[E ProcessGroupNCCL.cpp:474] [Rank {member}] Watchdog caught collective operation "
+        f"timeout: {work} ran for 1001 milliseconds before timing out.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["rank_{}.log", "worker-{}.out", "r{}/rank{}.err"])
+def test_a_number_within_a_group_is_not_the_rank_of_a_log(tmp_path: Path, name: str) -> None:
+    # Ranks 2 and 3 are 0 and 1 of their group; it is rank 0 and 1 that did not wait.
+    for rank, text in enumerate(("step\n", "step\n", waited(0), waited(1))):
+        file = tmp_path / name.format(rank, rank)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    (found,) = of_paths([tmp_path], catalogue()).findings
+    assert found.rule == "LOG001" and [w.rank for w in found.who] == [0, 1]
+    assert any(e.observed == "written by rank 2, 3" for e in found.evidence)
+
+
+def test_the_number_in_a_files_name_gives_way_to_torchs_own_prefix(tmp_path: Path) -> None:
+    one = "".join(waited(r - 8, f"[rank{r}]:") for r in (9,))
+    two = "".join(waited(r - 8, f"[rank{r}]:") for r in (10, 11))
+    (tmp_path / "worker-3.log").write_text(one)
+    (tmp_path / "worker-4.log").write_text(two)
+    (found,) = of_paths([tmp_path], catalogue()).findings
+    assert not found.who, "neither 3 nor 4 is a rank here"
+    assert any(e.observed == "written by rank 9, 10, 11" for e in found.evidence)
+
+
 def test_a_job_that_logged_what_it_caught_and_ended_well_is_not_accused() -> None:
     # Recorded: logging.exception of two ranks, and what they printed at their end.
     assert of_paths([SAMPLES / "caught_and_logged"], catalogue()).findings == ()

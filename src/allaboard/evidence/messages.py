@@ -28,8 +28,11 @@ BEFORE, AFTER = 40, 200
 """Characters before and after a message's beginning that are shown."""
 FOLLOWS = 1200
 """Characters from a line's beginning in which a message of several lines must end."""
-_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?(\d{1,7})\]:?")
+_OWN = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[rank\s?(\d{1,7})\]:?")
+"""What torch itself begins a line with: the rank in the whole job."""
+_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
 _NCCL = re.compile(r"\[Rank (\d+)\]")
+"""A number within a group, which is the rank in the default group alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +135,12 @@ def _shown(text: str, start: int, match: re.Match[str]) -> str:
 
 
 def speaker(line: str, otherwise: int) -> int:
-    """The rank that a line's own prefix tells (``[rank1]:``, ``[default1]:``, ``[1]``)."""
-    found = _PREFIX.match(line) or _NCCL.search(line)
+    """Whose line it is: as torch's own prefix tells (``[rank1]:``), else ``otherwise``, the rank of the file
+    or of a launcher's prefix; where neither is known, the numbers of a node (``[default1]:``, ``[1]``) and of
+    NCCL's group (``[Rank 1]``), which are ranks in most jobs."""
+    found = _OWN.match(line)
+    if found is None and otherwise < 0:
+        found = _PREFIX.match(line) or _NCCL.search(line)
     return int(found[1]) if found is not None else otherwise
 
 

@@ -22,11 +22,14 @@ _OWN = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
 
 
 def owned(exhibit: Exhibit) -> Exhibit:
-    """With the rank that its own lines tell, where its folder tells but the number on its node."""
-    if not OF_TORCHRUN.search(exhibit.name):
+    """With the rank that its own lines tell, where its name or its folder tells another number: that on its
+    node, or that of the node. Of a node with several ranks the lines that name none are nobody's."""
+    if exhibit.rank < 0:
         return exhibit
     told = {int(r) for r in _OWN.findall(exhibit.text)}
-    return msgspec.structs.replace(exhibit, rank=told.pop()) if len(told) == 1 else exhibit
+    if not told or told == {exhibit.rank} or (len(told) > 1 and OF_TORCHRUN.search(exhibit.name)):
+        return exhibit
+    return msgspec.structs.replace(exhibit, rank=told.pop() if len(told) == 1 else -1)
 
 
 def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
