@@ -46,7 +46,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, member: Member) -> Claim:
-    traced = member.os_state == "t"
+    traced, aside = member.os_state == "t", beside(member)
     waiting = [
         (m, m.op) for m in view.alive if m.op is not None and m is not member and not serves(m)
     ]
@@ -56,9 +56,8 @@ def _claim(view: JobView, member: Member) -> Claim:
             f"/proc/{member.who.pid}/stat",
         )
     ]
-    if waiting and not beside(member):
+    if waiting and not aside:
         evidence.append(Evidence(_waiting(view, waiting), "black box"))
-    aside = beside(member)
     return Claim(
         summary=f"{_called(member)} is "
         + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead")
