@@ -133,7 +133,7 @@ def fake_torch(folder: Path, init: str = "return None") -> None:
         "    return tensor() if callable(tensor) else tensor\n"
         "def get_rank():\n    return 1\n"
         "class Group:\n    group_name = '0'\n"
-        "class Tensor:\n    shape, dtype = (3, 4), 'torch.float32'\n"
+        "class Tensor:\n    shape, dtype, numel = (3, 4), 'torch.float32', lambda self: 12\n"
         "class _World:\n    default_pg = Group()\n    pg_group_ranks = {default_pg: {0: 0, 1: 1}}\n"
         "_world = _World()\n"
     )

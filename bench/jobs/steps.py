@@ -136,23 +136,24 @@ def alternating(loop, rounds, block):
 
 
 def watched_or_not(loop, watched):
-    """What makes the next steps watched, by all that this loop's watching consists of, or bare."""
+    """What makes the next steps watched, by all that this loop's watching consists of, or bare. No more among
+    it is the hook of `Work.wait`."""
+    adapter = sys.modules["_allaboard_probe.adapters.torch"]
+    assert adapter._recorders[0].waits.off, "Work.wait is hooked"
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
     engine = torch.autograd
     data = sys.modules["_allaboard_probe.adapters._torch_data"]
     reduce, run, kept = dist.all_reduce, engine._engine_run_backward, dict(hooks)
-    wait = dist.Work.wait
     loaders = loaded([loop.images, loop.labels])
     if watched:
         data.loader(type("dataloader", (), {"_BaseDataLoaderIter": loaders}))
     else:
         reduce, run, kept = ours(reduce).__wrapped__, ours(run).__wrapped__, {}
-        wait = ours(wait).__wrapped__
     batches = loaders()
 
     def switch():
         loop.reduce, loop.batches = reduce, batches
-        engine._engine_run_backward, dist.Work.wait = run, wait
+        engine._engine_run_backward = run
         hooks.clear()
         hooks.update(kept)
 
@@ -166,10 +167,11 @@ def ours(call):
 
 
 def observers(probe, loop):
-    """One event of each observer, watched and bare: a collective that only waits, for work that does nothing;
-    a backward that does nothing from a real loss; a batch of a loader that has it ready (one in 64 is hashed
-    in part)."""
+    """One event of each observer, watched and bare: a collective that does nothing (its own wait is hooked no
+    more by then); a backward that does nothing from a real loss; a batch of a loader that has it ready (one
+    in 64 is hashed in part)."""
     torch_adapter = sys.modules["_allaboard_probe.adapters.torch"]
+    assert torch_adapter._recorders[0].waits.off, "Work.wait is hooked"
     record = sys.modules["_allaboard_probe.adapters._torch_record"]
     data = sys.modules["_allaboard_probe.adapters._torch_data"]
     tensor = torch.ones(64)
@@ -177,11 +179,7 @@ def observers(probe, loop):
     def silent(tensor):
         return None
 
-    def waits(tensor):
-        return wait(tensor)
-
-    wait = sys.modules["_allaboard_probe.member"].waiting("Work.wait", silent)
-    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", waits)
+    reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", silent)
     loss = nn.functional.cross_entropy(loop.model(loop.images), loop.labels)
     gradients = sys.modules["_allaboard_probe.adapters._torch_backward"]
     backward = gradients.backward(record.Recorder(None), silent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,9 @@ class Tensor:
     def __init__(self, shape: tuple[int, ...], dtype: object) -> None:
         self.shape = shape
         self.dtype = dtype
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
 
 
 class Rank:

@@ -140,6 +140,9 @@ class Listed:
     def __init__(self, ranks: str) -> None:
         self.dtype = ranks
 
+    def numel(self) -> int:
+        return 1
+
 
 def new_group(
     ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None,

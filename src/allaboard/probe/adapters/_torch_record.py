@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..blackbox import Box
+    from ._torch_waits import Waits
 
     Last = tuple[Any, ...]
 
 NEVER: Last = (None,) * 10
-"""What was called last from one place: its code, group, shape, dtype, reduce operation, root and what else
-all ranks share; the box, the group's record, and the signature."""
+"""What was called last from one place: its code, group, elements, dtype, reduce operation, root and what else
+all ranks share; the box, the group's record, and the signature. Not the shape, which costs more to ask for:
+of another one with as many elements the one before is shown."""
 
 
 class Flat:
@@ -38,8 +40,12 @@ class Flat:
 
     def __init__(self, parameters: Any) -> None:
         parameters = list(parameters)
-        self.shape = (sum(p.numel() for p in parameters),)
+        self._elements: int = sum(p.numel() for p in parameters)
+        self.shape = (self._elements,)
         self.dtype, self.device = parameters[0].dtype, parameters[0].device
+
+    def numel(self) -> int:
+        return self._elements
 
 
 class Recorder:
@@ -59,6 +65,7 @@ class Recorder:
         self.world: Group | None = None
         self.names: dict[int, tuple[object, str]] = {id(None): (None, "sum")}
         self.spoiled = False
+        self.waits: Waits | None = None
         self._recent: list[dict[int, Last]] = []
 
     def remembered(self) -> dict[int, Last]:
@@ -152,7 +159,7 @@ class Recorder:
             group.unordered(group.number)
         group.call(found[0], found[1], found[2], now)
         if recent is not None and tensor is not None:
-            same = (code, id(pg), tensor.shape, tensor.dtype, reduce, told, extra)
+            same = (code, id(pg), tensor.numel(), tensor.dtype, reduce, told, extra)
             recent[frame.f_lasti] = (*same, box, group, found)
         return group
 
@@ -261,7 +268,7 @@ def recorded(
             if described is not None:
                 pg, tensor, reduce, root, extra = described
                 frame = _getframe(1)
-                code, one, shape, dtype, how, to, more, whose, group, signed = recent.get(
+                code, one, elements, dtype, how, to, more, whose, group, signed = recent.get(
                     frame.f_lasti, NEVER
                 )
                 if (
@@ -270,7 +277,7 @@ def recorded(
                     and one == id(pg)
                     and tensor is not None
                     and dtype is tensor.dtype
-                    and shape == tensor.shape
+                    and elements == tensor.numel()
                     and how is reduce
                     and to == root
                     and more == extra
@@ -296,7 +303,10 @@ def recorded(
         index = 0 if group is None else group.index
         told_op(map_, slot.at, count, now, slot.spent, 1, index, number, label, count)
         try:
-            return call(*args, **kwargs)
+            result = call(*args, **kwargs)
+            if result is not None and recorder.waits is not None and recorder.waits.off:
+                recorder.waits.begun(result)
+            return result
         except BaseException:
             if group is not None:
                 group.unordered(group.number + 1)

@@ -26,6 +26,7 @@ from . import _torch_rpc as rpc
 from ._torch_calls import DESCRIBE
 from ._torch_data import loader
 from ._torch_steps import Steps
+from ._torch_waits import Waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ def _distributed(module: Any) -> None:
         member.here.lacks(
             "torch.distributed", "_world: whether calls of all ranks match is not known"
         )
+    native = sys.modules.get("torch._C._distributed_c10d")
+    work = getattr(native, "Work", None)
+    waits = recorder.waits = Waits(work) if hasattr(work, "wait") else None
     for name in (*DESCRIBE, *messages.BLOCKING, *messages.UNDER_WAY):
         call = getattr(module, name, None)
         if callable(call) and (name in names or not names):
             if name in messages.UNDER_WAY:
-                wrapped = messages.begun(name, call)
+                wrapped = messages.begun(name, waits.entered(call) if waits is not None else call)
             elif name in messages.BLOCKING or not grouped:
                 wrapped = member.waiting(name, call, messages.BLOCKING.get(name))
             else:
@@ -78,14 +82,13 @@ def _distributed(module: Any) -> None:
     if destroy is not None:
         module.destroy_process_group = _destroying(recorder, destroy)
     module.init_process_group = member.joining(module.init_process_group, declared)
-    native = sys.modules.get("torch._C._distributed_c10d")
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         gradients.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
     elif native is not None:
         member.here.lacks("torch.nn.parallel", "Reducer.prepare_for_backward")
-    work = getattr(native, "Work", None)
-    if hasattr(work, "wait"):
-        work.wait = member.waiting("Work.wait", work.wait, messages.awaited)  # type: ignore[union-attr]
+    several = getattr(module, "_coalescing_manager", None)
+    if waits is not None and callable(several):
+        module._coalescing_manager = waits.entered(several)
 
 
 _recorders: list[record.Recorder] = []

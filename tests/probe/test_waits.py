@@ -1,0 +1,42 @@
+"""`Work.wait` is hooked while a program may wait for work of its own, and else not."""
+
+import pytest
+
+from probed import Program
+
+PROGRAM = """
+import os
+from _allaboard_probe import member
+from _allaboard_probe.adapters import _torch_messages as messages
+from _allaboard_probe.adapters._torch_waits import ENOUGH, Waits
+class Work:
+    def wait(self): return "done"
+class Own(Work): pass
+plain = Work.wait
+waits = Waits(Work)
+within = member.operation("all_reduce", lambda: Own().wait())
+def told(): # the name that a wait leaves in the box
+    slot = member.here.box.slot()
+    before = slot.count
+    assert Own().wait() == "done"
+    return slot.count - before
+{0}
+"""
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "assert told() == 1 and not waits.off",
+        "[within() for _ in range(ENOUGH - 1)]; assert Work.wait is not plain and told() == 1",
+        "[within() for _ in range(ENOUGH)]; assert waits.off and Work.wait is plain and told() == 0",
+        "told(); [within() for _ in range(3 * ENOUGH)]; assert not waits.off and told() == 1",
+        "[within() for _ in range(ENOUGH)]; waits.begun([]); assert waits.off",
+        "[within() for _ in range(ENOUGH)]; waits.begun(Own()); assert not waits.off and told() == 1",
+        "[within() for _ in range(ENOUGH)]; "
+        "send = messages.begun('isend', waits.entered(lambda *a: Own())); send(1, 2); assert told() == 1",
+    ],
+)
+def test_the_wait_is_hooked_where_the_program_waits(program: Program, does: str) -> None:
+    ended = program.run(PROGRAM.format(does))
+    assert ended.code == 0, ended.err
