@@ -15,6 +15,10 @@ class Own(Work): pass
 plain = Work.wait
 waits = Waits(Work)
 within = member.operation("all_reduce", lambda: Own().wait())
+def trained(steps, does=within):
+    for _ in range(steps):
+        does()
+        member.here.box.step()
 def told(): # the name that a wait leaves in the box
     slot = member.here.box.slot()
     before = slot.count
@@ -28,12 +32,14 @@ def told(): # the name that a wait leaves in the box
     "does",
     [
         "assert told() == 1 and not waits.off",
-        "[within() for _ in range(ENOUGH - 1)]; assert Work.wait is not plain and told() == 1",
-        "[within() for _ in range(ENOUGH)]; assert waits.off and Work.wait is plain and told() == 0",
-        "told(); [within() for _ in range(3 * ENOUGH)]; assert not waits.off and told() == 1",
-        "[within() for _ in range(ENOUGH)]; waits.begun([]); assert waits.off",
-        "[within() for _ in range(ENOUGH)]; waits.begun(Own()); assert not waits.off and told() == 1",
-        "[within() for _ in range(ENOUGH)]; "
+        "[within() for _ in range(9 * ENOUGH)]; assert Work.wait is not plain and told() == 1",
+        "trained(ENOUGH); assert Work.wait is not plain and told() == 1",
+        "trained(ENOUGH + 1); assert waits.off and Work.wait is plain and told() == 0",
+        "told(); trained(3 * ENOUGH); assert not waits.off and told() == 1",
+        "trained(3 * ENOUGH, lambda: (within(), told())); assert not waits.off and told() == 1",
+        "trained(ENOUGH + 1); waits.begun([]); assert waits.off",
+        "trained(ENOUGH + 1); waits.begun(Own()); assert not waits.off and told() == 1",
+        "trained(ENOUGH + 1); "
         "send = messages.begun('isend', waits.entered(lambda *a: Own())); send(1, 2); assert told() == 1",
     ],
 )

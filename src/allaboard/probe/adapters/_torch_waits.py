@@ -2,8 +2,8 @@
 
 A call without ``async_op`` waits for its work itself, inside of an operation that is told already: the hook
 has nothing to say there, and between a step's cold caches it costs as much as a third of what tells of the
-call. So where the first waits are all of that kind it is taken off, until the program begins work that it has
-to wait for.
+call. So it is taken off where the first steps of the training wait within operations only, until the program
+begins work that it has to wait for. Where no steps are seen it stays.
 
 Tried on torch 2.13.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ENOUGH = 16
-"""Waits within operations, and no other, after which nobody else is thought to wait."""
+"""Steps in which nobody waited but within operations, after which nobody else is thought to wait."""
 
 
 class Waits:
@@ -33,7 +33,6 @@ class Waits:
         self._cls = cls
         self._bare = cls.wait
         self._hooked = member.waiting("Work.wait", cls.wait, awaited)
-        self._within = 0
         cls.wait = self._tried()
 
     def _tried(self) -> Callable[..., Any]:
@@ -48,8 +47,7 @@ class Waits:
             if not slot.depth:
                 self.on()
                 return hooked(*args, **kwargs)
-            self._within += 1
-            if self._within == ENOUGH and self._cls.wait is wait:
+            if box is not None and box.steps >= ENOUGH and self._cls.wait is wait:
                 self._cls.wait = bare
                 self.off = True
             return bare(*args, **kwargs)
