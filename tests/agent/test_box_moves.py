@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from allaboard.agent.box_texts import Texts
 from allaboard.agent.boxes import OpenBox
 from allaboard.probe import texts
 from allaboard.probe.blackbox import Box
 from allaboard.probe.member import ARRIVED
 
 
-class _Overtaken(OpenBox):
+class _Overtaken(Texts):
     """Its owner comes to its next init just when the text of the last one was read."""
 
     owner: Box
@@ -35,8 +36,9 @@ def test_who_arrives_is_read_with_what_it_declares(tmp_path: Path) -> None:
     path = tmp_path / f"{os.getpid()}.box"
     owner = Box(str(path))
     arrive(owner, 1)
-    ours = _Overtaken(path)
-    ours.owner = owner
+    ours = OpenBox(path)
+    ours._texts = overtaken = _Overtaken(ours.map)
+    overtaken.owner = owner
     seen = ours.read()
     assert seen.declared is not None
     assert (seen.round, seen.declared.place) == (2, "tcp://a:2")
