@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from zlib import crc32
 
-from allaboard.coordinator.events import Event, Exchanged, key
+from allaboard.coordinator.events import Event, Exchanged
+from allaboard.coordinator.keys import key
 from allaboard.facts import Flow, Flows, Frame, GroupState, Loop, Pace, Signature, Traced
 from allaboard.facts.samples import signature
 

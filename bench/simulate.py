@@ -43,7 +43,9 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     """One trace through a job; what was said, and when after the fault (s)."""
     from allaboard.catalogue import catalogue
     from allaboard.clock import FakeClock
-    from allaboard.coordinator.events import Announce, Compare, Launched, Look, split_key
+    from allaboard.coordinator.commands import Announce, Compare, Look
+    from allaboard.coordinator.events import Launched
+    from allaboard.coordinator.keys import split_key
     from allaboard.coordinator.settings import Settings
     from allaboard.coordinator.state import Job
 

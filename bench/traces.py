@@ -17,7 +17,8 @@ from functools import partial
 
 import shown
 
-from allaboard.coordinator.events import Answered, BoxReading, Event, Exited, Locks, Looked, Seen
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.events import Answered, Event, Exited, Locks, Looked, Seen
 from allaboard.coordinator.events import Trace as CallsTold
 from allaboard.facts import Frame, LockWait, Loop, Op, Pace, Phase, Raised, Signature
 from allaboard.facts.samples import REDUCE, USER, declared

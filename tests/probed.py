@@ -15,7 +15,7 @@ import pytest
 
 from allaboard import probe
 from allaboard.agent.boxes import OpenBox
-from allaboard.coordinator.events import BoxReading
+from allaboard.coordinator.box_reading import BoxReading
 
 START = Path(probe.__file__).parent / "start"
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")

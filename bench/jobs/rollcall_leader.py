@@ -16,18 +16,9 @@ import msgspec
 from allaboard.agent.leader import Leader
 from allaboard.agent.main import collect_rarely
 from allaboard.catalogue import catalogue
-from allaboard.coordinator.events import (
-    AgentHere,
-    Announce,
-    Answered,
-    BoxReading,
-    Launched,
-    LetThrough,
-    LinksTried,
-    RoleTaken,
-    Seen,
-    TryLinks,
-)
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Announce, LetThrough, TryLinks
+from allaboard.coordinator.events import AgentHere, Answered, Launched, LinksTried, RoleTaken, Seen
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.decide import Policy

@@ -22,7 +22,8 @@ import time
 import msgspec
 from rollcall_leader import SECRET, facts, seen, works
 
-from allaboard.coordinator.events import Announce, Answered, Command, LetThrough
+from allaboard.coordinator.commands import Announce, Command, LetThrough
+from allaboard.coordinator.events import Answered
 from allaboard.meeting import wire
 from allaboard.meeting.wire import (
     Challenge,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.agent.obedience import may_end
 from allaboard.agent.options import Options
-from allaboard.coordinator.events import End
+from allaboard.coordinator.commands import End
 from allaboard.facts import JobView, Outcome
 from allaboard.facts.samples import ended, held, job, member
 

@@ -8,7 +8,7 @@ import time
 
 from allaboard.agent.follower import Follower
 from allaboard.agent.leader import Leader
-from allaboard.coordinator.events import LetThrough
+from allaboard.coordinator.commands import LetThrough
 from allaboard.meeting.lively import GONE
 from allaboard.meeting.member import Identity
 

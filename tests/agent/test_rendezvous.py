@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from allaboard.agent.rendezvous import Rendezvous
-from allaboard.coordinator.events import Answered, BoxReading, Event, Seen
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.events import Answered, Event, Seen
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
 

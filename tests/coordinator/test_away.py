@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.events import (
-    AgentGone,
-    AgentHere,
-    Answered,
-    BoxReading,
-    LetThrough,
-    LinksTried,
-    RoleTaken,
-    Seen,
-    TryLinks,
-    key,
-)
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import LetThrough, TryLinks
+from allaboard.coordinator.events import AgentGone, AgentHere, Answered, LinksTried, RoleTaken, Seen
+from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.facts import Phase

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken, key
+from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken
+from allaboard.coordinator.keys import key
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
 from allaboard.rollcall.roll import Roll, roll_calls

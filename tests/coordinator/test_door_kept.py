@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from allaboard.catalogue import catalogue
+from allaboard.coordinator.commands import LetThrough
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import LetThrough, RoleTaken
+from allaboard.coordinator.events import RoleTaken
 from allaboard.coordinator.gate import CALLERS, Gate
 from allaboard.decide import Policy
 from allaboard.diagnose import diagnose

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.events import (
-    AgentHere,
-    BoxReading,
-    Command,
-    End,
-    Exited,
-    Launched,
-    RoleTaken,
-    Seen,
-    key,
-)
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Command, End
+from allaboard.coordinator.events import AgentHere, Exited, Launched, RoleTaken, Seen
+from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.decide import LAST_EVALUATION

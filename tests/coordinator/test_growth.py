@@ -6,7 +6,8 @@ import time
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.events import BoxReading, Launched, Seen
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.events import Launched, Seen
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.evidence.entered import crossed

@@ -8,26 +8,21 @@ import pytest
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Announce, Command, End, Halted, LetThrough, TryLinks
 from allaboard.coordinator.events import (
     AgentGone,
     AgentHere,
-    Announce,
     Answered,
-    BoxReading,
-    Command,
-    End,
     Event,
     Exited,
-    Halted,
     Interrupted,
     Launched,
-    LetThrough,
     LinksTried,
     RoleTaken,
     Seen,
-    TryLinks,
-    key,
 )
+from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.decide import Policy

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.events import (
-    AgentHere,
-    Announce,
-    BoxReading,
-    Exited,
-    Launched,
-    RoleTaken,
-    Seen,
-    key,
-)
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Announce
+from allaboard.coordinator.events import AgentHere, Exited, Launched, RoleTaken, Seen
+from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.facts import Finding, Phase, Raised

@@ -10,19 +10,9 @@ import pytest
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.events import (
-    BoxReading,
-    Command,
-    End,
-    Exited,
-    Kept,
-    Launched,
-    Measured,
-    Note,
-    Put,
-    Replace,
-    Seen,
-)
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Command, End, Note, Put, Replace
+from allaboard.coordinator.events import Exited, Kept, Launched, Measured, Seen
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.decide import Policy

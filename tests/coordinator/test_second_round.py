@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from allaboard.coordinator.commands import TryLinks
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken, TryLinks
+from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken
 from allaboard.evidence.crossings import CONNECTS, faults
 from allaboard.facts import Answer, Link
 from allaboard.facts.samples import declared, gathering, held

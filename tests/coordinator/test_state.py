@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Announce, Command, End, LetThrough, Look
 from allaboard.coordinator.events import (
-    Announce,
-    BoxReading,
-    Command,
-    End,
     Event,
     Exited,
     Interrupted,
     Launched,
-    LetThrough,
-    Look,
     Looked,
     Overslept,
     Seen,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.events import BoxReading
+from allaboard.coordinator.box_reading import BoxReading
 from allaboard.coordinator.record import Record
 from allaboard.coordinator.succession import Succession
 from allaboard.facts import Exit, Phase

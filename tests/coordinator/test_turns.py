@@ -6,21 +6,18 @@ import sys
 
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Announce, Command, LetThrough, TryLinks
 from allaboard.coordinator.events import (
     AgentHere,
-    Announce,
     Answered,
-    BoxReading,
-    Command,
     Event,
     Launched,
-    LetThrough,
     LinksTried,
     RoleTaken,
     Seen,
-    TryLinks,
-    key,
 )
+from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.coordinator.turns import MANY, PACE, Turns

@@ -8,19 +8,9 @@ from collections.abc import Awaitable, Callable
 
 from allaboard.agent.leader import Leader
 from allaboard.catalogue import catalogue
-from allaboard.coordinator.events import (
-    AgentHere,
-    Announce,
-    Answered,
-    BoxReading,
-    Command,
-    Event,
-    Launched,
-    LetThrough,
-    RoleTaken,
-    Seen,
-    TryLinks,
-)
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.commands import Announce, Command, LetThrough, TryLinks
+from allaboard.coordinator.events import AgentHere, Answered, Event, Launched, RoleTaken, Seen
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.facts import Answer, Declared, Finding, Link, Phase

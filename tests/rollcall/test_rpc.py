@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from allaboard.coordinator.commands import LetThrough, Note
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import LetThrough, Note
 from allaboard.coordinator.gate import Gate
 from allaboard.decide import Policy, verdict
 from allaboard.facts import JobView, Member

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from allaboard.agent.party import Party
-from allaboard.coordinator.events import Command, End, Note, RoundOver, split_key
+from allaboard.coordinator.commands import Command, End, Note, RoundOver
+from allaboard.coordinator.keys import split_key
 from allaboard.coordinator.state import RETURN, Job
 from allaboard.evidence.servers import in_use, only_serve, serves
 from allaboard.facts import Outcome, RoundReport, TaskReturn

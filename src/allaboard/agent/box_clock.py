@@ -12,7 +12,7 @@ from math import isfinite
 
 import msgspec
 
-from allaboard.coordinator.events import BoxReading
+from allaboard.coordinator.box_reading import BoxReading
 from allaboard.hosts import proc
 
 SLACK = 1.0

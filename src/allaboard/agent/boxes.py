@@ -13,7 +13,7 @@ from allaboard.agent.box_steps import StepReader
 from allaboard.agent.box_texts import Identity, Texts
 from allaboard.agent.calls import CallReader
 from allaboard.agent.passes import PassReader
-from allaboard.coordinator.events import BoxReading
+from allaboard.coordinator.box_reading import BoxReading
 from allaboard.facts import BOX, Check, Loss, Numbered, Saves, Spent
 from allaboard.probe import layout
 

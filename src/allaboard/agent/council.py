@@ -12,16 +12,8 @@ from allaboard.agent.rendezvous import Rendezvous
 from allaboard.agent.role import Role
 from allaboard.agent.staying import Staying
 from allaboard.agent.watch import Watch
-from allaboard.coordinator.events import (
-    Announce,
-    Answered,
-    Command,
-    Event,
-    Put,
-    Replace,
-    RoundOver,
-    Seen,
-)
+from allaboard.coordinator.commands import Announce, Command, Put, Replace, RoundOver
+from allaboard.coordinator.events import Answered, Event, Seen
 from allaboard.coordinator.state import Job
 from allaboard.decide import LAST_EVALUATION
 from allaboard.evidence.naming import names

@@ -18,23 +18,20 @@ from allaboard.agent.streams import Streams
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
-from allaboard.coordinator.events import (
+from allaboard.coordinator.commands import (
     Announce,
     Command,
     Compare,
     End,
-    Event,
     Halted,
     LetThrough,
-    Locks,
     Look,
-    Looked,
     Note,
     Put,
     Replace,
-    Trace,
     TryLinks,
 )
+from allaboard.coordinator.events import Event, Locks, Looked, Trace
 from allaboard.coordinator.state import Job
 from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.locks import lock_waits

@@ -14,7 +14,8 @@ import time
 from allaboard.agent.ballot import Ballot, Step
 from allaboard.agent.leader import Leader
 from allaboard.agent.role import Role
-from allaboard.coordinator.events import AgentGone, AgentHere, Event, Seen, key
+from allaboard.coordinator.events import AgentGone, AgentHere, Event, Seen
+from allaboard.coordinator.keys import key
 from allaboard.meeting.member import Identity
 from allaboard.meeting.seats import Seat, Seats, Unusable
 

@@ -8,21 +8,19 @@ import time
 from collections.abc import Awaitable, Callable
 
 from allaboard.agent.hush import Hush
+from allaboard.coordinator.commands import Command, LetThrough, Note
 from allaboard.coordinator.events import (
     Answered,
     Called,
-    Command,
     Event,
     Exchanged,
     Exited,
     Interrupted,
     Kept,
     Knocked,
-    LetThrough,
     Locks,
     Looked,
     Measured,
-    Note,
     Seen,
     Trace,
 )

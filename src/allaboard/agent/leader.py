@@ -10,36 +10,37 @@ import msgspec
 
 from allaboard.agent.box_clock import timed
 from allaboard.agent.hush import Hush
-from allaboard.coordinator.events import (
-    AgentGone,
-    AgentHere,
+from allaboard.coordinator.commands import (
     Announce,
-    Answered,
     Command,
     Compare,
     End,
-    Event,
-    Exchanged,
-    Exited,
     Halted,
-    Interrupted,
-    Kept,
-    Knocked,
     LetThrough,
-    LinksTried,
-    Locks,
     Look,
-    Looked,
-    Measured,
     Note,
     Put,
     Replace,
+    TryLinks,
+)
+from allaboard.coordinator.events import (
+    AgentGone,
+    AgentHere,
+    Answered,
+    Event,
+    Exchanged,
+    Exited,
+    Interrupted,
+    Kept,
+    Knocked,
+    LinksTried,
+    Locks,
+    Looked,
+    Measured,
     Seen,
     Trace,
-    TryLinks,
-    key,
-    split_key,
 )
+from allaboard.coordinator.keys import key, split_key
 from allaboard.facts import Knock
 from allaboard.meeting import wire
 from allaboard.meeting.listener import Connection, Listener

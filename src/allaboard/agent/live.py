@@ -15,7 +15,7 @@ from allaboard.catalogue import catalogue
 from allaboard.config.gather import Gathered, config_of, resolvers
 from allaboard.config.judge import judge
 from allaboard.config.variables import environment
-from allaboard.coordinator.events import key as key_of
+from allaboard.coordinator.keys import key as key_of
 from allaboard.diagnose import diagnose, stamp
 from allaboard.evidence.naming import first_names
 from allaboard.evidence.spot import Spot, spot, waits_for_peers

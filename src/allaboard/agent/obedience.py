@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.agent.options import Options
-from allaboard.coordinator.events import End
+from allaboard.coordinator.commands import End
 from allaboard.evidence.servers import only_serve
 from allaboard.facts import JobView, Outcome
 

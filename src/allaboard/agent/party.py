@@ -8,17 +8,8 @@ from allaboard.agent.follower import Follower
 from allaboard.agent.leader import Leader
 from allaboard.agent.ports import Ports
 from allaboard.agent.role import Role
-from allaboard.coordinator.events import (
-    Command,
-    End,
-    Event,
-    Knocked,
-    LetThrough,
-    LinksTried,
-    Note,
-    Seen,
-    TryLinks,
-)
+from allaboard.coordinator.commands import Command, End, LetThrough, Note, TryLinks
+from allaboard.coordinator.events import Event, Knocked, LinksTried, Seen
 from allaboard.facts import Declared, Phase
 from allaboard.meeting.etcd import EtcdSeats
 from allaboard.meeting.etcd_url import is_etcd, parse

@@ -23,16 +23,8 @@ from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
 from allaboard.catalogue import of_jobs
-from allaboard.coordinator.events import (
-    Announce,
-    Command,
-    End,
-    Event,
-    Interrupted,
-    Note,
-    Overslept,
-    RoundOver,
-)
+from allaboard.coordinator.commands import Announce, Command, End, Note, RoundOver
+from allaboard.coordinator.events import Event, Interrupted, Overslept
 from allaboard.coordinator.state import Job
 from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from allaboard.agent.boxes import OpenBox
-from allaboard.coordinator.events import BoxReading, Event, Exited, Measured, Seen
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.events import Event, Exited, Measured, Seen
 from allaboard.evidence.failures import OWN_SIGNALS
 from allaboard.evidence.servers import SERVER_JOBS
 from allaboard.facts import Phase, Silence

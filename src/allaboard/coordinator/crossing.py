@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from allaboard.coordinator.commands import TryLinks
 from allaboard.coordinator.events import (
     AgentGone,
     AgentHere,
@@ -16,7 +17,6 @@ from allaboard.coordinator.events import (
     LinksTried,
     PortHeld,
     RoleTaken,
-    TryLinks,
 )
 from allaboard.coordinator.trials import Target, Trials
 from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link, Member, Phase

@@ -1,80 +1,25 @@
-"""What the state machine is told, and what it answers. Times are CLOCK_MONOTONIC seconds.
-
-A process is called by its ``pid`` on this host, and by ``(agent << 32) | pid`` on another's, where
-``agent`` counts the agents that came to the meeting place; `key` and `split_key` are the way there.
-"""
+"""What the state machine is told. Times are CLOCK_MONOTONIC seconds; a process is called as in `keys`."""
 
 from __future__ import annotations
 
 import msgspec
 
+from allaboard.coordinator.box_reading import BoxReading
 from allaboard.facts import (
     Call,
-    Check,
-    Declared,
-    Finding,
     Flows,
     Frame,
     Grip,
-    GroupState,
     Holder,
     Holds,
     Knock,
     Link,
     LockWait,
-    Loop,
-    Loss,
-    Numbered,
-    Op,
-    Outcome,
-    Pace,
-    Raised,
     Reading,
     Recorded,
-    RoundReport,
-    Saves,
     Silence,
-    Spent,
-    TaskReturn,
     Traced,
 )
-
-
-def key(agent: int, pid: int) -> int:
-    """What events and commands call the process ``pid`` of this agent; 0 is our own."""
-    return (agent << 32) | pid
-
-
-def split_key(called: int) -> tuple[int, int]:
-    """The agent and the pid."""
-    return called >> 32, called & 0xFFFFFFFF
-
-
-class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One look into a black box. ``intervals`` are the last step times (s), oldest first; ``inside``
-    the time (s) that it has been inside operations in all."""
-
-    phase: int
-    phase_since: float
-    round: int
-    detail: str = ""
-    step: int = 0
-    step_at: float = 0.0
-    intervals: tuple[float, ...] = ()
-    op: Op | None = None
-    ops: int = 0
-    inside: float = 0.0
-    groups: tuple[GroupState, ...] = ()
-    declared: Declared | None = None
-    raised: Raised | None = None
-    notes: dict[str, str] = {}
-    pace: Pace | None = None
-    spent: Spent = Spent()
-    loops: tuple[Loop, ...] = ()
-    loss: Loss | None = None
-    numbered: Numbered | None = None
-    kept: Saves | None = None
-    checks: tuple[Check, ...] = ()
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -292,102 +237,4 @@ Event = (
     | PortHeld
     | Kept
     | RoleTaken
-)
-
-
-class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """Open the gate of this member for this round; ``beside`` where that is no begin of the job."""
-
-    pid: int
-    round: int
-    beside: bool = False
-
-
-class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Take the stacks of these processes, and who waits for file locks."""
-
-    pids: tuple[int, ...]
-
-
-class Compare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Tell the last calls of these processes in this group of this round."""
-
-    pids: tuple[int, ...]
-    group: str
-    round: int
-
-
-class Announce(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A finding, made now."""
-
-    finding: Finding
-
-
-class Note(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One line about the course of things, for people; ``waits``: only of whom all still wait for."""
-
-    text: str
-    waits: bool = False
-
-
-class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """End the job: why, and the code that allaboard will exit with; ``final``: nothing of it is started
-    again, whatever the policy says."""
-
-    outcome: Outcome
-    reason: str
-    final: bool = False
-
-
-class Halted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The agent of this host was asked for the end by this signal; ``who`` its members, by name. All are
-    told: who falls from now on may fall because of it."""
-
-    host: str
-    signal: int
-    who: str = ""
-
-
-class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Put an end to this process at once, to replace it; ``text`` says why, for people."""
-
-    pid: int
-    text: str
-
-
-class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Start this worker, which has ended, once more after ``delay`` s, as what it was."""
-
-    worker: int
-    reason: str
-    delay: float = 0.0
-
-
-class RoundOver(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The round is over on all hosts: how it went, what is done now, and which tasks came back alone in
-    it, as the one host has decided it that decides for all."""
-
-    report: RoundReport
-    returns: tuple[TaskReturn, ...] = ()
-
-
-class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """Let this agent try these hosts, by name and address, at once."""
-
-    agent: int
-    targets: tuple[tuple[str, str], ...]
-
-
-Command = (
-    LetThrough
-    | Look
-    | Compare
-    | Announce
-    | Note
-    | End
-    | Halted
-    | TryLinks
-    | Put
-    | Replace
-    | RoundOver
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.coordinator.commands import Command, LetThrough, Note
 from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import Command, LetThrough, Note, split_key
+from allaboard.coordinator.keys import split_key
 from allaboard.decide import Policy, proven
 from allaboard.facts import Answer, Claim, JobView
 from allaboard.rollcall.awaited import waits

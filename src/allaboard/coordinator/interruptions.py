@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.coordinator.events import Halted, Interrupted
+from allaboard.coordinator.commands import Halted
+from allaboard.coordinator.events import Interrupted
 from allaboard.evidence.naming import first_names
 from allaboard.facts import ASKING, Interruption, Member
 

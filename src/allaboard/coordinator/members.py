@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from statistics import median
 
-from allaboard.coordinator.events import split_key
+from allaboard.coordinator.keys import split_key
 from allaboard.coordinator.namesakes import apart
 from allaboard.coordinator.record import Record
 from allaboard.evidence.servers import of_chief

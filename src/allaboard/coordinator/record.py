@@ -8,7 +8,9 @@ from statistics import median
 
 import msgspec
 
-from allaboard.coordinator.events import BoxReading, Exchanged, Looked, Seen, split_key
+from allaboard.coordinator.box_reading import BoxReading
+from allaboard.coordinator.events import Exchanged, Looked, Seen
+from allaboard.coordinator.keys import split_key
 from allaboard.coordinator.paces import Paces
 from allaboard.coordinator.pairs import Pairs
 from allaboard.coordinator.shares import Shares

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.coordinator.absence import Absence, refusals, restorings, told
-from allaboard.coordinator.events import End, Kept, Note, Put, Replace
+from allaboard.coordinator.commands import End, Note, Put, Replace
+from allaboard.coordinator.events import Kept
 from allaboard.coordinator.tally import Tally
 from allaboard.evidence.failures import failed
 from allaboard.evidence.servers import AROUND, SERVER_JOBS, name, trainers

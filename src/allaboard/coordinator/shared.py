@@ -6,7 +6,7 @@ from sys import intern
 
 import msgspec
 
-from allaboard.coordinator.events import BoxReading
+from allaboard.coordinator.box_reading import BoxReading
 from allaboard.facts import EACH_OWN, Declared
 
 

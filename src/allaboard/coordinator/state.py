@@ -6,15 +6,12 @@ from collections.abc import Callable
 from itertools import chain
 
 from allaboard.catalogue import Entry
+from allaboard.coordinator.commands import Announce, Command, Compare, End, Look, Note
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.events import (
     AgentGone,
     AgentHere,
-    Announce,
     Answered,
-    Command,
-    Compare,
-    End,
     Event,
     Exchanged,
     Exited,
@@ -23,19 +20,17 @@ from allaboard.coordinator.events import (
     Launched,
     LinksTried,
     Locks,
-    Look,
     Looked,
     Measured,
-    Note,
     Overslept,
     RoleTaken,
     Seen,
     Trace,
-    split_key,
 )
 from allaboard.coordinator.gate import Gate
 from allaboard.coordinator.gauges import Gauges
 from allaboard.coordinator.interruptions import Interruptions
+from allaboard.coordinator.keys import split_key
 from allaboard.coordinator.ledger import Ledger
 from allaboard.coordinator.lookout import Lookout, stall_after
 from allaboard.coordinator.members import Members

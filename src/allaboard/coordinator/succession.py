@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.coordinator.events import split_key
+from allaboard.coordinator.keys import split_key
 from allaboard.coordinator.record import Record
 from allaboard.evidence.failures import TOGETHER
 

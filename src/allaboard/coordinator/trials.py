@@ -7,7 +7,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from allaboard.coordinator.events import LinksTried, TryLinks
+from allaboard.coordinator.commands import TryLinks
+from allaboard.coordinator.events import LinksTried
 from allaboard.evidence.crossings import DELAY, RATE
 from allaboard.facts import Answer, Link, Usual
 

@@ -17,7 +17,8 @@ from typing import TypeVar
 
 import msgspec
 
-from allaboard.coordinator.events import Command, Event
+from allaboard.coordinator.commands import Command
+from allaboard.coordinator.events import Event
 from allaboard.facts import Link
 
 VERSION = 4
