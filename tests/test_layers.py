@@ -17,7 +17,7 @@ ROWS: list[tuple[str, ...]] = [
     ("spec",),
     ("rules", "drills", "resolve", "witnesses"),
     ("catalogue",),
-    ("recover",),
+    ("recover", "starting"),
     ("diagnose", "decide", "launch"),
     ("config", "postmortem"),
     ("coordinator",),

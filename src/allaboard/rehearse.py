@@ -19,7 +19,7 @@ from allaboard.agent.boxes import OpenBox
 from allaboard.contracts import USUAL, Drill
 from allaboard.discover import by_name
 from allaboard.facts import Finding, Stage
-from allaboard.launch.local import python
+from allaboard.starting.interpreter import python
 from allaboard.testbed import cpu_limit
 
 JOBS = Path(drills.__file__).parent / "jobs"

@@ -21,8 +21,8 @@ from allaboard.contracts import MEETING_PORT, HostDrill
 from allaboard.discover import by_name
 from allaboard.drills import hosts as room
 from allaboard.facts import Finding, Phase, Stage, Who
-from allaboard.launch.local import python
 from allaboard.rehearse import JOBS, Rehearsal
+from allaboard.starting.interpreter import python
 from allaboard.testbed import Bed, Process, missing
 
 LIMIT = 150.0

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from allaboard.hosts import pidfd
-from allaboard.launch.local import Launch, Plan, Worker
+from allaboard.launch.local import Launch, Worker
 from allaboard.probe import layout
+from allaboard.starting.plan import Plan
 
 JOINING = 5
 """The phase of a member inside the framework's init."""

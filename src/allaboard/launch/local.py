@@ -8,68 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
 import os
 import secrets
 import select
 import shutil
 import socket
-import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from allaboard import serving
 from allaboard.hosts import open_files, pidfd
-from allaboard.hosts.devices import share
-from allaboard.hosts.ports import NoFreePort, reserve
-from allaboard.probe import adapters, room
+from allaboard.hosts.ports import NoFreePort
+from allaboard.probe import room
+from allaboard.starting.environments import environments_of
+from allaboard.starting.plan import Plan
 
 LAST = 5.0
 """Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
 FULL = 30.0
 """Seconds that the reaper gets to take what it is asked for."""
-RECOVERY_WAIT = "1"
-"""Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
 _TOO_FEW = (
     "no more than {most} files may be open here (ulimit -Hn), too few for {size} workers; raise that "
     "limit, or start fewer"
 )
-PROBE = Path(adapters.__file__).parents[1]
 
 
 class CannotStart(Exception):
     """The job cannot be started; the message says why and what to type."""
-
-
-@dataclass(kw_only=True)
-class Plan:
-    """What to start: ``size`` workers of ``command``; ``given`` when the user asked for -n.
-
-    ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
-    "" to hold nobody. ``extra`` are the user's own variables. ``tasks`` are job and index of each
-    worker where the job has roles (parameter servers), ``served`` the numbers of those for which
-    allaboard runs the server loop. ``round`` counts the launches of this job, from 0. ``standby``: a
-    process waits to take the place of a task that ends; ``returns``: tasks may come back alone;
-    ``snapshot``: seconds between two snapshots of the servers' variables, 0 for none.
-    """
-
-    command: list[str]
-    size: int
-    given: bool
-    gate: str
-    run_dir: Path
-    job: str
-    extra: Mapping[str, str] = field(default_factory=dict)
-    tasks: tuple[tuple[str, int], ...] = ()
-    served: frozenset[int] = frozenset()
-    round: int = 0
-    standby: bool = False
-    returns: bool = False
-    snapshot: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -152,7 +119,7 @@ def launch(plan: Plan) -> Launch:
     reaper.open_standard_streams()
     boxes = _boxes(plan.job, plan.size)
     try:
-        environments, held = _environments(plan, boxes)
+        environments, held = environments_of(plan, boxes)
     except NoFreePort as error:
         shutil.rmtree(boxes, ignore_errors=True)
         raise CannotStart(str(error)) from None
@@ -194,7 +161,7 @@ def again(before: Launch, round_: int) -> Launch:
         for box in before.boxes.iterdir() if before.boxes.is_dir() else ():
             box.unlink(missing_ok=True)
         before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
-        environments, held = _environments(plan, before.boxes)
+        environments, held = environments_of(plan, before.boxes)
         started = _started(plan, before.reaper, before.boxes, environments, held, at)
     except NoFreePort as error:
         raise CannotStart(str(error)) from None
@@ -279,86 +246,6 @@ def _boxes(job: str, members: int) -> Path:
     raise CannotStart("no room for the black boxes in /dev/shm or the temporary folder; free some")
 
 
-def _environments(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[socket.socket]]:
-    """What each worker's environment gets beyond ours, and the ports that are held for them."""
-    held: list[socket.socket] = []
-    environments: list[dict[str, str]] = [{} for _ in range(plan.size)]
-    if plan.tasks:
-        mine, environments = _with_roles(plan)
-        held += mine
-    elif plan.given:
-        for framework in _frameworks():
-            mine = reserve(framework.ports(plan.size))
-            held += mine
-            numbers = [s.getsockname()[1] for s in mine]
-            for index, environment in enumerate(environments):
-                environment.update(framework.environment(index, plan.size, numbers))
-                devices = share(os.environ, index, plan.size)
-                if devices is not None:
-                    had = os.environ.get("CUDA_VISIBLE_DEVICES")
-                    told = devices if had is None else f"{devices}|{had}"
-                    environment["ALLABOARD_DEVICES"] = told
-    if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
-        for environment in environments:
-            environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
-    if plan.given or plan.round:
-        for environment in environments:
-            environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
-    if plan.returns:
-        for environment in environments:
-            environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT
-            if plan.snapshot:
-                environment["ALLABOARD_SNAPSHOT"] = f"{plan.snapshot:g}"
-    path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
-    for index, environment in enumerate(environments):
-        environment.update(plan.extra)
-        if "PYTHONPATH" in plan.extra:
-            path = os.pathsep.join((str(PROBE / "start"), plan.extra["PYTHONPATH"]))
-        environment.update(
-            ALLABOARD_JOB=plan.job,
-            ALLABOARD_BOX=str(boxes),
-            ALLABOARD_WORKER=str(index),
-            ALLABOARD_GATE=plan.gate,
-            ALLABOARD_ROUND=str(plan.round),
-            PYTHONPATH=path,
-        )
-    return environments, held
-
-
-def _with_roles(plan: Plan) -> tuple[list[socket.socket], list[dict[str, str]]]:
-    """A job with parameter servers: only a framework that has such roles is told of them."""
-    held: list[socket.socket] = []
-    environments: list[dict[str, str]] = [{} for _ in plan.tasks]
-    for framework in _frameworks():
-        tell = getattr(framework, "environment_of_task", None)
-        if tell is not None:
-            mine = reserve(plan.size)
-            held += mine
-            numbers = [s.getsockname()[1] for s in mine]
-            for number, environment in enumerate(environments):
-                environment.update(tell(plan.tasks, number, numbers))
-    return held, environments
-
-
 def _serving(plan: Plan) -> list[str]:
     """The server loop in the script's own Python."""
     return [plan.command[0], str(Path(serving.__file__).with_name("tensorflow_server.py"))]
-
-
-def _frameworks() -> list[Any]:
-    names = sorted(p.stem for p in (PROBE / "adapters").glob("*.py") if not p.stem.startswith("_"))
-    return [importlib.import_module(f"{adapters.__name__}.{name}") for name in names]
-
-
-def python() -> str:
-    """The interpreter for a script: the activated environment's; else ours, when a framework is
-    installed beside allaboard; else the one of PATH."""
-    found = shutil.which("python") or shutil.which("python3")
-    if os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"):
-        return found or sys.executable
-    ours = any(_installed(name) for name in ("torch", "tensorflow", "jax"))
-    return sys.executable if ours or found is None else found
-
-
-def _installed(name: str) -> bool:
-    return any((Path(p) / name).is_dir() for p in sys.path if p.endswith("site-packages"))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from allaboard.agent.notes import Subject
     from allaboard.agent.options import Options
     from allaboard.hosts.described import Described
-    from allaboard.launch.local import Plan
     from allaboard.meeting.tls import Tls
     from allaboard.recover.policy import Restarts
+    from allaboard.starting.plan import Plan
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,7 +69,8 @@ def _plan(
     given: argparse.Namespace, words: list[str], dashes: bool, joined: bool, policy: Restarts
 ) -> Plan:
     """What is started. Everything that is wrong with it is said before anything is."""
-    from allaboard.launch.local import Plan, new_job_id
+    from allaboard.launch.local import new_job_id
+    from allaboard.starting.plan import Plan
 
     tasks, served = roles(given, words, dashes)
     workers = len(tasks) or size(given.n)

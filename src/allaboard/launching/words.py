@@ -10,7 +10,7 @@ from allaboard.launching.refusal import usage
 
 
 def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
-    from allaboard.launch.local import python
+    from allaboard.starting.interpreter import python
 
     if as_it_is:
         if not words:

@@ -103,11 +103,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     from allaboard.hosts.described import described
-    from allaboard.launch.local import CannotStart, Plan, launch, new_job_id, python
+    from allaboard.launch.local import CannotStart, launch, new_job_id
     from allaboard.meeting.etcd_url import is_etcd
     from allaboard.preflight import leash, member
     from allaboard.preflight.asked import asked, mode
     from allaboard.preflight.task import variables_of, words
+    from allaboard.starting.interpreter import python
+    from allaboard.starting.plan import Plan
 
     if given.leashed:
         leash.say_host()

@@ -1,0 +1,22 @@
+"""Which Python runs a script."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+
+def python() -> str:
+    """The interpreter for a script: the activated environment's; else ours, when a framework is
+    installed beside allaboard; else the one of PATH."""
+    found = shutil.which("python") or shutil.which("python3")
+    if os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"):
+        return found or sys.executable
+    ours = any(_installed(name) for name in ("torch", "tensorflow", "jax"))
+    return sys.executable if ours or found is None else found
+
+
+def _installed(name: str) -> bool:
+    return any((Path(p) / name).is_dir() for p in sys.path if p.endswith("site-packages"))
