@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from allaboard.catalogue import catalogue
-from allaboard.decide import KNOWN, LOOKED, SHUT_IN, Policy, verdict
+from allaboard.decide.begin import KNOWN
+from allaboard.decide.ended import SHUT_IN
+from allaboard.decide.policy import Policy
+from allaboard.decide.stands import LOOKED
+from allaboard.decide.verdict import verdict
 from allaboard.facts import (
     Certainty,
     Claim,

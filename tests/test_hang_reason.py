@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.decide import Policy, verdict
+from allaboard.decide.policy import Policy
+from allaboard.decide.verdict import verdict
 from allaboard.facts import Certainty, Claim, Frame, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from allaboard.decide import Policy, verdict
+from allaboard.decide.policy import Policy
+from allaboard.decide.verdict import verdict
 from allaboard.evidence.servers import left_over, serves
 from allaboard.facts import Exit, Member, Op, Outcome, Who
 from allaboard.facts.samples import declared, job, member

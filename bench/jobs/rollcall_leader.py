@@ -21,7 +21,7 @@ from allaboard.coordinator.commands import Announce, LetThrough, TryLinks
 from allaboard.coordinator.events import AgentHere, Answered, Launched, LinksTried, RoleTaken, Seen
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.facts import Declared, Phase
 from allaboard.hosts import open_files
 from allaboard.meeting.member import FIGURES

@@ -9,7 +9,7 @@ from allaboard.coordinator.commands import LetThrough
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.events import RoleTaken
 from allaboard.coordinator.gate import CALLERS, Gate
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.diagnose import diagnose
 from allaboard.facts import Member, Phase
 from allaboard.facts.samples import ended, gathering, held

@@ -10,7 +10,7 @@ from allaboard.coordinator.events import AgentHere, Exited, Launched, RoleTaken,
 from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
-from allaboard.decide import LAST_EVALUATION
+from allaboard.decide.ended import LAST_EVALUATION
 from allaboard.facts import Declared, Op, Outcome, Phase
 
 CLUSTER = {"chief:0": "h0:9", "ps:0": "h1:9"}

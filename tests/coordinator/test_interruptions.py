@@ -25,7 +25,7 @@ from allaboard.coordinator.events import (
 from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.facts import Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared
 from allaboard.recover.policy import Restarts

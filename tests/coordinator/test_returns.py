@@ -15,7 +15,7 @@ from allaboard.coordinator.commands import Command, End, Note, Put, Replace
 from allaboard.coordinator.events import Exited, Kept, Launched, Measured, Seen
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.facts import Declared, Frame, Outcome, Phase, Raised, Reading
 from allaboard.recover.policy import Restarts
 

@@ -17,7 +17,7 @@ from allaboard.coordinator.events import (
 )
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.facts import Frame, Op, Outcome, Phase, Raised
 from allaboard.facts.samples import REDUCE, USER, declared
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.decide import Policy, verdict
+from allaboard.decide.policy import Policy
+from allaboard.decide.verdict import verdict
 from allaboard.evidence.child_process import child_of
 from allaboard.facts import Certainty, Frame, JobView, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting

@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.gate import FIRST_WAIT, OUTSIDE, Gate
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.evidence.calling import calling
 from allaboard.facts import Answer, JobView
 from allaboard.rollcall.roll import roll_calls

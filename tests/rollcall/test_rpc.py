@@ -7,7 +7,8 @@ from typing import Any
 from allaboard.coordinator.commands import LetThrough, Note
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.gate import Gate
-from allaboard.decide import Policy, verdict
+from allaboard.decide.policy import Policy
+from allaboard.decide.verdict import verdict
 from allaboard.facts import JobView, Member
 from allaboard.facts.samples import coming, declared, gathering, held, member, stalled
 from allaboard.rollcall.roll import roll_calls

@@ -15,7 +15,7 @@ from allaboard.agent.watch import Watch
 from allaboard.coordinator.commands import Announce, Command, Put, Replace, RoundOver
 from allaboard.coordinator.events import Answered, Event, Seen
 from allaboard.coordinator.state import Job
-from allaboard.decide import LAST_EVALUATION
+from allaboard.decide.ended import LAST_EVALUATION
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import AROUND, awaited_by_servers
 from allaboard.facts import Phase

@@ -6,7 +6,7 @@ import os
 
 from allaboard.agent.options import Options
 from allaboard.coordinator.settings import Settings
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.launch.local import Launch
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from allaboard.agent.party import Party
 from allaboard.coordinator.state import Job
-from allaboard.decide import BEFORE
+from allaboard.decide.policy import BEFORE
 from allaboard.evidence.servers import has_servers
 from allaboard.facts import Certainty, Outcome, Stage
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from allaboard.coordinator.commands import Command, LetThrough, Note
 from allaboard.coordinator.crossing import Crossing
 from allaboard.coordinator.keys import split_key
-from allaboard.decide import Policy, proven
+from allaboard.decide.policy import Policy, proven
 from allaboard.facts import Answer, Claim, JobView
 from allaboard.rollcall.awaited import waits
 from allaboard.rollcall.roll import Roll

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.decide import Policy
+from allaboard.decide.policy import Policy
 from allaboard.recover.policy import Restarts
 
 

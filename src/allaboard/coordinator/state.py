@@ -44,7 +44,8 @@ from allaboard.coordinator.shared import Shared
 from allaboard.coordinator.succession import Succession
 from allaboard.coordinator.turns import COMING, MANY, Turns
 from allaboard.coordinator.waits import Waits
-from allaboard.decide import BEFORE, verdict
+from allaboard.decide.policy import BEFORE
+from allaboard.decide.verdict import verdict
 from allaboard.diagnose import diagnose
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
