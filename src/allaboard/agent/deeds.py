@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from allaboard.agent.ending import Ending
 from allaboard.agent.grips import Grips
 from allaboard.agent.looking import Looking
 from allaboard.agent.obedience import may_end
+from allaboard.agent.one_voice import first_here
 from allaboard.agent.options import Options
 from allaboard.agent.recorders import Recorders
 from allaboard.agent.reserve import Reserve
@@ -74,6 +76,7 @@ class Deeds:
         self._reserve = reserve
         joined = options.joined
         self._aside = options.attached and joined is not None and joined.rank > 0
+        self._beside = joined is not None and not first_here(os.environ)
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
@@ -85,6 +88,16 @@ class Deeds:
         """The first fault of our own in a look, as it was noted."""
         self.waited = ""
         """Whom all wait for, as it was last told."""
+
+    @property
+    def _told_beside(self) -> bool:
+        """Whether another agent of this host tells the same of the job, as the one that decides tells it."""
+        return self._beside and self._job.quiet
+
+    @property
+    def _aloud(self) -> bool:
+        """Whether the course of things is told in the terminal, too."""
+        return not self._aside and not self._told_beside
 
     def beat(self, now: float) -> None:
         """Tells every member that it is watched, and what was decided of it."""
@@ -103,12 +116,10 @@ class Deeds:
             case Note() if command.waits:
                 self.waited = command.text
                 # Where there is a line for it, that is enough.
-                self._voice.say(
-                    command.text, aloud=not self._aside and not self._voice.terminal.live
-                )
+                self._voice.say(command.text, self._aloud and not self._voice.terminal.live)
             case Note():
                 self._launch.release_ports()
-                self._voice.say(command.text, aloud=not self._aside)
+                self._voice.say(command.text, self._aloud)
             case Announce():
                 self.announce(now, command.finding)
             case Look():
@@ -142,7 +153,7 @@ class Deeds:
             return  # what it raises has been told; who catches it goes on without us
         if self._job.quiet:
             self._job.ledger.told(finding)
-        self._voice.announce(finding, self._job.view(now))
+        self._voice.announce(finding, self._job.view(now), not self._told_beside)
 
     def _replace(self, command: Replace) -> None:
         worker = command.worker

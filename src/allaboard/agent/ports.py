@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from allaboard.agent.leader import CLIENTS, knocked
+from allaboard.agent.one_voice import LOCAL_RANKS
 from allaboard.coordinator.events import Event, Knocked, PortHeld
 from allaboard.facts import Answer, Declared, Holder, Knock
 from allaboard.hosts.data_address import holder_of
@@ -25,8 +26,6 @@ AGAIN = 0.5
 """Seconds between two attempts to bind a port that is taken."""
 CLOSING = 2
 """Attempts after which a roll call that has the port is not one that just ends."""
-LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-"""Variables that say which of its host's processes one is."""
 
 
 class Ports:

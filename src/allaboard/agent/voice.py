@@ -36,9 +36,12 @@ class Voice:
         if aloud:
             self.terminal.say(f"allaboard: {text}")
 
-    def announce(self, finding: Finding, view: JobView | None = None) -> None:
-        """A finding; with ``view``, where everybody is too if the user wants everything."""
+    def announce(self, finding: Finding, view: JobView | None = None, aloud: bool = True) -> None:
+        """A finding; with ``view``, where everybody is too if the user wants everything. ``aloud``: in the
+        terminal too."""
         self.journal.finding(finding)
+        if not aloud:
+            return
         for line in finding_lines(finding, self._colour, self._verbose):
             self.terminal.say(line)
         if self._verbose and view is not None and finding.stage is Stage.RUNTIME:
