@@ -21,9 +21,19 @@ from typing import Any
 from allaboard.contracts import Rule
 from allaboard.evidence.come_alone import or_come_to, stands_at
 from allaboard.evidence.failures import ended_at
-from allaboard.evidence.left_early import left_early
+from allaboard.evidence.left_early import by_itself, left_early
 from allaboard.evidence.naming import agrees, names
-from allaboard.facts import Claim, Evidence, GroupState, JobView, Member, Op, Stage
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    GroupState,
+    JobView,
+    Member,
+    Op,
+    Phase,
+    Stage,
+)
 from allaboard.facts.samples import ended, job, member, stalled, waiting
 
 EVEN = {
@@ -44,8 +54,11 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
     whose = "their" if len(victims) > 1 else "its"
     place = next(filter(None, map(stands_at, victims)), None)
     at = f" (at {place})" if place is not None else ""
+    unknown = any(map(by_itself, gone))
+    how = "ended by itself (its exit code is not known)" if unknown else "ended with exit code 0"
     return Claim(
-        summary=f"{names(gone)} ended with exit code 0 while rank {ranks} still trained",
+        summary=f"{names(gone)} {how} while rank {ranks} still trained",
+        certainty=Certainty.LIKELY if unknown else Certainty.CERTAIN,
         who=tuple(m.who for m in gone),
         evidence=(
             *_steps((*gone[:3], *victims[:3])),
@@ -95,6 +108,14 @@ RULE = Rule(
                 member(3),
             ),
             "worker 1 ended with exit code 0 while rank 0, 2 still trained",
+        ),
+        "nobody heard its exit code": (
+            job(
+                ended(0, at=95.3, raised=_LOST),
+                ended(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
+                ended(2, at=95.5, raised=_LOST),
+            ),
+            "worker 1 ended by itself (its exit code is not known) while rank 0, 2 still trained",
         ),
         "they wait for its message": (
             stalled(

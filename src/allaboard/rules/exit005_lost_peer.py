@@ -7,7 +7,8 @@ rank had made fewer calls of that group than all others, this is the rank that t
 
 ## What to do
 Look at the other hosts' logs and at the network between them. If a hang was reported before this, that is
-the cause, and this is how it ended.
+the cause, and this is how it ended. Of a rank that had ended just then, and of which nobody was told how,
+look at the end of its log: only what started it knows its exit code.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
-from allaboard.evidence.failures import because_of, failed, failed_at, failures
+from allaboard.evidence.failures import because_of, ended_at, failed, failed_at, failures
 from allaboard.evidence.host_gone import hosts_gone
+from allaboard.evidence.left_early import SEEN, unheard
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.naming import names
 from allaboard.evidence.not_come import lost_a_peer, not_come
@@ -63,6 +65,11 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     message = first.raised.message if first.raised is not None else ""
     said = Evidence(message[:300], f"{first.who.name}, the first")
+    before = [m for m in view.members if unheard(m) and m.round > 0]
+    before = [m for m in before if ended_at(m) <= failed_at(first) + SEEN]
+    if before:
+        yield _before(lost, said, before)
+        return
     if behind:
         yield _late(lost, said, behind, f"call {call} of {group_name(view, key)}")
         return
@@ -81,6 +88,24 @@ def check(view: JobView) -> Iterator[Claim]:
         else "read the ends of all workers' logs: which one left, or came after the others' timeout?",
         certainty=Certainty.UNKNOWN,
         since=failed_at(first),
+    )
+
+
+def _before(lost: Sequence[Member], said: Evidence, gone: list[Member]) -> Claim:
+    """Somebody ended just then whose end only its parent has heard of."""
+    return Claim(
+        summary=f"{names(lost)} lost a peer: {names(gone)} had ended, and it was not heard how",
+        who=tuple(m.who for m in gone),
+        evidence=(
+            said,
+            Evidence(
+                "no exception at its top, and its interpreter did not come to its end", "black box"
+            ),
+        ),
+        fix=f"read the end of the log of {names(gone)}, and what its launcher says of it: os._exit, a crash "
+        "of native code, or a signal (kill, out of memory)",
+        since=min(map(ended_at, gone)),
+        certainty=Certainty.LIKELY,
     )
 
 
@@ -150,6 +175,10 @@ RULE = Rule(
         "a timeout ran out, and all had come": (
             job(_gave_up(0), ended(1, raised=_LOST, member=_FIVE), _gave_up(2)),
             "3 members lost a peer, and nobody was seen to fail before",
+        ),
+        "one ended, and only its launcher knows how": (
+            job(ended(0, raised=_LOST), ended(1, at=95.1)),
+            "worker 0 lost a peer: worker 1 had ended, and it was not heard how",
         ),
         "all lost a peer": (
             job(ended(0, raised=_LOST), ended(1, raised=_LOST)),
