@@ -28,8 +28,11 @@ dist.init_process_group("gloo")
 tensor = torch.ones(4)
 for step in range(int(sys.argv[1])):
     dist.all_reduce(tensor); tensor.fill_(1.0); time.sleep(0.01)
-    if step == 20 and dist.get_rank() == 1 and "stop" in sys.argv:
-        os.kill(os.getpid(), 19)
+    if step == 20 and dist.get_rank() == 1:
+        if "stop" in sys.argv: os.kill(os.getpid(), 19)
+        if "kill" in sys.argv: os.kill(os.getpid(), 9)
+        if "leave" in sys.argv: sys.exit()
+        if "exit" in sys.argv: sys.exit(3)
 print("trained", dist.get_rank(), flush=True)
 dist.destroy_process_group()
 """
@@ -149,3 +152,25 @@ def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
         process.wait()
     assert "HANG001 stopped: worker 1 is stopped" in said.read_text()
+
+
+@pytest.mark.zoo
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("kill", "EXIT001 killed: worker 1 was killed by SIGKILL"),
+        ("leave", "EXIT004 left-early: worker 1 ended with exit code 0 while rank 0 still trained"),
+        # Another code than 0 may be of torchrun's making: it ends the others where one has failed.
+        ("exit", "EXIT004 left-early: worker 1 ended by itself (its exit code is not known)"),
+    ],
+)
+def test_a_rank_that_ends_is_named_once(python: str, tmp_path: Path, how: str, told: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TRAINS)
+    done = subprocess.run(
+        launcher(python, script, "100000", how),
+        capture_output=True, text=True, timeout=120, env=environment(ALLABOARD="1"),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count(told) == 1, done.stderr
+    assert len(re.findall(r"^[A-Z]+\d{3} ", done.stderr, re.MULTILINE)) == 1, done.stderr

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from allaboard.hosts import pidfd
+from allaboard.evidence.failures import OWN_SIGNALS
+from allaboard.hosts import ends, pidfd
 from allaboard.launch.local import Launch, Worker
 from allaboard.probe import layout
 from allaboard.starting.plan import Plan
@@ -59,20 +60,29 @@ class _Keeper:
         self.process = process
         self.pid = pid
         self.box = box
-        self.ends = [process] if watch else [process, 0]
+        self.awaited = [process] if watch else [process, 0]
 
     def loop(self) -> None:
         self._tell({"spawned": 0, "pid": self.pid, "at": time.monotonic()})
         while True:
-            ready, _, _ = select.select([self.agent.fileno(), *self.ends], [], [])
+            ready, _, _ = select.select([self.agent.fileno(), *self.awaited], [], [])
             if self.process in ready or 0 in ready:
-                end = {"exited": 0, "pid": self.pid, "code": None, "signal": None}
-                self._tell({**end, "at": time.monotonic()})
+                self._tell({"exited": 0, "pid": self.pid, **self._end(), "at": time.monotonic()})
                 return
             data = self.agent.recv(1 << 16)
             if not data:
                 return
             self._obey(json.loads(data))
+
+    def _end(self) -> dict[str, int | None]:
+        """How it ended, as far as that says something of it: not another code than 0, nor a signal that its
+        launcher may have sent, since what one rank met ends the others."""
+        status = ends.told(self.pid, self.process)
+        if status is None:
+            return {"code": None, "signal": None}
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        own = number if number in OWN_SIGNALS else None
+        return {"code": 0 if status == 0 else None, "signal": own}
 
     def _obey(self, message: dict[str, Any]) -> None:
         if not self._may_end():

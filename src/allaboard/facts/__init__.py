@@ -33,6 +33,7 @@ from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Numbered, Pace,
 from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
 from allaboard.facts.material import OPAQUE, Material
 from allaboard.facts.member import (
+    ATTACHED,
     BOX,
     EACH_OWN,
     Declared,
@@ -67,6 +68,7 @@ from allaboard.facts.usage import Reading, Trend, Use
 
 __all__ = [
     "ASKING",
+    "ATTACHED",
     "BOX",
     "EACH_OWN",
     "FIELDS",

@@ -17,6 +17,8 @@ from allaboard.facts.recorded import Recorded
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.traffic import Pair
 
+ATTACHED = "attached"
+"""The note of a member that an agent came to (ALLABOARD=1, drop-ins)."""
 BOX = "black box"
 """The note of a member whose black box cannot be read: why, as a clause after its name."""
 
@@ -218,7 +220,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def log(self) -> str:
-        """The file of its output, within the run folder of its host."""
+        """The file of its output, within the run folder of its host; of one that somebody else started, whose
+        output is not kept, words for it."""
+        if ATTACHED in self.notes:
+            return "its own output"
         worker = self.worker & 0xFFF if self.elsewhere else self.worker
         on = f" on {self.who.host}" if self.elsewhere else ""
         return f"logs/{self.task or f'worker-{worker}'}.log{on}"

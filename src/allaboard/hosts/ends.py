@@ -46,8 +46,7 @@ class Ends:
         for fd, _ in self._epoll.poll(0):
             pid = self._followed.pop(fd)
             self._epoll.unregister(fd)  # a child that was just forked may still have it open
-            status = proc.wait_status(pid)
-            status = _kept(fd) if status is None else status
+            status = told(pid, fd)
             if status is not None:
                 self._known[pid] = status
             os.close(fd)
@@ -62,6 +61,12 @@ class Ends:
             os.close(fd)
         self._followed.clear()
         self._epoll.close()
+
+
+def told(pid: int, fd: int) -> int | None:
+    """How the process of this pidfd has just ended, as waitpid(2) gives it; None where it was not seen."""
+    status = proc.wait_status(pid)
+    return _kept(fd) if status is None else status
 
 
 def _kept(fd: int) -> int | None:

@@ -37,6 +37,8 @@ class Peer:
         leaving[:] = [p for p in leaving if p.poll() is None] + [self.process]
 
 
+ATTACHED = "attached"
+"""The note of a process that started before its agent: nobody keeps what it prints."""
 STARTS = 10.0
 """Seconds that an interpreter may take to start."""
 leaving: list[subprocess.Popen[bytes]] = []
@@ -81,6 +83,7 @@ def attach(
         return None
     member.here.folder = folder
     member.here.gated = "cluster"
+    member.here.notes[ATTACHED] = "1"
     return Peer(folder, process)
 
 

@@ -19,7 +19,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.failures import because_of, ended_at, failed, failed_at, failures
 from allaboard.evidence.host_gone import hosts_gone
-from allaboard.evidence.left_early import SEEN, unheard
+from allaboard.evidence.left_early import SEEN, left_early, unheard
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.naming import names
 from allaboard.evidence.not_come import lost_a_peer, not_come
@@ -65,6 +65,8 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     message = first.raised.message if first.raised is not None else ""
     said = Evidence(message[:300], f"{first.who.name}, the first")
+    if left_early(view) is not None:
+        return  # the better answer
     before = [m for m in view.members if unheard(m) and m.round > 0]
     before = [m for m in before if ended_at(m) <= failed_at(first) + SEEN]
     if before:
@@ -102,7 +104,7 @@ def _before(lost: Sequence[Member], said: Evidence, gone: list[Member]) -> Claim
                 "no exception at its top, and its interpreter did not come to its end", "black box"
             ),
         ),
-        fix=f"read the end of the log of {names(gone)}, and what its launcher says of it: os._exit, a crash "
+        fix=f"read the end of what {names(gone)} wrote, and what its launcher says of it: os._exit, a crash "
         "of native code, or a signal (kill, out of memory)",
         since=min(map(ended_at, gone)),
         certainty=Certainty.LIKELY,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.known_errors import advice
 from allaboard.evidence.stall import STOOD
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, declared, ended, gathering, held, member
 from allaboard.facts.signal_name import signal_name
 from allaboard.rollcall.roll import Roll, roll_calls
@@ -89,8 +89,8 @@ def _which(roll: Roll, one: Member) -> str:
 
 
 def _log(one: Member) -> str:
-    if one.worker < 0:
-        return ""  # it had ended before anybody looked
+    if one.worker < 0 or ATTACHED in one.notes:
+        return ""  # it had ended before anybody looked, or nobody kept what it printed
     return f" ({one.log} of the run folder, where `allaboard run` started it)"
 
 
