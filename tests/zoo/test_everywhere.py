@@ -24,6 +24,7 @@ HOME = Path(allaboard.__file__).parents[1]
 PTH = ROOT / "src" / "allaboard.pth"
 TRAINS = """
 import os, sys, time, torch, torch.distributed as dist
+if "before" in sys.argv and os.environ["RANK"] == "1": time.sleep(3); raise ValueError("no data")
 dist.init_process_group("gloo")
 tensor = torch.ones(4)
 for step in range(int(sys.argv[1])):
@@ -160,6 +161,7 @@ def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
     [
         ("kill", "EXIT001 killed: worker 1 was killed by SIGKILL"),
         ("leave", "EXIT004 left-early: worker 1 ended with exit code 0 while rank 0 still trained"),
+        ("before", "JOIN001 never-came: nobody has heard of rank 1"),
         # Another code than 0 may be of torchrun's making: it ends the others where one has failed.
         ("exit", "EXIT004 left-early: worker 1 ended by itself (its exit code is not known)"),
     ],

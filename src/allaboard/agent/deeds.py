@@ -83,6 +83,8 @@ class Deeds:
         self._looking = Looking()
         self._grips = Grips(sampler.spy_threads)
         self._recorders = Recorders()
+        self._elsewhere: set[str] = set()
+        """Rules of what another agent told. It ends with its process; who is left sees less of the job."""
         self.events: list[Event] = []
         self._fault = ""
         """The first fault of our own in a look, as it was noted."""
@@ -151,9 +153,11 @@ class Deeds:
         """Tells a finding, made here or elsewhere."""
         if self._options.attached and self._verdict:
             return  # what it raises has been told; who catches it goes on without us
+        known = self._options.attached and finding.rule in self._elsewhere
         if self._job.quiet:
             self._job.ledger.told(finding)
-        self._voice.announce(finding, self._job.view(now), not self._told_beside)
+            self._elsewhere.add(finding.rule)
+        self._voice.announce(finding, self._job.view(now), not self._told_beside and not known)
 
     def _replace(self, command: Replace) -> None:
         worker = command.worker

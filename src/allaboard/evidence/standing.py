@@ -54,11 +54,18 @@ def missed(view: JobView) -> tuple[tuple[Member, Key, tuple[Member, ...]], ...]:
         if call not in going:
             behind = behind_of(*call) or ()
             going[call] = tuple(
-                m for m in behind if m.alive and not _quiet(view, m) and not m.stopped
+                m
+                for m in behind
+                if m.alive and not _quiet(view, m) and not m.stopped and not _ends(m)
             )
         if going[call]:
             found.append((one, key, going[call]))
     return tuple(found)
+
+
+def _ends(one: Member) -> bool:
+    """Whether it has come to its end: what it does there is no going on."""
+    return one.raised is not None or one.phase is Phase.LEAVING
 
 
 def _waits_in(view: JobView, one: Member) -> Key | None:

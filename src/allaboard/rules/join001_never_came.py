@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence import naming
 from allaboard.facts import (
     Certainty,
     Claim,
     Declared,
     Evidence,
+    Exit,
     JobView,
     Knock,
     Member,
@@ -30,6 +32,7 @@ from allaboard.facts.samples import coming, declared, gathering, held, member
 from allaboard.rollcall.awaited import away, turned_away
 from allaboard.rollcall.called import called, who
 from allaboard.rollcall.roll import Roll, roll_calls
+from allaboard.rollcall.sent_away import sent_away, unaccounted
 
 ALIKE = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
@@ -44,6 +47,10 @@ ALIKE = {
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
+        gone = sent_away(roll)
+        if gone and unaccounted(roll) and _visible(view, roll) and not roll.late:
+            yield _ended(roll, gone)
+            continue
         absent, waiting = roll.never_heard_of, _waiting(view, roll)
         if not absent or not waiting or not _visible(view, roll):
             continue
@@ -89,6 +96,23 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
         since=min(m.phase_since for m in _waiting(view, roll)),
         awaits=bool(roll.held),
+    )
+
+
+def _ended(roll: Roll, gone: tuple[Member, ...]) -> Claim:
+    """What started them did not wait, as launchers do when one of those that they started has failed."""
+    told = gone[0].declared
+    assert told is not None
+    absent = unaccounted(roll)
+    whom = called(told, absent, 16)
+    return Claim(
+        summary=f"nobody has heard of {whom}; {naming.names(gone)} waited for it, and what started "
+        f"{'it' if len(gone) == 1 else 'them'} has ended {'it' if len(gone) == 1 else 'them'}",
+        who=tuple(who(told, r) for r in absent),
+        evidence=(Evidence(f"world size {roll.size}", told.origin or told.call),),
+        fix=f"read what {whom} wrote: most likely it failed before init, and its launcher ended the others",
+        certainty=Certainty.LIKELY,
+        since=min(m.phase_since for m in gone),
     )
 
 
@@ -189,6 +213,10 @@ RULE = Rule(
                 now=121.0,
             ),
             "2 of 3 came; nobody has heard of rank 2",
+        ),
+        "their launcher did not wait": (
+            gathering(held(0, exit=Exit(at=69.0)), held(2), now=70.0),
+            "nobody has heard of rank 1; worker 0 waited for it, and what started it has ended it",
         ),
         "started over ssh": (
             gathering(

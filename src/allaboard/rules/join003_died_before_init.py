@@ -21,12 +21,14 @@ from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Membe
 from allaboard.facts.samples import coming, declared, ended, gathering, held, member
 from allaboard.facts.signal_name import signal_name
 from allaboard.rollcall.roll import Roll, roll_calls
+from allaboard.rollcall.sent_away import sent_away
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         waits = _wait_inside(view, roll)
-        for one in (m for m in roll.gone if not _raised_in(roll, m)):
+        not_they = sent_away(roll)
+        for one in (m for m in roll.gone if not _raised_in(roll, m) and m not in not_they):
             # A child may be any program; whether one belongs here is not known of those who were not held.
             if one.interrupted is None and (roll.held or (waits and not one.candidate)):
                 yield _claim(roll, one)

@@ -1,0 +1,29 @@
+"""Those who stood at the door, and were ended there by what had started them."""
+
+from __future__ import annotations
+
+from allaboard.facts import Member, Phase
+from allaboard.rollcall.roll import Roll
+
+
+def sent_away(roll: Roll) -> tuple[Member, ...]:
+    """A launcher ends all when one has failed. How they ended only it has heard: of those who raised, were
+    killed or left by themselves it is known."""
+    return tuple(m for m in roll.gone if _at_the_door(roll, m) and _unheard(m))
+
+
+def _at_the_door(roll: Roll, one: Member) -> bool:
+    return one.round == roll.round > 0 and one.phase is Phase.ARRIVED
+
+
+def _unheard(one: Member) -> bool:
+    end = one.exit
+    if end is None or one.raised is not None or one.interrupted is not None:
+        return False
+    return end.code is None and end.signal is None and not (end.lost or end.ours)
+
+
+def unaccounted(roll: Roll) -> tuple[int, ...]:
+    """The missing ranks that were not theirs."""
+    theirs = {m.declared.rank for m in sent_away(roll) if m.declared is not None}
+    return tuple(r for r in roll.missing if r not in theirs)
