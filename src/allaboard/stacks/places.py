@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from allaboard.facts import Crowd, Frame, Member
+from allaboard.facts import Crowd, Frame, Member, Who
 from allaboard.stacks.groups import Group, Groups
 from allaboard.stacks.outliers import outliers
 from allaboard.stacks.ranks import told
+from allaboard.stacks.unnamed import others, ranks_of
 
 
 def groups_of(members: Iterable[Member]) -> Groups:
@@ -20,17 +21,17 @@ def groups_of(members: Iterable[Member]) -> Groups:
     return groups
 
 
-def crowds(groups: Iterable[Group]) -> tuple[Crowd, ...]:
-    """Every place, that of most ranks first."""
+def crowds(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) -> tuple[Crowd, ...]:
+    """Every place, that of most ranks first; ``unnamed`` as for `Dumps`."""
     known = list(groups)
     odd = outliers(known).odd
-    return tuple(_crowd(g, g in odd) for g in known)
+    return tuple(_crowd(g, g in odd, unnamed or {}) for g in known)
 
 
-def _crowd(group: Group, odd: bool) -> Crowd:
+def _crowd(group: Group, odd: bool, unnamed: Mapping[int, Who]) -> Crowd:
     leaf, user = group.frames[0] if group.frames else None, group.user
     return Crowd(
-        ranks=told(group.ranks, len(group.ranks)),
+        ranks=told(ranks_of(group.ranks), len(group.ranks)),
         count=len(group.ranks),
         doing=str(group.spot),
         at=str(user or ""),
@@ -38,6 +39,7 @@ def _crowd(group: Group, odd: bool) -> Crowd:
         odd=odd,
         calls=tuple(_call(f) for f in group.frames),
         why=group.why,
+        others=others(group.ranks, unnamed),
     )
 
 
