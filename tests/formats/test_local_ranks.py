@@ -46,5 +46,7 @@ def test_a_file_of_torchrun_is_of_the_rank_that_its_lines_tell() -> None:
     data = b"loading\n[rank9]: Traceback\n"
     file = Exhibit(name="logs/h1/none_x/attempt_0/1/stderr.log", data=data, rank=1)
     assert owned(file).rank == 9
-    assert owned(Exhibit(name="rank1.log", data=data, rank=1)).rank == 9, "of a node, not of the job"
+    assert owned(Exhibit(name="rank1.log", data=data, rank=1)).rank == 9, (
+        "of a node, not of the job"
+    )
     assert owned(Exhibit(name="rank1.log", data=b"loading\n", rank=1)).rank == 1

@@ -45,6 +45,8 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         same = plain == text or len(labels) > MOST
         return (exhibit if same else msgspec.structs.replace(exhibit, data=plain.encode()),)
     whose = _processes(labels)
+    # What a node's launcher wrote itself is of none of its ranks, whatever the file is called.
+    own = exhibit.rank if all(label.local < 0 for label in labels) else -1
     parts: dict[Label, tuple[list[str], list[int]]] = {}
     for number, (label, line) in enumerate(read, 1):
         lines, numbers = parts.setdefault(whose[label], ([], []))
@@ -54,11 +56,12 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         msgspec.structs.replace(
             exhibit,
             data="\n".join(lines).encode(),
-            rank=label.rank if label.rank >= 0 else exhibit.rank,
+            rank=label.rank if label.rank >= 0 else own,
             host=label.host,
             pid=label.pid,
             numbers=tuple(numbers),
             labelled=label.launcher,
+            local=label.local,
         )
         for label, (lines, numbers) in parts.items()
         if any(lines)
@@ -81,7 +84,7 @@ def _processes(labels: set[Label]) -> dict[Label, Label]:
         launcher = one.launcher or (rank >= 0 and rank in launched)
         if rank >= 0:
             # The same rank of another host or pid is the one that was started anew.
-            named[one] = Label(rank, launcher=launcher)
+            named[one] = Label(rank, launcher=launcher, local=one.local)
         else:
             named[one] = one
     return named
