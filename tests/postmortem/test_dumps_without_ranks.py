@@ -160,6 +160,43 @@ def test_another_program_is_not_accused(tmp_path: Path) -> None:
     assert found.beside == ("pid 5902: another program than theirs (supervisor)",)
 
 
+def test_what_a_waiting_process_started_is_not_accused(tmp_path: Path) -> None:
+    # py-spy dump --subprocesses tells the parents.
+    child = SLEEPS.read_text().replace(
+        "/bin/python3.11)\n",
+        "/bin/python3.11)\nParent Process 5901: python -u /h/train.py sleep\n",
+        1,
+    )
+    found = of(write(tmp_path, a=WAITS, b=child))
+    assert found.findings == () and found.beside == ("pid 5902: child of pid 5901",)
+
+
+def test_a_worker_that_is_in_the_user_s_code_is_shown_there(tmp_path: Path) -> None:
+    idle = "    _PollLikeSelector.select (selectors.py:415)\n"
+    busy = LOADER.read_text().replace(idle, "    Numbers.__getitem__ (data.py:14)\n", 1)
+    found = of(write(tmp_path, a=WAITS, b=busy, c=ASLEEP / "pyspy.5913.txt"))
+    assert found.beside == (
+        "pid 5912: DataLoader worker, at data.py:14 in __getitem__",
+        "pid 5913: DataLoader worker",
+    )
+
+
+def test_files_of_two_nodes_that_are_called_by_local_ranks_tell_no_rank(tmp_path: Path) -> None:
+    for node, dump in (("h0", WAITS), ("h1", SLEEPS)):
+        (tmp_path / node).mkdir()
+        write(tmp_path / node, rank0=dump)
+    assert one(of(tmp_path)).summary.startswith("pid 5901 (rank unknown) waits")
+
+
+def test_a_pid_that_may_be_of_two_hosts_is_told(tmp_path: Path) -> None:
+    other = SLEEPS.read_text().replace("5902", "5901")
+    found = of(write(tmp_path, a=WAITS, b=other))
+    assert found.findings == () and [c.others for c in found.crowds] == [("pid 5901",)]
+    (note,) = found.notes
+    assert "pid 5901 is in" in note and "call the files rank0.txt" in note
+    assert not of(write(tmp_path, b=WAITS)).notes
+
+
 def test_frames_of_native_code_are_not_the_user_s(tmp_path: Path) -> None:
     # py-spy dump --native
     native = "    pthread_cond_wait (libc.so.6)\n    c10d::Work::wait (libtorch_cpu.so)\n"

@@ -18,6 +18,7 @@ from allaboard.formats.told_ranks import by_values
 MOST = 4096
 """Processes of one file."""
 _PROCESS = re.compile(r"^Process (\d{1,9}): ?(.*)$", re.MULTILINE)
+_BODY = re.compile(r"^(?:Python v\d|Thread \w+ \()", re.MULTILINE)
 _PARENT = re.compile(r"^Parent Process (\d{1,9}):", re.MULTILINE)
 _THREAD = re.compile(r'^Thread (\w+) \([^)\n]*\)(?:: "([^"\n]*)")?', re.MULTILINE)
 _FRAME = re.compile(r"    (\S.{0,300}?) \((.{1,500}?):(\d{1,9})\)$")
@@ -53,7 +54,8 @@ def of_text(text: str) -> list[Dumped]:
     if not heads or "\nThread " not in text:
         return []
     ends = [*(h.start() for h in heads[1:]), len(text)]
-    return [_dumped(h, text[h.end() : e]) for h, e in zip(heads, ends, strict=True)]
+    parts = [(h, text[h.end() : e]) for h, e in zip(heads, ends, strict=True)]
+    return [_dumped(head, part) for head, part in parts if _BODY.search(part)]
 
 
 def _dumped(head: re.Match[str], part: str) -> Dumped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 import msgspec
@@ -13,7 +13,7 @@ from allaboard.facts import Glimpse
 def identified(glimpses: Iterable[Glimpse], one_node: bool) -> list[Glimpse]:
     """The glimpses, in order, with the pids and ranks that are known of them. ``one_node``: whether numbers
     on a node may be ranks."""
-    seen = _by_pid(_by_name(list(glimpses)))
+    seen = _by_pid(_without_clashes(_by_name(list(glimpses))))
     return _by_pid(_by_guess(seen)) if one_node else seen
 
 
@@ -46,6 +46,37 @@ def _by_pid(seen: list[Glimpse]) -> list[Glimpse]:
         plain = one.rank < 0 and not one.role and len(known) == 1
         found.append(msgspec.structs.replace(one, rank=known.pop()) if plain else one)
     return found
+
+
+def _without_clashes(seen: list[Glimpse]) -> list[Glimpse]:
+    """A rank of which two processes were dumped is none: it is a number on each of two nodes."""
+    pids: dict[int, set[tuple[str, int]]] = {}
+    for one in seen:
+        if one.rank >= 0 and one.pid and one.stack is not None:
+            pids.setdefault(one.rank, set()).add((one.host, one.pid))
+    clash = {rank for rank, own in pids.items() if len(own) > 1}
+    return [
+        msgspec.structs.replace(one, rank=-1, guess=-1)
+        if one.rank in clash and one.pid and one.stack is not None
+        else one
+        for one in seen
+    ]
+
+
+def taken_for_one(seen: Iterable[Glimpse]) -> Iterator[str]:
+    """What to say of a pid without a rank that two files have at two places: it may be one process that
+    moved, or two of two hosts."""
+    files: dict[int, dict[object, str]] = {}
+    for one in seen:
+        if one.pid and one.rank < 0 and not one.host and one.stack is not None:
+            files.setdefault(one.pid, {}).setdefault(one.stack.user, one.origin.file)
+    for pid, places in files.items():
+        first, *others = dict.fromkeys(places.values())
+        if others:
+            yield (
+                f"{first}: pid {pid} is in {others[0]} too, at another place, and the later one counts; "
+                "if they are of two hosts, call the files rank0.txt, rank1.txt"
+            )
 
 
 def _by_guess(seen: list[Glimpse]) -> list[Glimpse]:

@@ -14,6 +14,7 @@ from allaboard.postmortem.absences import absent, why_none
 from allaboard.postmortem.bystanders import apart, said
 from allaboard.postmortem.exhibits import NothingThere, exhibits
 from allaboard.postmortem.foreign import owned
+from allaboard.postmortem.identities import taken_for_one
 from allaboard.postmortem.kernels import of_the_kernel, why_not
 from allaboard.postmortem.processes import processes
 from allaboard.postmortem.run_folder import Run
@@ -54,6 +55,7 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     members = [m for r in runs if r.view is not None for m in r.view.members]
     seen = processes(record.glimpses, len(record.nodes) < 2)
     dumps = judge.dumps(seen)
+    notes += taken_for_one(g for p in seen for g in p.seen)
     groups = groups_of(members) if members else _groups(dumps)
     findings = tuple(_unique([*own, *added]))
     lacks = [f"{r.folder}: {what}" if len(runs) > 1 else what for r in runs for what in r.lacks]

@@ -42,10 +42,11 @@ def processes(glimpses: Iterable[Glimpse], one_node: bool = True) -> list[Proces
     files = Counter(str(key[1]) for key in together if key[0] == "file")
     names = Counter(PurePosixPath(f).name for f in files)
     found: list[Process] = []
+    count = 0
     for number, (key, own) in enumerate(together.items()):
         rank = own[0].rank if key[0] == "rank" else -1
-        count = sum(p.number >= UNNAMED for p in found)
         who = _ranked(own) if rank >= 0 else _unnamed(own, count, files, names)
+        count += rank < 0
         role = next((g.role for g in own if g.role), "")
         found.append(
             Process(number=rank if rank >= 0 else UNNAMED + number, who=who, seen=own, role=role)

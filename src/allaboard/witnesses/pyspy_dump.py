@@ -20,18 +20,19 @@ def hears(exhibit: Exhibit) -> Testimony | None:
     pids = {one.pid for one in found}
     alone = len({one.pid for one, what in zip(found, roles, strict=True) if not what}) == 1
     named = exhibit.rank if alone and exhibit.rank not in pids else -1
-    return Testimony(
-        glimpses=tuple(
-            _glimpse(exhibit, one, what, rank if rank >= 0 else named)
-            for one, what, rank in zip(found, roles, told, strict=True)
-        )
-    )
+    glimpses = []
+    line = before = 0
+    for one, what, rank in zip(found, roles, told, strict=True):
+        line, before = line + text.count("\n", before, one.begin), one.begin
+        place = exhibit.place(line)
+        glimpses.append(_glimpse(place, one, what, rank if rank >= 0 else named))
+    return Testimony(glimpses=tuple(glimpses))
 
 
-def _glimpse(exhibit: Exhibit, one: Dumped, what: str, rank: int) -> Glimpse:
+def _glimpse(place: Place, one: Dumped, what: str, rank: int) -> Glimpse:
     argument = by_command(one.command)
     return Glimpse(
-        origin=Place(file=exhibit.name, line=exhibit.text.count("\n", 0, one.begin) + 1),
+        origin=place,
         rank=-1 if what else rank,
         pid=one.pid,
         stack=Stack(frames=one.frames, taken_at=0.0, by="py-spy") if one.frames else None,
