@@ -93,6 +93,10 @@ def test_where_there_is_no_rank_that_is_said() -> None:
     assert "py-spy dump --json prints one process" in launcher.conclusion
 
 
+def test_one_rank_beside_one_worker_is_a_rank() -> None:
+    assert "no rank was dumped" not in of(WAITS, LOADER).conclusion
+
+
 def test_the_name_of_a_file_tells_the_rank_of_the_one_in_it(tmp_path: Path) -> None:
     workers = WAITS.read_text() + LOADER.read_text()
     found = of(write(tmp_path, rank0=workers, rank_1=SLEEPS))

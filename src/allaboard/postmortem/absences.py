@@ -63,7 +63,7 @@ def why_none(runs: Sequence[Run], record: Record, seen: Sequence[Process]) -> st
     if not record.read and not runs:
         return "no finding: there was nothing to read"
     ranks, beside = apart(seen)
-    if beside and len(beside) == len(ranks):
+    if {p.number for p in beside} & {p.number for p in ranks}:
         names = "; ".join(said(beside))
         return (
             f"no finding: unknown, because no rank was dumped ({names}): dump those of the training script "

@@ -87,11 +87,13 @@ def _place(one: Process) -> str:
 
 
 def _names(own: Sequence[Process]) -> str:
+    hosts = {p.who.host for p in own}
     names = [p.who.name for p in own]
-    if len(own) > 1 and all(p.who.pid for p in own):
-        names = [str(p.who.pid) for p in own]
+    if all(p.who.pid for p in own):
+        names = [f"{p.who.pid} of {p.who.host}" if len(hosts) > 1 else str(p.who.pid) for p in own]
+        names[0] = f"pid{'s' if len(own) > 1 else ''} {names[0]}"
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ("pids " if names[0].isdigit() else "") + ", ".join(names[:SHOWN]) + more
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _kind(kind: str, count: int) -> str:

@@ -8,15 +8,30 @@ from allaboard.facts import Crowd, Frame, Member, Who
 from allaboard.stacks.groups import Group, Groups
 from allaboard.stacks.outliers import outliers
 from allaboard.stacks.ranks import told
-from allaboard.stacks.unnamed import others, ranks_of
+from allaboard.stacks.unnamed import UNNAMED, others, ranks_of
 
 
-def groups_of(members: Iterable[Member]) -> Groups:
-    """The last stacks of these members by rank; by worker number where the rank is not known."""
+def unnamed_of(members: Iterable[Member]) -> dict[int, Who]:
+    """Those of whom no rank is known, as for `Dumps`: others started them, and nobody numbered them."""
+    found = [m for m in members if m.who.rank < 0]
+    hosts = {m.who.host for m in found}
+    return {
+        UNNAMED + m.worker: Who(
+            job="process", index=-1, pid=m.who.pid, host=m.who.host if len(hosts) > 1 else ""
+        )
+        for m in found
+    }
+
+
+def groups_of(members: Iterable[Member], unnamed: Mapping[int, Who] | None = None) -> Groups:
+    """The last stacks of these members by rank; where the rank is not known, by their numbers in ``unnamed``,
+    else by the worker's."""
     groups = Groups()
     for member in members:
         if not member.launcher:
             number = member.who.rank if member.who.rank >= 0 else member.worker
+            if member.who.rank < 0 and UNNAMED + member.worker in (unnamed or {}):
+                number = UNNAMED + member.worker
             groups.add(number, member.stack.frames if member.stack is not None else ())
     return groups
 
