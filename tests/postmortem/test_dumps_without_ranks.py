@@ -106,6 +106,33 @@ def test_the_name_of_a_file_tells_the_rank_of_the_one_in_it(tmp_path: Path) -> N
     assert found.beside == ("pid 5912: DataLoader worker",)
 
 
+def test_the_one_that_started_the_others_has_the_file_s_rank(tmp_path: Path) -> None:
+    child = (
+        LOADER.read_text()
+        .replace("_worker_loop", "_serve", 1)
+        .replace("train.py sleep", "-m wandb")
+    )
+    parent = "/bin/python3.11)\nParent Process 5901: python -u /h/train.py sleep\n"
+    child = child.replace("/bin/python3.11)\n", parent, 1)
+    found = of(write(tmp_path, rank0=WAITS.read_text() + child, rank1=SLEEPS))
+    assert one(found).summary.startswith(
+        "rank 0 waits in a collective (all_reduce); rank 1 is some"
+    )
+    assert found.beside == ("pid 5912: child of pid 5901",)
+
+
+def test_a_low_pid_of_a_container_is_no_reason_against_a_rank(tmp_path: Path) -> None:
+    waits, sleeps = WAITS.read_text().replace("5901", "7"), SLEEPS.read_text().replace("5902", "7")
+    assert [w.rank for w in one(of(write(tmp_path, rank6=waits, rank7=sleeps))).who] == [7]
+
+
+def test_what_a_rank_wrote_before_it_was_started_anew_does_not_count(tmp_path: Path) -> None:
+    fh = SAMPLES / "faulthandler_later"
+    old, new = (fh / f"fh.{pid}.txt" for pid in (5902, 5901))
+    found = of(write(tmp_path, rank0=old.read_text() + "restarted\n" + new.read_text()))
+    assert [(c.ranks, c.doing) for c in found.crowds] == [("0", "in a collective")]
+
+
 def test_a_process_beside_a_named_rank_keeps_out_of_its_number(tmp_path: Path) -> None:
     # Without ranks of their own they were numbered from 0, and took the place of those that have one.
     found = of(write(tmp_path, a=WAITS, rank0=SLEEPS))

@@ -29,14 +29,14 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("multiprocessing/(resource|semaphore)_tracker.py", "main", _TRACKER),
     ("multiprocessing/forkserver.py", "main", _FORKS),
     ("multiprocessing/managers.py", "serve_forever|_run_server", "multiprocessing's manager"),
-    ("torch/_inductor/compile_worker/.*", ".*", "compile worker of torch.compile"),
+    ("torch/_inductor/compile_worker/__main__.py", ".*", "compile worker of torch.compile"),
     ("accelerate/commands/launch.py", ".*", _ACCELERATE),
     ("torch/distributed/elastic/agent/server/.*", ".*", _TORCHRUN),
     ("torch/distributed/launcher/api.py", "launch_agent", _TORCHRUN),
     ("torch/multiprocessing/spawn.py", "join|start_processes|spawn", PARENT),
     ("multiprocessing/process.py", "join", PARENT),
     ("deepspeed/launcher/(runner|launch).py", ".*", _DEEPSPEED),
-    ("horovod/runner/.*", ".*", _HOROVOD),
+    ("horovod/runner/(launch|gloo_run|mpi_run).py", ".*", _HOROVOD),
     (r"ray/dashboard/.*|ray/_private/(log_)?monitor.py", ".*", "Ray's own process"),
 )
 _COMPILED = tuple((re.compile(f"(?:^|/)(?:{f})$"), re.compile(n), role) for f, n, role in _TABLE)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from allaboard.contracts import Witness
 from allaboard.facts import Exhibit, Glimpse, Place, Stack, Testimony
 from allaboard.formats.process_roles import role
 from allaboard.formats.pyspy_dumps import Dumped, of_json, of_text
 from allaboard.formats.told_ranks import by_command, by_variables
+
+LOW = 1000
+"""Below it, a number may be a rank and a pid."""
 
 
 def hears(exhibit: Exhibit) -> Testimony | None:
@@ -16,17 +21,25 @@ def hears(exhibit: Exhibit) -> Testimony | None:
         return None
     roles = [role(one.command, one.frames) for one in found]
     told = by_variables(text, [one.begin for one in found])
-    # The name of a file is that of the one rank in it; a number that is a pid is none.
-    pids = {one.pid for one in found}
-    alone = len({one.pid for one, what in zip(found, roles, strict=True) if not what}) == 1
-    named = exhibit.rank if alone and exhibit.rank not in pids else -1
+    named = _named(exhibit, [one for one, what in zip(found, roles, strict=True) if not what])
     glimpses = []
     line = before = 0
     for one, what, rank in zip(found, roles, told, strict=True):
         line, before = line + text.count("\n", before, one.begin), one.begin
         place = exhibit.place(line)
-        glimpses.append(_glimpse(place, one, what, rank if rank >= 0 else named))
+        glimpses.append(_glimpse(place, one, what, rank if rank >= 0 else named.get(one.pid, -1)))
     return Testimony(glimpses=tuple(glimpses))
+
+
+def _named(exhibit: Exhibit, maybe: list[Dumped]) -> dict[int, int]:
+    """The name of a file is that of the one rank in it, by pid: of the one that started the others. A number
+    that is a pid is no rank, but where the file is called a rank: the pids of containers are as low."""
+    pids = {one.pid for one in maybe}
+    first = {one.pid for one in maybe if one.parent not in pids}
+    called = re.search(rf"rank[-_.]?0*{exhibit.rank}(?!\d)", exhibit.name, re.IGNORECASE)
+    if len(first) != 1 or (exhibit.rank in pids and not (called and exhibit.rank < LOW)):
+        return {}
+    return dict.fromkeys(first, exhibit.rank)
 
 
 def _glimpse(place: Place, one: Dumped, what: str, rank: int) -> Glimpse:
