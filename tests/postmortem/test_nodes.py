@@ -78,3 +78,43 @@ def test_the_log_of_a_node_is_not_that_of_the_rank_in_its_name(tmp_path: Path) -
     launcher = "".join(f"{line}\n" for line in (*RAISED, "OSError: of the launcher"))
     found = told(tmp_path, worker_1__log=node(("step",), ("step",)) + launcher)
     assert [w.rank for f in found.findings for w in f.who] == [-1]
+
+
+def folders(folder: Path, *nodes: tuple[str, tuple[str, ...], tuple[str, ...]]) -> Path:
+    """What ``torchrun --log-dir`` leaves of two ranks on each node."""
+    for name, *ranks in nodes:
+        for local, lines in enumerate(ranks):
+            own = folder / name / f"none_{name}" / "attempt_0" / str(local)
+            own.mkdir(parents=True, exist_ok=True)
+            (own / "stdout.log").write_text("step 1\n")
+            (own / "stderr.log").write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def test_folders_of_two_nodes_are_of_four_processes(tmp_path: Path) -> None:
+    found = told(folders(tmp_path, ("h0", FETCHES, WAITS), ("h1", WAITS, WAITS)))
+    (finding,) = found.findings
+    assert finding.rule == "DUMP001" and finding.certainty == "unknown"
+    assert [w.file for w in finding.who] == ["local rank 0 of none_h0"]
+    assert {c.others for c in found.crowds if not c.odd} == {
+        ("local rank 1 of none_h0", "local rank 0 of none_h1", "local rank 1 of none_h1")
+    }
+    assert "none_h0" in found.missing[0] and "none_h1" in found.missing[0]
+
+
+def test_a_folder_of_one_node_is_of_its_ranks(tmp_path: Path) -> None:
+    found = told(folders(tmp_path, ("h0", FETCHES, WAITS)))
+    assert [w.rank for f in found.findings for w in f.who] == [0] and not found.missing
+
+
+def test_one_line_of_a_folder_tells_the_ranks_of_its_node(tmp_path: Path) -> None:
+    one, other = ("[rank0]: a", *FETCHES), ("[rank3]: a", *WAITS)
+    found = told(folders(tmp_path, ("h0", one, WAITS), ("h1", WAITS, other)))
+    assert {(c.ranks, c.odd) for c in found.crowds} == {("0", True), ("1-3", False)}
+    assert not found.missing
+
+
+def test_the_log_of_a_node_and_its_folders_are_of_one_node(tmp_path: Path) -> None:
+    folders(tmp_path, ("h0", FETCHES, WAITS))
+    found = told(tmp_path, train__log=node(("step",), ("step",)))
+    assert [w.rank for f in found.findings for w in f.who] == [0] and not found.missing

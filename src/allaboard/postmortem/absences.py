@@ -24,8 +24,8 @@ def absent(
     if len(record.nodes) > 1:
         files = " and ".join(dict.fromkeys(record.nodes))
         return [
-            f"the ranks in {files}: their lines begin with the number on the node alone ([default0]:), "
-            "and nothing tells which node is which"
+            f"the ranks in {files}: torchrun wrote the number on the node alone there, and nothing "
+            "tells which node is which"
         ]
     sizes = [m.declared.world_size for m in members if m.declared is not None]
     seen = {m.who.rank for m in members if m.who.rank >= 0}

@@ -10,6 +10,7 @@ import msgspec
 
 from allaboard.facts import Glimpse, Stack, Who
 from allaboard.postmortem.identities import identified
+from allaboard.postmortem.nodes import shown
 from allaboard.stacks.unnamed import UNNAMED
 
 
@@ -59,7 +60,9 @@ def _key(number: int, one: Glimpse) -> tuple[object, ...]:
         return ("rank", one.rank)
     if one.pid:
         return ("pid", one.host, one.pid)
-    return ("file", one.origin.file, one.host, one.guess if one.guess >= 0 else -1 - number)
+    if one.guess >= 0:
+        return ("file", shown(one.origin.file), one.host, one.guess)
+    return ("file", one.origin.file, one.host, -1 - number)
 
 
 def _ranked(own: Sequence[Glimpse]) -> Who:
@@ -73,8 +76,9 @@ def _unnamed(
     one = own[0]
     if one.pid:
         return Who(job="process", index=-1, host=_host(own), pid=one.pid)
-    name = PurePosixPath(one.origin.file).name
-    name = one.origin.file if names[name] > 1 else name
+    source = shown(one.origin.file) if one.guess >= 0 else one.origin.file
+    name = PurePosixPath(source).name
+    name = source if names[name] > 1 else name
     if one.guess >= 0:
         return Who(
             job="process", index=-1, host=_host(own), file=f"local rank {one.guess} of {name}"

@@ -27,7 +27,10 @@ def owned(exhibit: Exhibit) -> Exhibit:
     if exhibit.rank < 0:
         return exhibit
     told = {int(r) for r in _OWN.findall(exhibit.text)}
-    if not told or told == {exhibit.rank} or (len(told) > 1 and OF_TORCHRUN.search(exhibit.name)):
+    launched = OF_TORCHRUN.search(exhibit.name)
+    if not told and launched is not None and int(launched[1]) == exhibit.rank:
+        return msgspec.structs.replace(exhibit, local=exhibit.rank)
+    if not told or told == {exhibit.rank} or (len(told) > 1 and launched is not None):
         return exhibit
     return msgspec.structs.replace(exhibit, rank=told.pop() if len(told) == 1 else -1)
 

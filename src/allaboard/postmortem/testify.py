@@ -12,7 +12,7 @@ from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
 from allaboard.postmortem.group_names import told_apart
-from allaboard.postmortem.nodes import Said, nameless, nodes
+from allaboard.postmortem.nodes import Said, placed
 from allaboard.postmortem.streams import owned, streams
 
 
@@ -41,15 +41,17 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
     known, broken = _witnesses()
     record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
     said: list[Said] = []
-    for exhibit in map(owned, exhibits):
+    for number, exhibit in enumerate(map(owned, exhibits)):
         record.read.append(exhibit.name)
         parts = streams(exhibit)
-        spoke = [Said(part, _ask(part, known, record)) for part in parts]
+        spoke = [Said(number, part, _ask(part, known, record)) for part in parts]
         record.logs.append(_whose(exhibit, spoke))
         record.silent += not any(one.testimony for one in spoke)
         said += [msgspec.structs.replace(one, part=_empty(one.part)) for one in spoke]
-    record.nodes = nodes(said)
-    for one in said if len(record.nodes) < 2 else map(nameless, said):
+    found, record.nodes = placed(said)
+    for before, one in zip(said, found, strict=True):
+        if before.part.local >= 0 and record.logs[one.number] >= 0:
+            record.logs[one.number] = one.part.rank
         if one.part.labelled and one.part.rank >= 0:
             record.labelled.add(one.part.rank)
         for testimony in one.testimony:
@@ -62,7 +64,11 @@ def _whose(exhibit: Exhibit, spoke: Iterable[Said]) -> int:
     is in it is of others."""
     dumped = [g for one in spoke for t in one.testimony for g in t.glimpses if g.stack is not None]
     own = not dumped or any(g.rank == exhibit.rank for g in dumped)
-    return exhibit.rank if own and all(one.part.local < 0 for one in spoke) else -1
+    return (
+        exhibit.rank
+        if own and not any(o.part.local >= 0 and o.part.labelled for o in spoke)
+        else -1
+    )
 
 
 def _empty(part: Exhibit) -> Exhibit:
