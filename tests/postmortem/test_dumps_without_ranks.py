@@ -167,6 +167,18 @@ def test_a_rank_is_known_by_the_environment_in_the_dump(tmp_path: Path) -> None:
         assert [w.rank for w in one(of(file)).who] == [5]
 
 
+def test_a_variable_that_one_of_several_printed_is_nobody_s(tmp_path: Path) -> None:
+    shared = (SAMPLES / "faulthandler_shared" / "train.log").read_text()
+    write(tmp_path, a="RANK=0 WORLD_SIZE=2\n" + "step\n" * 200 + shared)
+    assert [c.ranks for c in of(tmp_path).crowds] == ["", ""]
+    write(tmp_path, a="RANK=0\n" + WAITS.read_text() + SLEEPS.read_text())
+    assert [c.ranks for c in of(tmp_path).crowds] == ["", ""]
+    # Just above a dump, it is of that process.
+    alone = (SAMPLES / "faulthandler_later" / "fh.5901.txt").read_text()
+    write(tmp_path, a="RANK=3\n" + alone)
+    assert [c.ranks for c in of(tmp_path).crowds] == ["3"]
+
+
 @pytest.mark.parametrize("flag", ["--local_rank {}", "--local-rank={}", "--rank {}"])
 def test_a_rank_is_known_by_the_command(tmp_path: Path, flag: str) -> None:
     def with_rank(file: Path, rank: int) -> str:

@@ -23,6 +23,8 @@ _SIGNALS = {
     "Floating-point exception": signal.SIGFPE,
     "Floating point exception": signal.SIGFPE,
 }
+NEAR = 400
+"""Characters above a dump in which a variable is of its process."""
 WHOLE = 1 << 20
 """Characters of the last dump: a hundred threads of a hundred frames."""
 
@@ -57,7 +59,8 @@ def _asked_for(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
     was started anew writes on in the same file."""
     found = last_dumps(text)
     roles = [role("", one.frames) for one in found]
-    told = by_variables(text, [one.begin for one in found])
+    # Just above it alone: in the log of several, one may have printed it long before.
+    told = [by_variables(text[max(0, d.begin - NEAR) : d.begin], [0])[0] for d in found]
     chosen = [n for n, what in enumerate(roles) if not what]
     for number, (one, what, rank) in enumerate(zip(found, roles, told, strict=True)):
         alone = chosen[-1:] == [number] if exhibit.rank >= 0 else len(chosen) == 1

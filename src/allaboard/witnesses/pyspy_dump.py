@@ -21,6 +21,9 @@ def hears(exhibit: Exhibit) -> Testimony | None:
         return None
     roles = [role(one.command, one.frames) for one in found]
     told = by_variables(text, [one.begin for one in found])
+    maybe = {one.pid: rank for one, what, rank in zip(found, roles, told, strict=True) if not what}
+    if -1 in maybe.values() or len(set(maybe.values())) < len(maybe):
+        told = [-1] * len(found)  # one of them printed it, or a shell: whose it is, is not known
     named = _named(exhibit, [one for one, what in zip(found, roles, strict=True) if not what])
     glimpses = []
     line = before = 0
