@@ -8,7 +8,17 @@ from pathlib import Path
 from allaboard import __version__
 from allaboard.catalogue import Catalogue
 from allaboard.evidence.spot import spot
-from allaboard.facts import Diagnosis, Dumps, Finding, JobView, Member, Outcome, Severity
+from allaboard.facts import (
+    Diagnosis,
+    Dumps,
+    Finding,
+    Glimpse,
+    JobView,
+    Member,
+    Outcome,
+    Place,
+    Severity,
+)
 from allaboard.postmortem import judge, redact, run_folder
 from allaboard.postmortem.absences import absent, why_none
 from allaboard.postmortem.bystanders import apart, said
@@ -41,6 +51,7 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     logs = [f for r in runs for f in r.logs.values()]
     record = take(exhibits([*logs, *others], notes), notes)
     _launchers(runs, record)
+    record.glimpses += _pids(runs, record)
     from_logs = judge.findings(record, catalogue)
     own = [f for r in runs for f in r.findings]
     known = {f.rule for f in own}
@@ -65,7 +76,7 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
         told=tuple(line for r in runs for line in _course(r)),
         crowds=crowds(groups, dumps.unnamed) if any(g.frames for g in groups) else (),
         tree=merge(groups, dumps.unnamed),
-        beside=() if members else said(apart(seen)[1]),
+        beside=said(apart(seen)[1]),
         findings=findings,
         missing=tuple(lacks + absent(runs, members, record, seen)),
         notes=tuple(notes),
@@ -135,6 +146,20 @@ def _launchers(runs: Sequence[Run], record: Record) -> None:
         for at, read in enumerate(record.read):
             if read == name:
                 record.logs[at] = -1
+
+
+def _pids(runs: Sequence[Run], record: Record) -> list[Glimpse]:
+    """Whose pids the runs tell, where dumps beside them tell pids alone."""
+    if not any(g.pid and g.rank < 0 and g.stack is not None for g in record.glimpses):
+        return []
+    found = []
+    for run in runs:
+        workers = [(w.rank, w.pid) for w in run.report.workers] if run.report is not None else []
+        members = run.view.members if run.view is not None else ()
+        workers += [(m.who.rank, m.who.pid) for m in members if not m.launcher]
+        place = Place(file=str(run.folder))
+        found += [Glimpse(origin=place, rank=r, pid=p) for r, p in workers if r >= 0 and p]
+    return found
 
 
 def _course(run: Run) -> list[str]:
