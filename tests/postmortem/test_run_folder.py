@@ -190,3 +190,15 @@ def test_what_lies_beside_a_run_is_said_to_be_passed_over(tmp_path: Path) -> Non
         f"{run}: traces: no part of the run; read only if you name it too",
     )
     assert len(of_paths([tmp_path], catalogue()).notes) == 2
+
+
+def test_the_pids_of_a_run_tell_whose_a_dump_is(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[1] / "witnesses" / "samples" / "pyspy_asleep"
+    for old, new in ((5901, 100), (5902, 101)):
+        dump = (sample / f"pyspy.{old}.txt").read_text().replace(str(old), str(new))
+        (tmp_path / f"{new}.txt").write_text(dump)
+    dumps = sorted(tmp_path.glob("*.txt"))
+    for report in (True, False):
+        run = left(tmp_path / f"run{report}", report=report)
+        (found,) = (f for f in of_paths([run, *dumps], catalogue()).findings if f.rule == "DUMP001")
+        assert found.summary.startswith("rank 0 waits") and [w.rank for w in found.who] == [1]

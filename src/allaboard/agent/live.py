@@ -11,6 +11,7 @@ from allaboard import __version__
 from allaboard.agent.assumed import absent, assumed
 from allaboard.agent.departed import by_elimination, said
 from allaboard.agent.outside import BETWEEN, LOOKS
+from allaboard.agent.ranks_among import ranks_among
 from allaboard.catalogue import catalogue
 from allaboard.config.gather import Gathered, config_of, resolvers
 from allaboard.config.judge import judge
@@ -34,7 +35,7 @@ from allaboard.facts import (
     Present,
     Severity,
 )
-from allaboard.stacks.places import crowds, groups_of
+from allaboard.stacks.places import crowds, groups_of, unnamed_of
 from allaboard.stacks.ranks import told as ranges
 from allaboard.stacks.tree import merge
 
@@ -50,20 +51,23 @@ SHOWN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_C
 def diagnosis(looks: Sequence[HostLook], times: int = 1) -> Diagnosis:
     """The findings of all rules on the job that these processes are, and of those that read what they
     were told; who is missing. ``times``: how often was looked, the last of which these looks are."""
-    people = list(_people(looks))
+    everybody = list(_people(looks))
+    people, beside = ranks_among(everybody)
     now = looks[0].now if looks else 0.0
     gone = [said(d, one.host) for one in looks for d in one.departed]
     view = _view(looks, _with_the_ended(looks, people, assumed(people, now - LOOKS * BETWEEN)))
     found = [_sure(stamp(entry, claim)) for entry, claim in diagnose(view, catalogue().entries)]
     found += _of_what_they_were_told(people)
-    groups = groups_of(view.alive)
+    unnamed = unnamed_of(view.alive)
+    groups = groups_of(view.alive, unnamed)
     missing = [f"{one.host}: {one.trouble}" for one in looks if one.trouble]
     return Diagnosis(
         allaboard=__version__,
-        read=tuple(f"pid {p.member.who.pid} of {p.member.who.host}" for p in people),
+        read=tuple(f"pid {p.member.who.pid} of {p.member.who.host}" for p in everybody),
         told=(*_told(people), *gone),
-        crowds=crowds(groups),
-        tree=merge(groups),
+        crowds=crowds(groups, unnamed),
+        tree=merge(groups, unnamed),
+        beside=beside,
         findings=tuple(found),
         missing=(*missing, *_absent(people, view.members)),
         notes=tuple(f"pid {p.member.who.pid}: no stack: {p.why}" for p in people if p.why),

@@ -45,7 +45,8 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One member of a job, as a person would point at it.
 
     ``index`` is the task index within ``job`` (TensorFlow's words), ``rank`` the global rank
-    (PyTorch's words), both -1 where not known; ``pid`` is 0 where no process was ever seen.
+    (PyTorch's words), both -1 where not known; ``pid`` is 0 where no process was ever seen; ``file`` is
+    what shows a process of which neither rank nor pid is known.
     """
 
     job: str = "worker"
@@ -53,16 +54,22 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rank: int = -1
     host: str = ""
     pid: int = 0
+    file: str = ""
 
     @property
     def name(self) -> str:
-        """As it was started: ``worker 1``, ``ps 0``; by its host where neither rank nor index is known."""
+        """As it was started: ``worker 1``, ``ps 0``; by its pid, its file or its host where neither rank nor
+        index is known."""
+        if self.index < 0 and self.rank < 0 and (self.pid or self.file):
+            return f"pid {self.pid}" if self.pid else self.file
         return f"{self.job} {self.index}" if self.index >= 0 else f"a {self.job} on {self.host}"
 
     def __str__(self) -> str:
         inside = [f"rank {self.rank}"] if self.rank >= 0 else []
+        unnamed = self.name in (f"pid {self.pid}", self.file)
+        inside += ["rank unknown"] if unnamed else []
         inside += [self.host] if self.host else []
-        inside += [f"pid {self.pid}"] if self.pid else []
+        inside += [f"pid {self.pid}"] if self.pid and not unnamed else []
         return self.name + (f" ({', '.join(inside)})" if inside else "")
 
 

@@ -13,7 +13,8 @@ from allaboard.facts.stack import Frame, Stack
 class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
     """One file, or what one process wrote into it: its ``name`` as given, its ``data`` (bounded by who read
     it), the ``rank`` that its name, its folder or the prefix of its lines tells, -1 where none does;
-    ``host`` and ``pid`` likewise, where a prefix names them. ``cut`` is how many bytes were left out before
+    ``host`` and ``pid`` likewise; ``local`` its number on its node, where
+    that alone is told. ``cut`` is how many bytes were left out before
     the last part, 0 for a whole file. ``numbers`` are those of its lines in the file, from 1, where it is
     a part of one. ``labelled``: a launcher put the prefix before every line of its process."""
 
@@ -25,6 +26,7 @@ class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     numbers: tuple[int, ...] = ()
     labelled: bool = False
+    local: int = -1
 
     @property
     def text(self) -> str:
@@ -70,7 +72,9 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
     """What one exhibit shows of one process. ``doubt``: why what it ``raised`` may not have ended it, ""
-    where that is proven."""
+    where that is proven. ``guess``: the rank that its arguments, its variables or its number on its node
+    make likely, -1 for none; ``command`` is its command line, ``parent`` the pid of who started it; ``role``
+    what it is where its code shows that it is no rank, as a DataLoader's worker."""
 
     origin: Place
     rank: int = -1
@@ -80,6 +84,10 @@ class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
     raised: Raised | None = None
     exit: Exit | None = None
     doubt: str = ""
+    guess: int = -1
+    command: str = ""
+    parent: int = 0
+    role: str = ""
 
 
 class Overdue(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,9 +122,11 @@ class Watchdogs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Dumps(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at the stacks of several processes, by rank (or by number where no rank is known)."""
+    """One look at the stacks of several processes, by rank. Those of which no rank is known have a number
+    that is none, and are in ``unnamed`` by it."""
 
     stacks: dict[int, Stack]
+    unnamed: dict[int, Who] = {}
 
 
 class Testimony(msgspec.Struct, frozen=True, kw_only=True):

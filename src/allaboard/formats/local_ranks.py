@@ -17,13 +17,14 @@ _SUMMARY = re.compile(r"\s*rank\s*: (\d{1,7}) \(local_rank: (\d{1,7})\)")
 
 def ranked(lines: list[tuple[Label, str]]) -> list[tuple[Label, str]]:
     """The same lines, with the rank where it is told. Of one node of which nothing is told it is its first:
-    its numbers are the ranks. Of several such the ranks are unknown."""
+    its numbers are the ranks, as far as this file tells, and are kept as ``local``. Of several such the ranks
+    are unknown."""
     hosts = {label.host for label, _ in lines if label.local >= 0}
     if not hosts:
         return lines
     firsts = _firsts(lines)
     if len(hosts) == 1 and not any(firsts.values()):
-        firsts[next(iter(hosts))] = {0}
+        return [(_as_rank(label), line) for label, line in lines]
     return [(_ranked(label, firsts), line) for label, line in lines]
 
 
@@ -38,9 +39,13 @@ def _firsts(lines: list[tuple[Label, str]]) -> dict[str, set[int]]:
     return found
 
 
+def _as_rank(label: Label) -> Label:
+    return label._replace(rank=label.local) if label.local >= 0 else label
+
+
 def _ranked(label: Label, firsts: dict[str, set[int]]) -> Label:
     if label.local < 0 or label.rank >= 0:
-        return label
+        return label._replace(local=-1)
     known = firsts.get(label.host, set())
     first = next(iter(known)) if len(known) == 1 else -1
-    return label._replace(rank=first + label.local) if first >= 0 else label
+    return label._replace(rank=first + label.local, local=-1) if first >= 0 else label

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Exhibit
+from allaboard.postmortem.file_names import named
 from allaboard.postmortem.kernels import of_the_kernel
 from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
-from allaboard.postmortem.streams import OF_TORCHRUN
 
 HEAD, TAIL = 8 << 20, 24 << 20
 """Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
@@ -24,10 +24,6 @@ FILES = 20_000
 """Files of one folder."""
 TOTAL = 2 << 30
 """Bytes that are read in all."""
-_RANK = (
-    re.compile(r"(?:^|[^a-z])(?:rank|worker|task|proc|process)[-_.]?(\d{1,7})(?!\d)", re.I),
-    OF_TORCHRUN,
-)
 _SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}
 
 
@@ -91,7 +87,8 @@ def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
 def _exhibit(file: Path, base: Path, data: bytes, cut: int, notes: list[str]) -> Exhibit:
     if cut:
         notes.append(f"{file}: {cut} bytes in its middle were not read")
-    return Exhibit(name=str(file), data=as_utf8(data), rank=_rank(file, base), cut=cut)
+    rank, pid = named(file, base)
+    return Exhibit(name=str(file), data=as_utf8(data), rank=rank, pid=pid, cut=cut)
 
 
 def _files(path: Path, notes: list[str]) -> Iterator[Path]:
@@ -123,11 +120,3 @@ def _files(path: Path, notes: list[str]) -> Iterator[Path]:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d{1,9})", name)]
-
-
-def _rank(file: Path, base: Path) -> int:
-    name = file.name if file == base else str(file.relative_to(base.parent))
-    for pattern in _RANK:
-        if found := pattern.findall(name):
-            return int(found[-1])
-    return -1

@@ -24,12 +24,13 @@ from allaboard.facts import (
     Raised,
     Recording,
     Severity,
-    Stack,
     Stage,
     Watchdogs,
-    Who,
 )
+from allaboard.postmortem.bystanders import apart
+from allaboard.postmortem.processes import Process, processes
 from allaboard.postmortem.testify import Record
+from allaboard.stacks.unnamed import UNNAMED
 
 _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use")
 """What a process raises whose port was taken."""
@@ -50,7 +51,8 @@ _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     """Everything that the testimony means, causes before consequences."""
-    members, origins = people(record.glimpses)
+    seen = processes(record.glimpses, len(record.nodes) < 2)
+    members, origins = people(seen)
     found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
     spoken = list(_messages(record, catalogue))
     sure = [f for f in spoken if f.certainty is Certainty.CERTAIN]
@@ -66,15 +68,14 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     found, spoken = _below(found, spoken)
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
-    dumps = Dumps(stacks=stacks(members))
     recording = Recording(
         entries=tuple(record.recorded),
         ranks=tuple(sorted({r.rank for r in record.recorded})),
         members=record.groups,
     )
-    here = {*record.logs, *record.labelled, *(g.rank for g in record.glimpses)} - {-1}
+    here = {*record.logs, *record.labelled, *(p.who.rank for p in seen)} - {-1}
     watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(here)))
-    for facts in (dumps, recording, watchdogs):
+    for facts in (dumps(seen), recording, watchdogs):
         told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
@@ -105,43 +106,28 @@ def _tells(message: Finding, raised: str) -> bool:
     return bool(said) and any(said in e.observed for e in message.evidence)
 
 
-def people(glimpses: Iterable[Glimpse]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
-    """One member a rank (a process where no rank is known), and where each was seen, by ``worker``."""
-    together_: dict[tuple[str, str, int], list[Glimpse]] = {}
-    for number, one in enumerate(glimpses):
-        unnamed = ("pid", one.host, one.pid) if one.pid else ("file", "", number)
-        key = ("rank", "", one.rank) if one.rank >= 0 else unnamed
-        together_.setdefault(key, []).append(one)
+def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
+    """One member a process, and where each was seen, by ``worker``."""
     members, origins = [], {}
-    for number, ((kind, _, value), seen) in enumerate(together_.items()):
-        worker = value if kind == "rank" else number
-        members.append(_member(worker, kind, seen))
-        origins[worker] = [str(g.origin) for g in seen]
+    for one in found:
+        members.append(_member(one))
+        origins[one.number] = [str(g.origin) for g in one.seen]
     return tuple(members), origins
 
 
-def _member(worker: int, kind: str, seen: list[Glimpse]) -> Member:
-    pid = next((g.pid for g in seen if g.pid), 0)
-    who = Who(
-        job="worker" if kind == "rank" else "process",
-        index=worker,
-        rank=worker if kind == "rank" else -1,
-        host=next((g.host for g in seen if g.host), ""),
-        pid=pid,
-    )
-    exits = [g.exit for g in seen if g.exit is not None]
-    told = [g for g in seen if g.raised is not None]
-    if any(g.exit is not None and g.exit.signal is not None for g in seen):
+def _member(one: Process) -> Member:
+    exits = [g.exit for g in one.seen if g.exit is not None]
+    told = [g for g in one.seen if g.raised is not None]
+    if any(g.exit is not None and g.exit.signal is not None for g in one.seen):
         told = [g for g in told if not g.doubt]  # a signal ended it, and no exception
-    raised = told[-1].raised if told else None
     return Member(
-        who=who,
-        worker=worker,
+        who=one.who,
+        worker=one.number,
         phase=Phase.TRAINING,
         round=1,
-        raised=raised,
+        raised=told[-1].raised if told else None,
         exit=_exit(exits),
-        stack=next((g.stack for g in reversed(seen) if g.stack is not None), None),
+        stack=one.stack,
     )
 
 
@@ -164,9 +150,13 @@ def _told(end: Exit) -> tuple[bool, float]:
     return end.signal is not None or end.at > 0, end.at
 
 
-def stacks(members: Iterable[Member]) -> dict[int, Stack]:
-    """The stacks by rank; by number where no rank is known."""
-    return {m.worker: m.stack for m in members if m.stack is not None}
+def dumps(found: Iterable[Process]) -> Dumps:
+    """The stacks of those that take part, by rank, or by number where no rank is known."""
+    ranks, _ = apart(list(found))
+    return Dumps(
+        stacks={p.number: p.stack for p in ranks if p.stack is not None},
+        unnamed={p.number: p.who for p in ranks if p.number >= UNNAMED},
+    )
 
 
 def _ends(

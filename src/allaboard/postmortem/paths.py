@@ -8,16 +8,29 @@ from pathlib import Path
 from allaboard import __version__
 from allaboard.catalogue import Catalogue
 from allaboard.evidence.spot import spot
-from allaboard.facts import Diagnosis, Finding, JobView, Member, Outcome, Severity
+from allaboard.facts import (
+    Diagnosis,
+    Dumps,
+    Finding,
+    Glimpse,
+    JobView,
+    Member,
+    Outcome,
+    Place,
+    Severity,
+)
 from allaboard.postmortem import judge, redact, run_folder
+from allaboard.postmortem.absences import absent, why_none
+from allaboard.postmortem.bystanders import apart, said
 from allaboard.postmortem.exhibits import NothingThere, exhibits
 from allaboard.postmortem.foreign import owned
+from allaboard.postmortem.identities import taken_for_one
 from allaboard.postmortem.kernels import of_the_kernel, why_not
+from allaboard.postmortem.processes import processes
 from allaboard.postmortem.run_folder import Run
 from allaboard.postmortem.testify import Record, take
 from allaboard.stacks.groups import Groups
 from allaboard.stacks.places import crowds, groups_of
-from allaboard.stacks.ranks import told
 from allaboard.stacks.tree import merge
 
 FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
@@ -26,8 +39,6 @@ INTERRUPTED = ("EXIT005", "EXIT008")
 """What the logs of a run say that the user interrupted: it is what the user did."""
 PARTS = ("journal.jsonl", "report.json", "logs", "snapshot")
 """What allaboard itself leaves in a run's folder."""
-LARGEST = 1_000_000
-"""Ranks that are looked for; what is read may say any number."""
 MEMBERS = 16
 """Members that are told one by one."""
 
@@ -40,6 +51,7 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     logs = [f for r in runs for f in r.logs.values()]
     record = take(exhibits([*logs, *others], notes), notes)
     _launchers(runs, record)
+    record.glimpses += _pids(runs, record)
     from_logs = judge.findings(record, catalogue)
     own = [f for r in runs for f in r.findings]
     known = {f.rule for f in own}
@@ -52,19 +64,23 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
         if not serious or (f.rule.startswith(FROM_LOGS) and f.rule not in known)
     ]
     members = [m for r in runs if r.view is not None for m in r.view.members]
-    groups = groups_of(members) if members else _groups(record)
+    seen = processes(record.glimpses, len(record.nodes) < 2)
+    dumps = judge.dumps(seen)
+    notes += taken_for_one(g for p in seen for g in p.seen)
+    groups = groups_of(members) if members else _groups(dumps)
     findings = tuple(_unique([*own, *added]))
     lacks = [f"{r.folder}: {what}" if len(runs) > 1 else what for r in runs for what in r.lacks]
     return Diagnosis(
         allaboard=__version__,
         read=tuple([str(r.folder) for r in runs] + [str(p) for p in others]),
         told=tuple(line for r in runs for line in _course(r)),
-        crowds=crowds(groups) if any(g.frames for g in groups) else (),
-        tree=merge(groups),
+        crowds=crowds(groups, dumps.unnamed) if any(g.frames for g in groups) else (),
+        tree=merge(groups, dumps.unnamed),
+        beside=said(apart(seen)[1]),
         findings=findings,
-        missing=tuple(lacks + _absent(runs, members, record)),
+        missing=tuple(lacks + absent(runs, members, record, seen)),
         notes=tuple(notes),
-        conclusion="" if findings else _why_none(runs, record),
+        conclusion="" if findings else why_none(runs, record, seen),
     )
 
 
@@ -132,6 +148,20 @@ def _launchers(runs: Sequence[Run], record: Record) -> None:
                 record.logs[at] = -1
 
 
+def _pids(runs: Sequence[Run], record: Record) -> list[Glimpse]:
+    """Whose pids the runs tell, where dumps beside them tell pids alone."""
+    if not any(g.pid and g.rank < 0 and g.stack is not None for g in record.glimpses):
+        return []
+    found = []
+    for run in runs:
+        workers = [(w.rank, w.pid) for w in run.report.workers] if run.report is not None else []
+        members = run.view.members if run.view is not None else ()
+        workers += [(m.who.rank, m.who.pid) for m in members if not m.launcher]
+        place = Place(file=str(run.folder))
+        found += [Glimpse(origin=place, rank=r, pid=p) for r, p in workers if r >= 0 and p]
+    return found
+
+
 def _course(run: Run) -> list[str]:
     """What happened, in a few lines."""
     lines = []
@@ -179,31 +209,9 @@ def _member(member: Member) -> str:
     return f"{member.who}: {doing}{step}{place}"
 
 
-def _absent(runs: Sequence[Run], members: Sequence[Member], record: Record) -> list[str]:
-    """Ranks of which nothing is here, by what those that are here were told."""
-    sizes = [m.declared.world_size for m in members if m.declared is not None]
-    seen = {m.who.rank for m in members if m.who.rank >= 0}
-    sizes += [len(one) for one in record.groups.values()] + [h.size for h in record.heard]
-    if not members:
-        seen |= {rank for rank in record.logs if rank >= 0} | record.labelled
-    seen |= {r.rank for r in record.recorded}
-    if not sizes or not seen:
-        return []
-    absent = sorted(set(range(min(max(sizes), LARGEST))) - seen)
-    if not absent or max(sizes) <= 1:
-        return []
-    hosts = ", ".join(sorted({r.host for r in runs if r.host}))
-    whose = f"; here are those of {hosts}" if hosts else ""
-    return [
-        f"rank {told(absent)} of {max(sizes)}: nothing of it is here{whose}. What is said of the others "
-        "holds; who of these is the cause cannot be told"
-    ]
-
-
-def _groups(record: Record) -> Groups:
+def _groups(dumps: Dumps) -> Groups:
     groups = Groups()
-    people, _ = judge.people(record.glimpses)
-    for number, stack in sorted(judge.stacks(people).items()):
+    for number, stack in sorted(dumps.stacks.items()):
         groups.add(number, stack.frames)
     return groups
 
@@ -213,19 +221,3 @@ def _unique(findings: Sequence[Finding]) -> list[Finding]:
     for finding in findings:
         seen.setdefault((finding.rule, finding.summary, finding.who), finding)
     return list(seen.values())
-
-
-def _why_none(runs: Sequence[Run], record: Record) -> str:
-    ended = [r.report for r in runs if r.report is not None]
-    if ended and all(r.exit_code == 0 for r in ended):
-        return "no finding: the run ended well"
-    if ended and all(r.outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED) for r in ended):
-        return "no finding: somebody interrupted the run, and until then nothing was wrong"
-    if not record.read and not runs:
-        return "no finding: there was nothing to read"
-    knew = len(record.read) - record.silent
-    return (
-        f"no finding: unknown, because no known message, traceback, dump or trace of a fault is in "
-        f"what was read ({len(record.read)} files, {knew} of a known kind); a job that hangs in silence "
-        "leaves none: diagnose its pids while it hangs"
-    )

@@ -27,7 +27,10 @@ def owned(exhibit: Exhibit) -> Exhibit:
     if exhibit.rank < 0:
         return exhibit
     told = {int(r) for r in _OWN.findall(exhibit.text)}
-    if not told or told == {exhibit.rank} or (len(told) > 1 and OF_TORCHRUN.search(exhibit.name)):
+    launched = OF_TORCHRUN.search(exhibit.name)
+    if not told and launched is not None and int(launched[1]) == exhibit.rank:
+        return msgspec.structs.replace(exhibit, local=exhibit.rank)
+    if not told or told == {exhibit.rank} or (len(told) > 1 and launched is not None):
         return exhibit
     return msgspec.structs.replace(exhibit, rank=told.pop() if len(told) == 1 else -1)
 
@@ -45,6 +48,8 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         same = plain == text or len(labels) > MOST
         return (exhibit if same else msgspec.structs.replace(exhibit, data=plain.encode()),)
     whose = _processes(labels)
+    # What a node's launcher wrote itself is of none of its ranks, whatever the file is called.
+    own = exhibit.rank if all(label.local < 0 for label in labels) else -1
     parts: dict[Label, tuple[list[str], list[int]]] = {}
     for number, (label, line) in enumerate(read, 1):
         lines, numbers = parts.setdefault(whose[label], ([], []))
@@ -54,11 +59,12 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         msgspec.structs.replace(
             exhibit,
             data="\n".join(lines).encode(),
-            rank=label.rank if label.rank >= 0 else exhibit.rank,
+            rank=label.rank if label.rank >= 0 else own,
             host=label.host,
             pid=label.pid,
             numbers=tuple(numbers),
             labelled=label.launcher,
+            local=label.local,
         )
         for label, (lines, numbers) in parts.items()
         if any(lines)
@@ -81,7 +87,7 @@ def _processes(labels: set[Label]) -> dict[Label, Label]:
         launcher = one.launcher or (rank >= 0 and rank in launched)
         if rank >= 0:
             # The same rank of another host or pid is the one that was started anew.
-            named[one] = Label(rank, launcher=launcher)
+            named[one] = Label(rank, launcher=launcher, local=one.local)
         else:
             named[one] = one
     return named

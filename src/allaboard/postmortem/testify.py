@@ -12,12 +12,14 @@ from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
 from allaboard.postmortem.group_names import told_apart
+from allaboard.postmortem.nodes import Said, placed
 from allaboard.postmortem.streams import owned, streams
 
 
 class Record(msgspec.Struct):
     """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names;
-    ``labelled`` the ranks that a launcher's prefix named in them."""
+    ``labelled`` the ranks that a launcher's prefix named in them; ``nodes`` the files of which it told the
+    numbers on a node alone."""
 
     heard: list[Heard] = []
     glimpses: list[Glimpse] = []
@@ -27,6 +29,7 @@ class Record(msgspec.Struct):
     logs: list[int] = []
     read: list[str] = []
     labelled: set[int] = set()
+    nodes: tuple[str, ...] = ()
     notes: list[str] = []
     silent: int = 0
     """Exhibits in which no witness knew anything."""
@@ -37,19 +40,47 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
     record = Record(notes=notes)
     known, broken = _witnesses()
     record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
-    for exhibit in map(owned, exhibits):
+    said: list[Said] = []
+    for number, exhibit in enumerate(map(owned, exhibits)):
         record.read.append(exhibit.name)
-        record.logs.append(exhibit.rank)
         parts = streams(exhibit)
-        record.labelled |= {p.rank for p in parts if p.labelled and p.rank >= 0}
-        spoke = [_ask(part, known, record) for part in parts]
-        record.silent += not any(spoke)
+        spoke = [Said(number, part, _ask(part, known, record)) for part in parts]
+        record.logs.append(_whose(exhibit, spoke))
+        record.silent += not any(one.testimony for one in spoke)
+        said += [msgspec.structs.replace(one, part=_empty(one.part)) for one in spoke]
+    found, record.nodes = placed(said)
+    for before, one in zip(said, found, strict=True):
+        if before.part.local >= 0 and record.logs[one.number] >= 0:
+            record.logs[one.number] = one.part.rank
+        if one.part.labelled and one.part.rank >= 0:
+            record.labelled.add(one.part.rank)
+        for testimony in one.testimony:
+            _add(record, testimony)
     return record
 
 
-def _ask(exhibit: Exhibit, known: Iterable[tuple[str, Witness]], record: Record) -> bool:
-    """Whether any witness knew something in it."""
-    spoke = False
+def _whose(exhibit: Exhibit, spoke: Iterable[Said]) -> int:
+    """The rank whose file it is: not the number in its name where that is a pid, or of a node, or where what
+    is in it is of others."""
+    dumped = [g for one in spoke for t in one.testimony for g in t.glimpses if g.stack is not None]
+    own = not dumped or any(g.rank == exhibit.rank for g in dumped)
+    return (
+        exhibit.rank
+        if own and not any(o.part.local >= 0 and o.part.labelled for o in spoke)
+        else -1
+    )
+
+
+def _empty(part: Exhibit) -> Exhibit:
+    """Without what was read already: all files together do not fit into memory."""
+    return msgspec.structs.replace(part, data=b"", numbers=())
+
+
+def _ask(
+    exhibit: Exhibit, known: Iterable[tuple[str, Witness]], record: Record
+) -> tuple[Testimony, ...]:
+    """What the witnesses say who know something in it."""
+    spoke = []
     for name, witness in known:
         try:
             said = witness.hears(exhibit)
@@ -57,9 +88,8 @@ def _ask(exhibit: Exhibit, known: Iterable[tuple[str, Witness]], record: Record)
             record.notes.append(f"{exhibit.name}: witness {name} failed: {error!r}")
             continue
         if said is not None:
-            spoke = True
-            _add(record, said)
-    return spoke
+            spoke.append(said)
+    return tuple(spoke)
 
 
 def _add(record: Record, said: Testimony) -> None:

@@ -22,9 +22,13 @@ def as_text(found: Diagnosis, colour: bool = False, verbose: bool = False) -> st
 
 def _lines(found: Diagnosis, colour: bool, verbose: bool) -> Iterator[str]:
     yield from (clean(line) for line in found.told)
-    if len(found.crowds) > 1 or (found.crowds and (verbose or found.crowds[0].count > 1)):
+    many = found.crowds and (verbose or found.beside or found.crowds[0].count > 1)
+    if len(found.crowds) > 1 or many:
         yield "places (> is not where the others wait):"
         yield from (f"  {line}" for line in crowd_lines(found.crowds))
+    if found.beside:
+        yield "no ranks of the job:"
+        yield from (f"    {clean(line)}" for line in found.beside)
     if verbose and found.tree:
         yield "stacks, outermost call first:"
         yield from (f"  {line}" for line in tree_lines(found.tree))

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from allaboard.facts import Branch, Crowd, JobView
 from allaboard.report.text import clean
 from allaboard.stacks.places import groups_of
-from allaboard.stacks.ranks import written
+from allaboard.stacks.ranks import SHOWN, written
 from allaboard.stacks.tree import merge, walk
+from allaboard.stacks.unnamed import called
 
 LINES = 200
 """Lines before the rest is counted."""
@@ -25,9 +26,10 @@ def crowd_lines(crowds: Iterable[Crowd]) -> list[str]:
 
 def _crowd(crowd: Crowd) -> str:
     ranks = crowd.ranks
+    known = crowd.count - len(crowd.others)
     if len(ranks) > RANKS:
-        ranks = ranks[:RANKS].rpartition(",")[0] + f",... ({crowd.count} in all)"
-    who = f"{'> ' if crowd.odd else '  '}{'rank' if crowd.count == 1 else 'ranks'} {ranks}"
+        ranks = ranks[:RANKS].rpartition(",")[0] + f",... ({known} in all)"
+    who = f"{'> ' if crowd.odd else '  '}{called(ranks, known, crowd.others)}"
     if crowd.why:
         return f"{who}: {crowd.why}"
     at = f" at {crowd.at}" if crowd.at else ""
@@ -39,10 +41,17 @@ def tree_lines(branches: Iterable[Branch]) -> list[str]:
     lines: list[str] = []
     for depth, branch in walk(branches):
         for at, call in enumerate(branch.calls):
-            head = f"[{written(branch.ranks)}] " if at == 0 else "  "
+            head = f"[{_whose(branch)}] " if at == 0 else "  "
             lines.append(clean(f"{'  ' * depth}{head}{call}"))
     left = len(lines) - LINES
     return [*lines[:LINES], f"... and {left} more calls"] if left > 0 else lines
+
+
+def _whose(branch: Branch) -> str:
+    more = branch.others[:SHOWN]
+    rest = len(branch.others) - len(more)
+    named = [written(branch.ranks)] if branch.ranks else []
+    return ", ".join([*named, *more]) + (f" and {rest} more" if rest else "")
 
 
 def verbose_lines(view: JobView) -> list[str]:

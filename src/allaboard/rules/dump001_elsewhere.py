@@ -4,52 +4,88 @@
 Ranks that wait in a collective or in init wait for those that are not there. One look shows where those
 are; it cannot show whether they move.
 
+Where a dump does not tell its rank, its process is called by its pid or its file. Whether it is of the same
+job, and how many there are of that, is not known then, and it is no more than the place to look at first.
+Workers of a DataLoader or a pool, launchers and other programs are told beside, and accused of nothing.
+
 ## What to do
 Take the dumps again some seconds later. A rank that is still at the same place is stuck there; one that is
-not is only slow. `allaboard diagnose PID...` looks several times by itself.
+not is only slow. `allaboard diagnose PID...` looks several times by itself. Files that are called `rank0.txt`
+and so on tell the ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
 from allaboard.facts.samples import REDUCE, USER, stack
 from allaboard.stacks.groups import Group, Groups
-from allaboard.stacks.outliers import outliers
-from allaboard.stacks.ranks import told
+from allaboard.stacks.outliers import Odd, outliers
+from allaboard.stacks.unnamed import UNNAMED, people
+
+PLACES = 3
+"""Places of the odd ones out that the sentence tells."""
 
 
 def check(dumps: Dumps) -> Iterator[Claim]:
     groups = Groups()
-    for rank, one in sorted(dumps.stacks.items()):
-        groups.add(rank, one.frames)
+    for number, one in sorted(dumps.stacks.items()):
+        groups.add(number, one.frames)
     found = outliers(groups)
     if not found.odd or not found.waiting:
         return
-    waiting = [r for g in found.waiting for r in g.ranks]
-    odd = sorted(r for g in found.odd for r in g.ranks)
-    first, most = found.odd[0], found.waiting[0]
-    at = f" at {first.user}" if first.user is not None else ""
-    where = "somewhere else" if found.elsewhere else "in another place"
+    everybody = [n for g in (*found.odd, *found.waiting) for n in g.ranks]
+    unknown = [dumps.unnamed.get(n, Who(index=-1)) for n in everybody if n >= UNNAMED]
+    odd = sorted(n for g in found.odd for n in g.ranks)
+    evidence = [
+        Evidence(f"{people(g.ranks, dumps.unnamed)}: {g.frames[0]}{_user(g)}", "stacks")
+        for g in (*found.odd[:2], found.waiting[0])
+    ]
+    if unknown:
+        which = "these processes have" if len(unknown) > 1 else "this process has"
+        evidence[2:2] = [Evidence(f"which rank {which}, and of how many, no dump tells", "stacks")]
     yield Claim(
-        summary=f"{_ranks(waiting)} {'wait' if len(waiting) > 1 else 'waits'} "
-        f"{_what(most)}; {_ranks(odd)} {'are' if len(odd) > 1 else 'is'} {where}: {first.spot}{at}",
-        who=tuple(Who(index=r, rank=r) for r in odd[:64]),
-        evidence=tuple(
-            Evidence(f"{_ranks(g.ranks)}: {g.frames[0]}{_user(g)}", "stacks")
-            for g in (*found.odd[:2], most)
-        ),
-        fix="take the dumps again: a rank that is still at the same place is stuck there",
+        summary=_summary(found, dumps),
+        who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in odd[:64]),
+        evidence=tuple(evidence),
+        fix=_again(unknown, len(unknown) < len(everybody)),
         severity=Severity.WARNING,
-        certainty=Certainty.LIKELY,
+        certainty=Certainty.UNKNOWN if unknown else Certainty.LIKELY,
     )
 
 
-def _ranks(ranks: Iterable[int]) -> str:
-    known = list(ranks)
-    return f"{'rank' if len(known) == 1 else 'ranks'} {told(known)}"
+def _summary(found: Odd, dumps: Dumps) -> str:
+    waiting = [n for g in found.waiting for n in g.ranks]
+    first, *others = found.odd
+    where = "somewhere else" if found.elsewhere else "in another place"
+    said = [
+        f"{people(waiting, dumps.unnamed)} {'wait' if len(waiting) > 1 else 'waits'} "
+        f"{_what(found.waiting[0])}",
+        f"{people(first.ranks, dumps.unnamed)} {'are' if len(first.ranks) > 1 else 'is'} "
+        f"{where}: {_at(first)}",
+        *(f"{people(g.ranks, dumps.unnamed)}: {_at(g)}" for g in others[: PLACES - 1]),
+    ]
+    left = len(others[PLACES - 1 :])
+    return "; ".join([*said, *([f"and others at {left} more places"] if left else [])])
+
+
+def _again(unknown: Sequence[Who], ranks: bool) -> str:
+    """What to do next: whose rank is not known can say it while it lives."""
+    if not unknown:
+        return "take the dumps again: a rank that is still at the same place is stuck there"
+    if all(w.pid for w in unknown):
+        pids = " ".join(str(w.pid) for w in unknown[:8]) + (" ..." if len(unknown) > 8 else "")
+        more = ", and the pids of the ranks" if ranks else ""
+        return (
+            f"while it hangs: allaboard diagnose {pids}{more}; it reads their ranks and looks again"
+        )
+    return "take the dumps again, in files that are called rank0.txt, rank1.txt: who is still there is stuck"
+
+
+def _at(group: Group) -> str:
+    return f"{group.spot} at {group.user}" if group.user is not None else str(group.spot)
 
 
 def _what(group: Group) -> str:
@@ -61,6 +97,7 @@ def _user(group: Group) -> str:
 
 
 _WAITS, _OWN = stack(REDUCE, USER), stack(USER)
+_PIDS = {UNNAMED + n: Who(job="process", index=-1, pid=4242 + n) for n in range(3)}
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Dumps,
@@ -70,6 +107,11 @@ RULE = Rule(
             Dumps(stacks={0: _WAITS, 1: _OWN, 2: _WAITS}),
             "ranks 0,2 wait in a collective (all_reduce); rank 1 is somewhere else: "
             "in its own code at train.py:41 in train",
+        ),
+        "of processes, whose ranks no dump tells": (
+            Dumps(stacks=dict(zip(_PIDS, (_OWN, _WAITS, _WAITS), strict=True)), unnamed=_PIDS),
+            "pids 4243, 4244 (ranks unknown) wait in a collective (all_reduce); pid 4242 (rank unknown) is "
+            "somewhere else: in its own code at train.py:41 in train",
         ),
     },
     silent_on={

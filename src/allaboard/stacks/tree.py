@@ -7,11 +7,12 @@ Large Scale Debugging", IPDPS 2007): what thousands do alike is one line.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from allaboard.facts import Branch, Frame
+from allaboard.facts import Branch, Frame, Who
 from allaboard.stacks.groups import Group
 from allaboard.stacks.ranks import ranges
+from allaboard.stacks.unnamed import others, ranks_of
 
 
 class _Node:
@@ -26,8 +27,9 @@ class _Node:
         self.ends = False
 
 
-def merge(groups: Iterable[Group]) -> tuple[Branch, ...]:
-    """The tree's outermost branches, those of most ranks first. Groups without frames are left out."""
+def merge(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) -> tuple[Branch, ...]:
+    """The tree's outermost branches, those of most ranks first. Groups without frames are left out.
+    ``unnamed`` as for `Dumps`."""
     root = _Node(None)
     for group in groups:
         node = root
@@ -38,10 +40,10 @@ def merge(groups: Iterable[Group]) -> tuple[Branch, ...]:
             below.places.append(group)
             node = below
         node.ends = True
-    return _branches(root)
+    return _branches(root, unnamed or {})
 
 
-def _branches(root: _Node) -> tuple[Branch, ...]:
+def _branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
     """Without recursion: stacks may be deeper than ours may get."""
     order: list[tuple[_Node, list[Frame], list[_Node]]] = []
     queue = list(root.below.values())
@@ -57,7 +59,8 @@ def _branches(root: _Node) -> tuple[Branch, ...]:
         for group in node.places:
             ranks.extend(group.ranks)
         below = tuple(sorted((made.pop(id(p)) for p in parts), key=_size))
-        made[id(node)] = Branch(tuple(ranges(ranks)), tuple(calls), below)
+        named = tuple(ranges(ranks_of(ranks)))
+        made[id(node)] = Branch(named, tuple(calls), below, others(ranks, unnamed))
     return tuple(sorted((made[id(n)] for n in root.below.values()), key=_size))
 
 

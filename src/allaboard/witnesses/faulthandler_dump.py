@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 
 from allaboard.contracts import Witness
 from allaboard.evidence.messages import speaker
 from allaboard.evidence.parse import parse_faulthandler
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
+from allaboard.formats.faulthandler_dumps import dumps, last_dumps
+from allaboard.formats.process_roles import role
+from allaboard.formats.told_ranks import by_variables
 
-_HEAD = re.compile(
-    r"^(?:Current thread|Thread) 0x[0-9a-f]+[^\n]*\(most recent call first\)", re.MULTILINE
-)
 _FATAL = re.compile(r"^(?:\[\w+\]:? ?)?Fatal Python error: ([^\n]{1,100})", re.MULTILINE)
 _SIGNALS = {
     "Segmentation fault": signal.SIGSEGV,
@@ -22,6 +23,8 @@ _SIGNALS = {
     "Floating-point exception": signal.SIGFPE,
     "Floating point exception": signal.SIGFPE,
 }
+NEAR = 400
+"""Characters above a dump in which a variable is of its process."""
 WHOLE = 1 << 20
 """Characters of the last dump: a hundred threads of a hundred frames."""
 
@@ -29,42 +32,51 @@ WHOLE = 1 << 20
 def hears(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     fatal = _FATAL.search(text)
-    begin = fatal.end() if fatal is not None else _last(text)
-    if begin is None:
-        return None
-    part = text[begin : begin + WHOLE]
-    frames = _current(part) if fatal is not None else parse_faulthandler(part, 0)
-    at = fatal.start() if fatal is not None else begin
-    place = exhibit.place(text.count("\n", 0, at))
-    end = text.find("\n", at)
-    rank = speaker(text[at:end], exhibit.rank)
-    number = _SIGNALS.get(fatal[1].strip()) if fatal is not None else None
+    glimpses = tuple(_asked_for(exhibit, text)) if fatal is None else _crashed(exhibit, text, fatal)
+    if not glimpses and fatal is None and any(True for _ in dumps(text)):
+        torn = "a stack dump that is torn, or that another process wrote over: give each a file of its own"
+        return Testimony(notes=(f"{exhibit.name}: {torn}",))
+    return Testimony(glimpses=glimpses) if glimpses else None
+
+
+def _crashed(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:
+    place = exhibit.place(text.count("\n", 0, fatal.start()))
+    rank = speaker(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
+    number = _SIGNALS.get(fatal[1].strip())
     if number is not None:
-        ended = Exit(
-            at=0.0, signal=int(number), last_line=f"Fatal Python error: {fatal[1]}" if fatal else ""
-        )
-        return Testimony(glimpses=(Glimpse(origin=place, rank=rank, exit=ended),))
+        said = f"Fatal Python error: {fatal[1]}"
+        ended = Exit(at=0.0, signal=int(number), last_line=said)
+        return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, exit=ended),)
+    frames = _current(text[fatal.end() : fatal.end() + WHOLE])
     if not frames:
-        return None
+        return ()
     stack = Stack(frames=frames, taken_at=0.0, by="faulthandler")
-    return Testimony(glimpses=(Glimpse(origin=place, rank=rank, stack=stack),))
+    return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, stack=stack),)
 
 
-def _last(text: str) -> int | None:
-    """Where the last dump begins: a file that several dumps were appended to shows the last state.
-    CPython writes one blank line between the threads of one dump, and the main thread last."""
-    heads = [m.start() for m in _HEAD.finditer(text)]
-    if not heads:
-        return None
-    begin = heads[-1]
-    for head in reversed(heads[:-1]):
-        between = text[head:begin]
-        if not between.endswith("\n\n") or between.count("\n\n") != 1:
-            break
-        begin = head
-        if len(heads) > 100:  # CPython stops after a hundred threads
-            break
-    return begin
+def _asked_for(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
+    """One of each process that wrote into this file. Of several in the file of one rank, the last is it: who
+    was started anew writes on in the same file."""
+    found = last_dumps(text)
+    roles = [role("", one.frames) for one in found]
+    # Just above it alone: in the log of several, one may have printed it long before.
+    told = [by_variables(text[max(0, d.begin - NEAR) : d.begin], [0])[0] for d in found]
+    chosen = [n for n, what in enumerate(roles) if not what]
+    for number, (one, what, rank) in enumerate(zip(found, roles, told, strict=True)):
+        alone = chosen[-1:] == [number] if exhibit.rank >= 0 else len(chosen) == 1
+        if not what and not alone and exhibit.rank >= 0:
+            continue
+        end = text.find("\n", one.begin)
+        named = speaker(text[one.begin : end], exhibit.rank) if not what else -1
+        yield Glimpse(
+            origin=exhibit.place(text.count("\n", 0, one.begin)),
+            rank=rank if rank >= 0 and not what else named,
+            pid=exhibit.pid if len(found) == 1 else 0,
+            host=exhibit.host,
+            guess=exhibit.local if not what else -1,
+            stack=Stack(frames=one.frames, taken_at=0.0, by="faulthandler"),
+            role=what,
+        )
 
 
 def _current(part: str) -> tuple[Frame, ...]:

@@ -92,6 +92,7 @@ def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse
         raised=raised,
         exit=Exit(at=0.0, code=1),
         doubt=doubt,
+        guess=exhibit.local,
     )
 
 

@@ -1,0 +1,109 @@
+"""Dumps of py-spy and of faulthandler: torn, mixed, of many processes; the ranks that they tell besides."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from allaboard.formats.faulthandler_dumps import THREADS, last_dumps
+from allaboard.formats.pyspy_dumps import of_json, of_text
+from allaboard.formats.told_ranks import by_command, by_values, by_variables
+
+FRAME = '  File "/h/train.py", line {} in f\n'
+
+
+def thread(number: int, line: int) -> str:
+    return f"Thread 0x{number:016x} (most recent call first):\n{FRAME.format(line)}"
+
+
+def lines(text: str) -> list[int]:
+    return [one.frames[0].line for one in last_dumps(text)]
+
+
+def test_the_last_dump_of_each_main_thread() -> None:
+    first = thread(2, 1) + "\n" + thread(1, 2)
+    assert lines(first) == [2]
+    again = thread(3, 3) + "\n" + thread(1, 4)
+    assert lines(first + again) == [4]
+    assert lines(first + "Timeout (0:00:09)!\n" + again.replace("0001", "0009")) == [2, 4]
+
+
+def test_lines_that_two_wrote_over_each_other_are_nobody_s() -> None:
+    torn = thread(1, 2).replace("/h/train", '/h/train.p  File "/h/other')
+    assert lines(torn) == [] and lines(torn + thread(5, 7)) == [7]
+
+
+def test_after_a_hundred_threads_the_main_one_is_not_known() -> None:
+    many = "\n".join(thread(n, 1) for n in range(10, 10 + THREADS)) + "...\n"
+    more = "\n".join(thread(n, 2) for n in range(500, 500 + THREADS)) + "...\n"
+    assert len(last_dumps(many + more)) == 1
+
+
+def test_a_dump_of_one_thread_is_read() -> None:
+    assert lines("Stack (most recent call first):\n" + FRAME.format(3)) == [3]
+
+
+def process(pid: int, line: int, locals_: str = "") -> str:
+    return (
+        f"Process {pid}: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\n"
+        f'Thread {pid} (idle): "MainThread"\n    f (train.py:{line})\n{locals_}'
+        "    BaseProcess._bootstrap (multiprocessing/process.py:314)\n"
+        "    main (train.py:9)\n        Locals:\n            rank: 7\n"
+    )
+
+
+def test_variables_of_the_process_that_forked_it_are_not_its_own() -> None:
+    (one,) = of_text(process(40, 3))
+    assert one.rank == -1
+    own = "        Arguments:\n            rank: 1\n            world: 2\n"
+    (one,) = of_text(process(40, 3, own))
+    assert one.rank == 1 and [f.line for f in one.frames] == [3, 314, 9]
+
+
+def threads(pid: int, *values: tuple[str, str]) -> str:
+    told = [{"name": n, "repr": v} for n, v in values]
+    frame = {"name": "f", "filename": "/h/train.py", "line": 3, "locals": told or None}
+    one = {"pid": pid, "thread_name": "MainThread", "os_thread_id": pid, "frames": [frame]}
+    return json.dumps([one], indent=2)
+
+
+def test_lists_of_json_in_a_row_are_all_read() -> None:
+    text = threads(40) + "\n" + threads(41) + threads(42) + "\n[INFO] done\n=== 43\n" + threads(43)
+    assert [one.pid for one in of_json(text)] == [40, 41, 42, 43]
+    both = json.dumps([*json.loads(threads(40)), *json.loads(threads(41))])
+    assert [one.pid for one in of_json(both)] == [40, 41]
+    assert [one.rank for one in of_json(threads(40, ("rank", "3")))] == [3]
+    assert of_json(threads(40)[:-9]) == []
+    assert of_json('[{"pid": 1, "frames": [{"name": 1}]}, 5, [6]]')[0].frames == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "rank"),
+    [
+        ("python t.py --local_rank 1", 1),
+        ("python t.py --local-rank=12 x", 12),
+        ("python t.py --rank 3 --local_rank 1", 3),
+        ("python t.py --node_rank 1", -1),
+        ("python t.py --rank 1e3", -1),
+        ("python t.py --ranks 4", -1),
+    ],
+)
+def test_ranks_in_arguments(command: str, rank: int) -> None:
+    assert by_command(command) == rank
+
+
+def test_ranks_in_variables() -> None:
+    assert by_variables("LOCAL_RANK=3\nNODE_RANK=1\n", [0]) == [-1]
+    assert by_variables("'RANK': '3', 'LOCAL_RANK': '1'", [0]) == [3]
+    assert by_variables("RANK=3\nOMPI_COMM_WORLD_RANK=1\n", [5]) == [3]
+    assert by_variables("RANK=3 RANK=4", [0]) == [-1]
+    assert by_variables("RANK=3", []) == []
+
+
+def test_ranks_in_values() -> None:
+    assert by_values([("/h/t.py", "rank", "1"), ("/h/t.py", "world_size", "2")]) == 1
+    assert by_values([("/h/t.py", "rank", "1"), ("/h/t.py", "rank", "0")]) == -1
+    assert by_values([("/h/t.py", "i", "1")]) == -1
+    assert by_values([("/p/torch/multiprocessing/spawn.py", "i", "1")]) == 1
+    assert by_values([("/h/t.py", "rank", "<Rank at 0x1>")]) == -1
