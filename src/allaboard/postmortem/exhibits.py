@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allaboard.facts import Exhibit
 from allaboard.postmortem.kernels import of_the_kernel
-from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
+from allaboard.postmortem.packed import GZIP, STOPPED, as_utf8, unpacked
 from allaboard.postmortem.streams import OF_TORCHRUN
 
 HEAD, TAIL = 8 << 20, 24 << 20
@@ -52,7 +52,7 @@ def exhibits(
             if count >= FILES:
                 notes.append(f"{path}: more than {FILES} files; the others were not read")
                 break
-            exhibit = read(file, path, notes)
+            exhibit = read(file, path, notes, now)
             if exhibit is None:
                 continue
             left -= len(exhibit.data)
@@ -62,8 +62,10 @@ def exhibits(
             yield exhibit
 
 
-def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
-    """One file; None, and a note, where it cannot be read."""
+def read(
+    file: Path, base: Path, notes: list[str], now: Callable[[], float] = time.monotonic
+) -> Exhibit | None:
+    """One file; None, and a note, where it cannot be read. ``now`` tells the seconds."""
     name = str(file)
     try:
         # Without O_NONBLOCK a FIFO that took the file's place meanwhile would hold us for ever.
@@ -74,8 +76,8 @@ def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
                 return None
             if opened.read(len(GZIP)) == GZIP:
                 opened.seek(0)
-                data, cut = unpacked(opened, HEAD, TAIL)
-                return _exhibit(file, base, data, cut, notes)
+                data, cut, rest = unpacked(opened, HEAD, TAIL, now)
+                return _exhibit(file, base, data, cut, notes, rest)
             opened.seek(0)
             if found.st_size <= HEAD + TAIL:
                 return _exhibit(file, base, opened.read(HEAD + TAIL), 0, notes)
@@ -88,10 +90,16 @@ def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
     return _exhibit(file, base, data, found.st_size - len(data), notes)
 
 
-def _exhibit(file: Path, base: Path, data: bytes, cut: int, notes: list[str]) -> Exhibit:
+def _exhibit(
+    file: Path, base: Path, data: bytes, cut: int, notes: list[str], rest: str = ""
+) -> Exhibit:
+    data = as_utf8(data)
     if cut:
         notes.append(f"{file}: {cut} bytes in its middle were not read")
-    return Exhibit(name=str(file), data=as_utf8(data), rank=_rank(file, base), cut=cut)
+    if rest:
+        notes.append(f"{file}: {rest}")
+        data += STOPPED
+    return Exhibit(name=str(file), data=data, rank=_rank(file, base), cut=cut)
 
 
 def _files(path: Path, notes: list[str]) -> Iterator[Path]:
