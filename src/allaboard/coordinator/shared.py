@@ -57,6 +57,7 @@ class Shared:
             local=told.local,
             hold=told.hold,
             bind=intern(told.bind),
+            interface=told.interface,
         )
 
 
