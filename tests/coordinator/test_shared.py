@@ -22,6 +22,7 @@ def test_what_is_shared_is_all_that_was_declared() -> None:
         hold=False,
         bind="0.0.0.0",
         interface="eth1",
+        again=True,
     )
     usual = Declared(framework="", call="", rank=0, world_size=0)
     assert all(getattr(told, n) != getattr(usual, n) for n in Declared.__struct_fields__)

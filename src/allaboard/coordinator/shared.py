@@ -58,6 +58,7 @@ class Shared:
             hold=told.hold,
             bind=intern(told.bind),
             interface=told.interface,
+            again=told.again,
         )
 
 

@@ -61,7 +61,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     values were read (the call's arguments, the environment); ``local`` is False where members may run on
     other hosts, of which nothing is known here; ``hold`` is False for who does not wait for all others by
     right, and is let through at once; ``bind`` is where the first was told to listen, where it was told so;
-    ``interface`` is the one that gloo is told to use then, "" for none, None where that is not known.
+    ``interface`` is the one that gloo is told to use then, "" for none, None where that is not known;
+    ``again``: an earlier init of this same process met at this same place.
     """
 
     framework: str
@@ -78,6 +79,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hold: bool = True
     bind: str = ""
     interface: str | None = None
+    again: bool = False
 
 
 class Op(msgspec.Struct, frozen=True):
