@@ -30,11 +30,17 @@ def inside(view: JobView) -> tuple[Member, ...]:
 
 
 def meets_the_earlier(view: JobView, waiting: tuple[Member, ...]) -> bool:
-    """Whether that may be why they wait: all have joined so, and they are in the first call since, or others
-    have not come out of the same init."""
+    """Whether that may be why they wait, or have lost each other: all have joined so, and none has made more
+    than a first call since, or others have not come out of the same init."""
     if not all(map(joined_again, waiting)):
         return False
-    return bool(inside(view)) or all(m.op is not None and m.op.position == 1 for m in waiting)
+    return bool(inside(view)) or all(_calls(m) <= 1 for m in waiting)
+
+
+def _calls(one: Member) -> int:
+    """How many calls it has made since its last init, in the group where it made the most."""
+    made = [g.number for g in one.groups if g.round == one.round]
+    return max([*made, one.op.position if one.op is not None else 0])
 
 
 def seen(view: JobView, waiting: tuple[Member, ...]) -> tuple[Evidence, ...]:
