@@ -90,3 +90,42 @@ def test_a_host_that_cannot_be_met_says_why_and_holds_up_nobody() -> None:
     assert ready
     assert said.startswith("this host may not be met by the others of the job: ")
     assert "Too many open files" in said
+
+
+async def _at_init(
+    interface: str | None, environment: dict[str, str]
+) -> tuple[dict[str, str], str]:
+    """What is known of this host for a worker that told gloo so, and where its links are tried."""
+    role = Role(Described(job="job", rank=1, address="", kept=True, size=2), b"", "", lambda: None)
+    ports = Ports(role.identity, role.tell, lambda: None)
+    choosing = Choosing(role, ports, environment, True)
+    declared = Declared(framework="torch", call="init", rank=1, world_size=2, interface=interface)
+    try:
+        await choosing.prepare()
+        await choosing.take_role(declared)
+        return choosing.facts_of(declared), split(role.data)[0]
+    finally:
+        role.close()
+        ports.close()
+
+
+@pytest.mark.parametrize(
+    ("interface", "started_with", "origin", "address"),
+    [
+        ("lo", "", "GLOO_SOCKET_IFNAME=lo", "127.0.0.1"),
+        ("lo", "ib7", "GLOO_SOCKET_IFNAME=lo", "127.0.0.1"),
+        ("ib7", "lo", "GLOO_SOCKET_IFNAME=ib7", ""),
+        ("lo", "lo", "GLOO_SOCKET_IFNAME=lo", "127.0.0.1"),
+        (None, "lo", "GLOO_SOCKET_IFNAME=lo", "127.0.0.1"),  # not known of this framework
+        ("", "ib7", "", ""),  # taken away: a name server would have to be asked
+    ],
+)
+def test_the_interface_is_the_one_of_the_moment_of_init(
+    interface: str | None, started_with: str, origin: str, address: str
+) -> None:
+    environment = {"GLOO_SOCKET_IFNAME": started_with} if started_with else {}
+    facts, tried = asyncio.run(_at_init(interface, environment))
+    assert (facts["data interface"], facts["data address"]) == (origin, address)
+    assert facts["gloo address"] == address and "lo" in facts["interfaces"]
+    if address:
+        assert tried == address

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
 from allaboard.coordinator.box_reading import BoxReading
@@ -11,7 +13,7 @@ from allaboard.coordinator.keys import key
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.state import Job
 from allaboard.decide.ended import LAST_EVALUATION
-from allaboard.facts import Declared, Op, Outcome, Phase
+from allaboard.facts import Declared, Op, Outcome, Phase, Severity
 
 CLUSTER = {"chief:0": "h0:9", "ps:0": "h1:9"}
 
@@ -74,3 +76,39 @@ def test_the_servers_are_ended_when_it_has_ended_too() -> None:
     world.tell(Exited(pid=key(2, 7), at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
     assert world.outcomes() == [Outcome.COMPLETED]
+
+
+def test_a_training_that_ends_well_is_complete_though_its_evaluator_was_killed() -> None:
+    world = Evaluated()
+    world.tell(Exited(pid=key(2, 7), at=world.clock.now, signal=9))
+    for _ in range(20):
+        world.tell(world.seen(0, "chief"), world.seen(1, "ps"))
+    assert world.outcomes() == []
+    (found,) = world.job.ledger.findings
+    assert (found.rule, found.severity) == ("EXIT001", Severity.WARNING)
+    world.tell(Exited(pid=7, at=world.clock.now, code=0))
+    world.tell(world.seen(1, "ps"))
+    assert world.outcomes() == [Outcome.COMPLETED]
+
+
+@pytest.mark.parametrize(
+    ("worker", "evaluator", "outcome"),
+    [(0, 9, Outcome.COMPLETED), (9, 0, Outcome.FAILED), (None, 9, Outcome.FAILED)],
+)
+def test_how_a_host_with_an_evaluator_has_ended(
+    worker: int | None, evaluator: int, outcome: Outcome
+) -> None:
+    """A task of a MultiWorkerMirroredStrategy, where there is one, and its evaluator, under one agent."""
+    clock = FakeClock()
+    tasks = {6: ("worker", 0)} if worker is not None else {}
+    tasks |= {7: ("evaluator", 0)}
+    settings = Settings(launched=len(tasks), host="h0", tasks=tuple(tasks.values()))
+    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    for number, pid in enumerate(tasks):
+        job.handle(clock.now, Launched(worker=number, pid=pid, at=clock.now))
+    for pid, signal in ((6, worker), (7, evaluator)):
+        if pid in tasks:
+            how = {"signal": signal} if signal else {"code": 0}
+            job.handle(clock.now, Exited(pid=pid, at=clock.now, **how))
+    assert job.outcome()[0] is outcome
+    assert ("evaluator 0" in job.outcome()[1]) is (outcome is Outcome.COMPLETED)

@@ -50,3 +50,11 @@ def test_a_world_of_one_with_a_place_of_its_own_is_no_part_of_the_job(
         monkeypatch.setenv(name, value)
     told = torch.declared(("gloo",), {"rank": 0, "world_size": 1, **given})
     assert (told is not None) is member
+
+
+def test_the_interface_is_read_at_init(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"init_method": "tcp://10.0.0.1:29500", "rank": 0, "world_size": 2}
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    assert (torch.declared(("gloo",), told) or {})["interface"] == ""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth1")  # as a script does with os.environ
+    assert (torch.declared(("gloo",), told) or {})["interface"] == "eth1"

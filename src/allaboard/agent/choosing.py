@@ -13,7 +13,7 @@ from allaboard.agent.rendezvous import SURVEY, surveyed
 from allaboard.agent.role import Role
 from allaboard.coordinator.events import Called
 from allaboard.facts import Answer, Call, Declared
-from allaboard.hosts.data_address import LOOPBACK, data_address
+from allaboard.hosts.data_address import INTERFACE, LOOPBACK, UNKNOWN, DataAddress, data_address
 from allaboard.meeting.dial import split, written
 from allaboard.meeting.doors import Door, StoreDoor
 from allaboard.meeting.member import taken_in
@@ -68,15 +68,24 @@ class Choosing:
         role = self._role
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(None, data_address, self._environment)
-        self.facts = {
-            "data address": found.address,
-            "data interface": found.origin,
-            "gloo address": found.first,
-            "interfaces": ", ".join(name for _, name in socket.if_nameindex()),
-        }
+        interfaces = ", ".join(name for _, name in socket.if_nameindex())
+        self.facts = found.facts | {"interfaces": interfaces}
         role.data = written(found.address or "0.0.0.0", await self._ports.open_echo())
         if not self._elects:
             await self._early_role()
+
+    def facts_of(self, declared: Declared | None) -> dict[str, str]:
+        """What is known of this host, for a member that told its init so."""
+        chosen = self._chosen(declared)
+        return self.facts | chosen.facts if chosen is not None else self.facts
+
+    def _chosen(self, declared: Declared | None) -> DataAddress | None:
+        """By what the script itself told gloo; None where that is what the worker was started with. Where it
+        took the name away, a name server would have to be asked."""
+        name = declared.interface if declared is not None else None
+        if name is None or name == self._environment.get(INTERFACE, ""):
+            return None
+        return data_address({INTERFACE: name}) if name else UNKNOWN
 
     async def _early_role(self) -> None:
         role, told = self._role, self._role.told
@@ -92,6 +101,9 @@ class Choosing:
         """The first member of this host has come to its init."""
         role = self._role
         await self.ready.wait()
+        chosen = self._chosen(declared)
+        if chosen is not None and chosen.address and role.data:  # for whom it is not told yet
+            role.data = written(chosen.address, split(role.data)[1])
         await self._survey(declared.place)
         if self._elects:
             if declared.cluster and declared.hold:

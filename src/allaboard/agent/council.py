@@ -126,6 +126,6 @@ class Council:
                 self._answered.add(event.pid)
                 facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
                 if self._party is not None:
-                    facts |= self._party.facts | {RESTARTS: self._allowed}
+                    facts |= self._party.facts_of(told) | {RESTARTS: self._allowed}
                 found.append(Answered(pid=event.pid, facts=facts))
         return found

@@ -83,6 +83,10 @@ class Party:
         """What is known of this host; nothing before it was looked at."""
         return self._choosing.facts
 
+    def facts_of(self, declared: Declared | None) -> dict[str, str]:
+        """The same for a member that told its init so."""
+        return self._choosing.facts_of(declared)
+
     def knows(self, place: str) -> bool:
         """Whether what is to be found out of this meeting place has been."""
         return self._choosing.surveyed or not place.startswith("file://")

@@ -135,6 +135,7 @@ def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[
         return []
     from allaboard.config.in_turn import in_turn
     from allaboard.config.launchers import one_job, one_port
+    from allaboard.config.on_each import same_number
     from allaboard.config.together import material_of
 
     def view(process: Process) -> ConfigFacts:
@@ -144,7 +145,10 @@ def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[
         parsed.problems += [*in_turn(script, parsed.text, path, view), *one_port(script, view)]
     if parsed.script is None:
         parsed.problems += _launched(path, parsed.inner, known)
-    return list(one_job(parsed.script, path, view)) if parsed.script is not None else []
+    if parsed.script is None:
+        return []
+    parsed.problems += same_number(parsed.script, path, view)
+    return list(one_job(parsed.script, path, view))
 
 
 def _launched(

@@ -9,7 +9,7 @@ from statistics import median
 from allaboard.coordinator.keys import split_key
 from allaboard.coordinator.namesakes import apart
 from allaboard.coordinator.record import Record
-from allaboard.evidence.servers import of_chief
+from allaboard.evidence.servers import AROUND, of_chief
 from allaboard.facts import Exit, Member
 
 
@@ -61,10 +61,15 @@ class Members:
         return None if found is None or found.ours else found
 
     def ended(self, everywhere: bool) -> Iterator[Exit]:
-        """Of the workers of this host; of all hosts, ``everywhere``."""
-        for pid, record in self.records.items():
-            if record.exit and (pid in self.workers or (everywhere and split_key(pid)[0])):
-                yield record.exit
+        """Of the workers of this host; of all hosts, ``everywhere``. An evaluator counts where it is alone:
+        beside a training it is that which fails, or does not."""
+        found = {
+            record: record.exit
+            for pid, record in self.records.items()
+            if record.exit and (pid in self.workers or (everywhere and split_key(pid)[0]))
+        }
+        part = [end for record, end in found.items() if record.job not in AROUND]
+        yield from part or found.values()
 
 
 _ORDER = attrgetter("worker", "rank", "pid")

@@ -209,6 +209,11 @@ class Record:
         return self.box is not None and self.box.declared is not None
 
     @property
+    def job(self) -> str:
+        """Which job of its cluster it is of."""
+        return self._called(self.box.declared if self.box is not None else None).job
+
+    @property
     def interval(self) -> float | None:
         """The median of its last step times (s)."""
         seen = self.box.intervals if self.box is not None else ()

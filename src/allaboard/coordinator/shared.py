@@ -57,6 +57,8 @@ class Shared:
             local=told.local,
             hold=told.hold,
             bind=intern(told.bind),
+            interface=told.interface,
+            again=told.again,
         )
 
 

@@ -47,6 +47,8 @@ from allaboard.coordinator.waits import Waits
 from allaboard.decide.policy import BEFORE
 from allaboard.decide.verdict import verdict
 from allaboard.diagnose import diagnose
+from allaboard.evidence.failures import failures
+from allaboard.evidence.naming import names
 from allaboard.evidence.order import wanted
 from allaboard.evidence.servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.evidence.swapped import wanted_paths
@@ -417,4 +419,6 @@ class Job:
         early = left_early(findings, self.settings.host, self.workers)
         if early is not None:
             return Outcome.FAILED, early.summary
-        return Outcome.COMPLETED, "every worker ended with exit code 0"
+        aside = failures(self.view(self.progress_at)).aside
+        beside = f", beside {names(aside)}, which failed" if aside else ""
+        return Outcome.COMPLETED, f"every worker ended with exit code 0{beside}"

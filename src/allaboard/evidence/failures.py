@@ -25,14 +25,21 @@ OWN_SIGNALS = {
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """``began``: those whose failure has no earlier cause here, oldest first; ``fell``: the others."""
+    """``began``: those whose failure has no earlier cause here, oldest first; ``fell``: the others;
+    ``aside``: evaluators that failed by themselves, for which nobody falls."""
 
     began: tuple[Member, ...]
     fell: tuple[Member, ...]
+    aside: tuple[Member, ...] = ()
 
-    def of_it(self) -> tuple[Evidence, ...]:
-        """Who fell because of what began it; nothing where nobody did."""
-        fell = ", ".join(str(m.who.rank) for m in self.fell)
+    @property
+    def own(self) -> tuple[Member, ...]:
+        """All whose failure is their own."""
+        return self.began + self.aside
+
+    def of_it(self, one: Member) -> tuple[Evidence, ...]:
+        """Who fell because of what this one began; nothing where nobody did."""
+        fell = ", ".join(str(m.who.rank) for m in self.fell if one not in self.aside)
         return (Evidence(f"rank {fell} fell because of it", "order of ends"),) if fell else ()
 
 
@@ -106,9 +113,10 @@ def crashed_at_exit(member: Member) -> bool:
 @once
 def failures(view: JobView) -> Failures:
     """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
-    unless it is all that failed."""
+    unless it is all that failed; an evaluator is nobody's peer."""
     bad = [m for m in view.members if failed(m) and not crashed_at_exit(m)]
-    ordered = sorted([m for m in bad if not m.launcher] or bad, key=failed_at)
+    everybody = sorted([m for m in bad if not m.launcher] or bad, key=failed_at)
+    ordered = [m for m in everybody if m.who.job not in AROUND]
     # Peers notice a closed connection before the kernel tells us of the end: the first failure that
     # does not speak of a peer is the beginning, whichever was seen first.
     own = [m for m in ordered if not lost_peer(m)]
@@ -117,7 +125,13 @@ def failures(view: JobView) -> Failures:
     first = first if first is not None and because_of(view, first) is None else None
     below = {m.worker for m in view.members if m.launcher}
     began = [m for m in own if _own(m, first=m is first, below=m.worker in below)]
-    return Failures(tuple(began), tuple(m for m in ordered if m not in began))
+    aside = [
+        m
+        for m in everybody
+        if m.who.job in AROUND and _own(m, first=m is everybody[0], below=m.worker in below)
+    ]
+    fell = [m for m in everybody if m not in began and m not in aside]
+    return Failures(tuple(began), tuple(fell), tuple(aside))
 
 
 def undecided(view: JobView, one: Member) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from allaboard.evidence.failures import failed, failed_at
 from allaboard.evidence.lost_peer import lost_peer
+from allaboard.evidence.servers import AROUND
 from allaboard.facts import JobView, Member
 from allaboard.facts.once import once
 
@@ -25,8 +26,12 @@ def gave_up(member: Member) -> bool:
 
 @once
 def lost_a_peer(view: JobView) -> tuple[Member, ...]:
-    """The members whose failure says no more than that a peer was lost."""
-    return tuple(m for m in view.members if failed(m) and lost_peer(m) and not m.launcher)
+    """The members whose failure says no more than that a peer was lost; an evaluator has none."""
+    return tuple(
+        m
+        for m in view.members
+        if failed(m) and lost_peer(m) and not m.launcher and m.who.job not in AROUND
+    )
 
 
 def to_look_at(view: JobView) -> tuple[Member, ...]:

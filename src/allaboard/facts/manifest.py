@@ -13,7 +13,8 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     ``command`` is the training container's command and arguments, ``commands`` those of the shell
     scripts inside of it too; ``fixed`` is the pod spec's
     ``hostname``; ``host_network`` whether the pods use their host's network; ``containers`` are the
-    containers' names; ``computed`` the variables whose values come from elsewhere (valueFrom).
+    containers' names; ``computed`` the variables whose values come from elsewhere (valueFrom). By its
+    readinessProbe a pod is ready once something listens at ``ready_port``, or ``ready_command`` ends well.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     fixed: Value | None = None
     host_network: bool = False
     containers: tuple[Value, ...] = ()
+    ready_port: Value | None = None
+    ready_command: tuple[Value, ...] = ()
     origin: Origin = Origin()
 
 
@@ -37,7 +40,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     ``service`` is a StatefulSet's ``serviceName``; ``parallelism`` and ``indexed`` are a Job's;
     ``per_node`` is nprocPerNode (PyTorchJob) or slotsPerWorker (MPIJob); ``subdomain`` the one
     under which a JobSet names its pods; ``elastic`` whether a PyTorchJob has an elasticPolicy;
-    ``first`` the number of a StatefulSet's first pod, "" where it is the usual 0.
+    ``first`` the number of a StatefulSet's first pod, "" where it is the usual 0; ``at_once`` whether it
+    starts its pods without waiting until the one before is ready (podManagementPolicy: Parallel).
     """
 
     kind: str
@@ -52,6 +56,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     subdomain: str = ""
     elastic: bool = False
     first: str = ""
+    at_once: bool = False
     origin: Origin = Origin()
 
 

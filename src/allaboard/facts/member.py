@@ -62,7 +62,9 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``"worker:0"`` to an address where the framework has a cluster spec; ``origin`` says where the
     values were read (the call's arguments, the environment); ``local`` is False where members may run on
     other hosts, of which nothing is known here; ``hold`` is False for who does not wait for all others by
-    right, and is let through at once; ``bind`` is where the first was told to listen, where it was told so.
+    right, and is let through at once; ``bind`` is where the first was told to listen, where it was told so;
+    ``interface`` is the one that gloo is told to use then, "" for none, None where that is not known;
+    ``again``: an earlier init of this same process met at this same place.
     """
 
     framework: str
@@ -78,6 +80,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     local: bool = True
     hold: bool = True
     bind: str = ""
+    interface: str | None = None
+    again: bool = False
 
 
 class Op(msgspec.Struct, frozen=True):

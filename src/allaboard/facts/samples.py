@@ -152,6 +152,11 @@ def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
     return member(rank, exit=Exit(at=at, **how), **changes)
 
 
+def evaluator(rank: int) -> Who:
+    """Who is launched beside those that train, as the last."""
+    return Who(job="evaluator", index=0, rank=rank, host="a", pid=100 + rank)
+
+
 def job(*members: Member, **changes: Any) -> JobView:
     """A job of these members that is fine, at `NOW`."""
     fields: dict[str, Any] = {

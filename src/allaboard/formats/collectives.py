@@ -4,6 +4,7 @@ some."""
 from __future__ import annotations
 
 import ast
+import re
 
 OF_TORCH = frozenset(
     f"torch.distributed.{name}"
@@ -35,11 +36,14 @@ _FSDP = tuple(
     f"torch.distributed.fsdp.{path}FullyShardedDataParallel"
     for path in ("", "fully_sharded_data_parallel.")
 )
+_STATE = ("get_model_state_dict", "get_optimizer_state_dict", "get_state_dict")
+_SAVES = ("get_state_dict", "save_model", "save_state")
 OF_SHARDS = frozenset(
     (
         *(f"{name}().state_dict" for name in _FSDP),
         *(f"{name}.full_optim_state_dict" for name in _FSDP),
-        "accelerate.Accelerator().get_state_dict",
+        *(f"torch.distributed.checkpoint.state_dict.{name}" for name in _STATE),
+        *(f"accelerate.Accelerator().{name}" for name in _SAVES),
     )
 )
 """These gather what the ranks hold a piece of each; under DDP nobody gathers anything."""
@@ -61,6 +65,10 @@ _IN_PIECES = (
 )
 """Words of a script whose state may be nobody else's concern. One that can use DDP as well, or asks for the
 state in two places, probably asks each kind of model in its own way."""
+_WHOLE = re.compile(r"full_state_dict\s*=\s*True")
+_SHARDED = ("fully_shard(", "FullyShardedDataParallel", "FSDP(")
+_MEETS = re.compile(r"DeepSpeedPlugin\(|automatic_checkpoint_naming\s*=\s*True")
+"""What `save_state` waits for all in, whatever the model is: DeepSpeed's own checkpoint; the next name."""
 
 
 def gathers(name: str, source: str, called: list[str]) -> bool:
@@ -69,6 +77,11 @@ def gathers(name: str, source: str, called: list[str]) -> bool:
         return True
     if called.count(name) > 1 or any(word in source for word in _IN_PIECES):
         return False
+    if name.startswith("torch.distributed.checkpoint."):
+        # Without that, each rank has its own pieces, and asks nobody.
+        return _WHOLE.search(source) is not None and any(word in source for word in _SHARDED)
+    if name.endswith(".save_state") and _MEETS.search(source):
+        return True
     return not name.startswith("accelerate.") or "FullyShardedDataParallelPlugin" in source
 
 

@@ -140,6 +140,7 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         subdomain=(network or name) if kind == "JobSet" else "",
         elastic=spec.at("elasticPolicy") is not None,
         first=spec.text_at("ordinals", "start"),
+        at_once=spec.text_at("podManagementPolicy") == "Parallel",
         origin=reader.origin(document, f"{kind}/{name}"),
     )
 

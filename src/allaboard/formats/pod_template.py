@@ -74,6 +74,8 @@ class Reader:
             fixed=self.value(pod.at("hostname"), "hostname"),
             host_network=pod.text_at("hostNetwork") == "true",
             containers=tuple(n for n in names if n is not None),
+            ready_port=self._ready_port(main),
+            ready_command=self._ready_command(main),
             origin=self.origin(pod, name),
         )
 
@@ -135,6 +137,22 @@ class Reader:
         listed = node.elements if node is not None else []
         values = (self.value(p.at("containerPort"), "ports.containerPort") for p in listed)
         return tuple(v for v in values if v is not None)
+
+    def _ready_port(self, container: Node) -> Value | None:
+        """By number, also where the probe gives the name of one of the container's ports."""
+        told = container.at("readinessProbe", "tcpSocket", "port")
+        listed = container.at("ports")
+        for port in listed.elements if told is not None and listed is not None else ():
+            if told is not None and port.text_at("name") == told.text:
+                number = port.text_at("containerPort")
+                return Value(number, self.origin(told, "readinessProbe.tcpSocket.port"))
+        return self.value(told, "readinessProbe.tcpSocket.port")
+
+    def _ready_command(self, container: Node) -> tuple[Value, ...]:
+        listed = container.at("readinessProbe", "exec", "command")
+        words = listed.elements if listed is not None else []
+        found = (self.value(w, "readinessProbe.exec.command") for w in words)
+        return tuple(v for v in found if v is not None)
 
     def _words(self, container: Node, env: Mapping[str, Value]) -> tuple[Value, ...]:
         """Command and arguments; ``$(NAME)`` is the container's own variable, as far as it is known."""

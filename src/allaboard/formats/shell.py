@@ -16,6 +16,7 @@ import msgspec
 from allaboard.facts import OPAQUE, Origin, Value
 from allaboard.formats.shell_blocks import Blocks
 from allaboard.formats.shell_changes import changed, counts, used
+from allaboard.formats.shell_each import OnEach, on_each
 from allaboard.formats.shell_lists import in_lists
 from allaboard.formats.shell_loops import Loops
 from allaboard.formats.shell_torn import Torn
@@ -125,7 +126,8 @@ class Step:
 class Script(Environment):
     """What a script says literally, in the order of the text: ``lasting`` leaves out what stands
     before a command and is gone with it; ``changed`` were assigned since the last process; ``torn`` are
-    commands that end before their last line, each with the place."""
+    commands that end before their last line, each with the place; ``on_each`` what is run on several
+    hosts."""
 
     commands: list[tuple[Value, ...]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
@@ -133,6 +135,7 @@ class Script(Environment):
     changed: set[str] = field(default_factory=set)
     flow: list[Step] = field(default_factory=list)
     torn: list[tuple[tuple[Value, ...], Torn]] = field(default_factory=list)
+    on_each: list[OnEach] = field(default_factory=list)
 
     def forget(self, names: Iterable[str]) -> None:
         """Variables that are changed to what only a run can tell."""
@@ -213,6 +216,8 @@ def _take(command: Command, script: Script, file: str, loops: Loops, step: Step)
     if len(script.torn) < _TORN:
         script.torn += ((line, torn) for torn in command.torn[:_TORN])
     script.processes += _there(line, command.background, file)
+    each = on_each(rest, line, loops) if step.sure else None
+    script.on_each += [each] if each is not None else []
     step.program = _program(line)
     if len(script.processes) > _PROCESSES:
         return

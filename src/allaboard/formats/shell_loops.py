@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from allaboard.formats.shell_word import Word
 
 _RANGE = re.compile(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}\Z")
+_SEQ = re.compile(r"(?:\$\(|`)\s*seq\s+(?:(?P<first>[0-9]{1,4})\s+)?(?P<last>[0-9]{1,4})\s*[)`]\Z")
 _ROUNDS = 256
 """Rounds that are looked at; no script starts more processes on its own host."""
 
@@ -23,8 +24,8 @@ class Loops:
         """Notes the beginning or the end of a loop; gives back the words that are no part of it."""
         first = words[0].literal
         if first == "for" and len(words) > 2 and words[2].literal == "in":
-            known = all(word.literal is not None for word in words[3:])
-            values = [v for word in words[3:] for v in _values(word)] if known else []
+            found = [_values(word) for word in words[3:]]
+            values = [v for some in found for v in some] if all(found) else []
             self.open.append((words[1].literal or "", values))
             return []
         if first in ("for", "while", "until", "select"):
@@ -46,10 +47,21 @@ class Loops:
 
 
 def _values(word: Word) -> list[str]:
-    text = word.literal or ""
-    match = _RANGE.match(text)
+    """What the word becomes; nothing where only a run could tell."""
+    if word.literal is None:
+        return _counted(word)
+    match = _RANGE.match(word.literal)
     if match is None:
-        return [text]
+        return [word.literal]
     first, last = int(match[1]), int(match[2])
     step = 1 if last >= first else -1
     return [str(n) for n in range(first, last + step, step)][:_ROUNDS]
+
+
+def _counted(word: Word) -> list[str]:
+    """The numbers of ``$(seq FIRST LAST)``, seq(1): from 1 where the first is not given."""
+    match = _SEQ.match(word.pieces[0].text) if len(word.pieces) == 1 and not word.quoted else None
+    if match is None:
+        return []
+    first, last = int(match["first"] or 1), int(match["last"])
+    return [str(n) for n in range(first, last + 1)][:_ROUNDS]

@@ -28,7 +28,8 @@ Known = Callable[[str], str | None]
 
 
 class Piece(NamedTuple):
-    """Text as it stands (``literal``), the name of a variable, or "" for what is not known."""
+    """Text as it stands (``literal``), the name of a variable, or a substitution, of which only a run could
+    tell what it becomes: as it is written, or ""."""
 
     literal: bool
     text: str

@@ -250,8 +250,8 @@ class _Splitter:
             self._add(word, known, "$" if known else "", at)
             self.at += 1 if known else 2
             return
-        self._add(word, False, "", at)
         end = self._closing(at)
+        self._add(word, False, text[at:end], at)
         self._lines(at, end)
         self.at = end
 

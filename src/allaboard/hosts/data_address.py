@@ -15,6 +15,7 @@ from allaboard.hosts import proc
 from allaboard.hosts.behind import behind
 
 LOOPBACK = "127.0.0.1"
+INTERFACE = "GLOO_SOCKET_IFNAME"
 GLOBAL, FAILED = 0x00, 0x08
 """Scope of an IPv6 address that others reach, and the flag of one that somebody else has too; linux/ipv6.h,
 linux/if_addr.h."""
@@ -28,6 +29,18 @@ class DataAddress(NamedTuple):
     origin: str
     first: str
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known of it, by the names that facts of a member have."""
+        return {
+            "data address": self.address,
+            "data interface": self.origin,
+            "gloo address": self.first,
+        }
+
+
+UNKNOWN = DataAddress("", "", "")
+
 
 def data_address(environment: Mapping[str, str]) -> DataAddress:
     """The address, and where it comes from.
@@ -37,10 +50,10 @@ def data_address(environment: Mapping[str, str]) -> DataAddress:
     in the resolver's order; of several the first of IPv4 is told, which every framework can use. May wait for
     a name server.
     """
-    name = environment.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
+    name = environment.get(INTERFACE, "").split(",")[0]
     if name:
         found = interface_address(name)
-        return DataAddress(found, f"GLOO_SOCKET_IFNAME={name}", found)
+        return DataAddress(found, f"{INTERFACE}={name}", found)
     host = os.uname().nodename
     try:
         usual = list(_usable(host))

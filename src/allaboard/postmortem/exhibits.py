@@ -12,7 +12,7 @@ from pathlib import Path
 from allaboard.facts import Exhibit
 from allaboard.postmortem.file_names import named
 from allaboard.postmortem.kernels import of_the_kernel
-from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
+from allaboard.postmortem.packed import GZIP, STOPPED, as_utf8, unpacked
 
 HEAD, TAIL = 8 << 20, 24 << 20
 """Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
@@ -48,7 +48,7 @@ def exhibits(
             if count >= FILES:
                 notes.append(f"{path}: more than {FILES} files; the others were not read")
                 break
-            exhibit = read(file, path, notes)
+            exhibit = read(file, path, notes, now)
             if exhibit is None:
                 continue
             left -= len(exhibit.data)
@@ -58,8 +58,10 @@ def exhibits(
             yield exhibit
 
 
-def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
-    """One file; None, and a note, where it cannot be read."""
+def read(
+    file: Path, base: Path, notes: list[str], now: Callable[[], float] = time.monotonic
+) -> Exhibit | None:
+    """One file; None, and a note, where it cannot be read. ``now`` tells the seconds."""
     name = str(file)
     try:
         # Without O_NONBLOCK a FIFO that took the file's place meanwhile would hold us for ever.
@@ -70,8 +72,8 @@ def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
                 return None
             if opened.read(len(GZIP)) == GZIP:
                 opened.seek(0)
-                data, cut = unpacked(opened, HEAD, TAIL)
-                return _exhibit(file, base, data, cut, notes)
+                data, cut, rest = unpacked(opened, HEAD, TAIL, now)
+                return _exhibit(file, base, data, cut, notes, rest)
             opened.seek(0)
             if found.st_size <= HEAD + TAIL:
                 return _exhibit(file, base, opened.read(HEAD + TAIL), 0, notes)
@@ -84,11 +86,17 @@ def read(file: Path, base: Path, notes: list[str]) -> Exhibit | None:
     return _exhibit(file, base, data, found.st_size - len(data), notes)
 
 
-def _exhibit(file: Path, base: Path, data: bytes, cut: int, notes: list[str]) -> Exhibit:
+def _exhibit(
+    file: Path, base: Path, data: bytes, cut: int, notes: list[str], rest: str = ""
+) -> Exhibit:
+    data = as_utf8(data)
     if cut:
         notes.append(f"{file}: {cut} bytes in its middle were not read")
+    if rest:
+        notes.append(f"{file}: {rest}")
+        data += STOPPED
     rank, pid = named(file, base)
-    return Exhibit(name=str(file), data=as_utf8(data), rank=rank, pid=pid, cut=cut)
+    return Exhibit(name=str(file), data=data, rank=rank, pid=pid, cut=cut)
 
 
 def _files(path: Path, notes: list[str]) -> Iterator[Path]:

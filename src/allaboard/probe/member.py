@@ -41,6 +41,8 @@ class _Process:
         self.notes: dict[str, str] = {}
         self.unsaved = 0
         self.depth = 0
+        self.places: set[str] = set()
+        """Where this process has met others before."""
         self.raises = False
         self.aside = False
         self.stepping: int | None = None
@@ -77,6 +79,7 @@ class _Process:
         self.box = None
         self.round = 0
         self.depth = 0
+        self.places = set()
 
     def identify(self) -> None:
         """Writes who this is: script, Python, and what the hooks noted of the framework."""
@@ -137,7 +140,10 @@ def arrive(declared: Declared) -> None:
         here.round += 1
         here.notes.update(_versions())
         here.identify()
-        here.box.text("declared", texts.declared(dict(declared, round=here.round)))
+        place = str(declared.get("place", ""))
+        told = dict(declared, round=here.round, again=place in here.places)
+        here.places.add(place)
+        here.box.text("declared", texts.declared(told))
         here.box.text("detail", str(declared.get("call", "")))
         held = _held(declared)
     except Exception as error:

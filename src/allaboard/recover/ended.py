@@ -52,7 +52,7 @@ def cause(view: JobView) -> Cause | None:
     if gone is not None:
         one = gone[0][0]
         return Cause(who=name(one), what="left early, with exit code 0", steps=one.step)
-    first = next(iter(found.began + found.fell), None)
+    first = next(iter(found.began + found.fell + found.aside), None)
     return None if first is None else cause_of(first)
 
 

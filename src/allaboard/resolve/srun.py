@@ -5,12 +5,14 @@ Options are those of srun(1). Without options a step takes all that the ``#SBATC
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Resolver
 from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
 from allaboard.formats.batch_lines import batch_lines
+from allaboard.formats.by_each import by_each, size_of
 from allaboard.formats.flags import Flags, after, every, find_flags
 
 _OPTIONS = {
@@ -42,6 +44,7 @@ _FEWER = (
     "n",
 )
 """Options by which a step may have fewer nodes than its allocation."""
+_OTHERS = frozenset(_FEWER) - {"ntasks", "n"}
 _FEWER_NODES = frozenset((*_FEWER, "nodes", "N"))
 _BARE = frozenset(
     (
@@ -73,6 +76,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         return
     problems = list(_alone(material))
     steps = [find_flags(w, _WANTED, _BARE) for w in every(material.commands, ("srun",))]
+    problems += [p for s in steps for p in _chosen(s, material)]
     # srun hostname, srun mkdir: not the step that trains.
     steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.rest)]
     launching = [s for s in steps if _launcher(s)]
@@ -199,6 +203,28 @@ def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
                 "is not what it takes",
                 observed=f"{name}=… and ${name} in one pair of double quotes",
                 correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
+                origin=word.origin,
+            )
+
+
+def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
+    """A meeting place that the shell of each task chooses by itself."""
+    if flags.values.keys() & _OTHERS:
+        return  # on which nodes, only a run could tell
+    nodes, tasks = size_of(flags.values, dict(batch_lines(material.text, material.file)))
+    for shell, word in itertools.pairwise(flags.rest):
+        if not re.fullmatch(r"-\w*c", shell.text):
+            continue
+        for one in by_each(word.text):
+            if (tasks if one.port else nodes) < 2:
+                continue
+            who = "task of the step" if one.port else "node"
+            yield Problem(
+                kind="launch",
+                said=f"{one.what} is {one.value} as the shell of each task has it: another one on every "
+                f"{who}, and they never meet",
+                observed=f"{one.what} {one.value}, inside of the step",
+                correction=one.correction,
                 origin=word.origin,
             )
 

@@ -4,7 +4,8 @@
 `srun`, `mpirun`, `deepspeed`, `accelerate launch` and `torchrun` are often nested, and each counts in its
 own way. A torchrun that waits for 4 nodes in a step of 2 waits until it gives up; `accelerate`'s
 num_processes counts all machines, not one; a launcher that is told of one node and started on two trains
-twice, each alone.
+twice, each alone. What the shell of each task works out by itself (`srun bash -c '… $(hostname) …'`,
+`$RANDOM`) is another address or port on each.
 
 ## What to do
 Let one place hold the number of nodes, and take it from there: `srun --ntasks-per-node=1 torchrun

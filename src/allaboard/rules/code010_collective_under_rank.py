@@ -4,7 +4,8 @@
 A collective returns only when *every* rank of its group has entered it. Under `if rank == 0` the others
 never come: rank 0 waits in it until the timeout, and the ranks that went on stop at their next collective,
 which pairs with this one. To ask an FSDP model for its whole `state_dict` is such a call: every rank
-gives its shard.
+gives its shard. So are `get_model_state_dict` with `full_state_dict=True` (FSDP2), and accelerate's
+`save_state` and `save_model` of a model in shards.
 
 ## What to do
 Move the collective out of the branch; leave inside only what that rank does alone.
@@ -141,6 +142,15 @@ _FSDP = (
     _HEAD + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
     "model = FSDP(net)\n"
 )
+_FSDP2 = (
+    _HEAD + "from torch.distributed.fsdp import fully_shard\n"
+    "from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict\n"
+    "fully_shard(model)\no = StateDictOptions(full_state_dict=True)\n"
+)
+_ACCELERATE_FSDP = (
+    "from accelerate import Accelerator, FullyShardedDataParallelPlugin\n"
+    "a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin())\n"
+)
 _JAX = "import jax\nfrom jax.experimental import multihost_utils as mu\n"
 
 RULE = Rule(
@@ -205,6 +215,26 @@ RULE = Rule(
             ),
             "get_state_dict is entered only where a.is_main_process: it waits for all ranks",
         ),
+        "the state of FSDP2": (
+            ScriptFacts(
+                source=_FSDP2 + "if rank == 0:\n    save(get_model_state_dict(model, options=o))\n"
+            ),
+            "get_model_state_dict is entered only where rank == 0: it waits for all ranks",
+        ),
+        "accelerate saves a model in shards": (
+            ScriptFacts(
+                source=_ACCELERATE_FSDP + "if a.is_main_process:\n    a.save_model(model, 'out')\n"
+            ),
+            "save_model is entered only where a.is_main_process: it waits for all ranks",
+        ),
+        "accelerate saves all of DeepSpeed's state": (
+            ScriptFacts(
+                source="from accelerate import Accelerator, DeepSpeedPlugin\n"
+                "a = Accelerator(deepspeed_plugin=DeepSpeedPlugin(zero_stage=1))\n"
+                "if a.is_main_process:\n    a.save_state('out')\n"
+            ),
+            "save_state is entered only where a.is_main_process: it waits for all ranks",
+        ),
         "in a function": (
             ScriptFacts(
                 source=_HEAD + "def mean(x):\n    dist.all_reduce(x)\n    return x / 4\n"
@@ -233,6 +263,29 @@ RULE = Rule(
         "the state of accelerate, without shards": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\n"
             "if a.is_main_process:\n    save(a.get_state_dict(model))\n"
+        ),
+        "accelerate writes what one rank has": ScriptFacts(
+            source=_ACCELERATE_FSDP
+            + "state = a.get_state_dict(model)\nif a.is_main_process:\n    a.save(state, 'out.pt')\n"
+        ),
+        "accelerate saves by all": ScriptFacts(
+            source=_ACCELERATE_FSDP + "a.save_state('out')\na.save_model(model, 'out')\n"
+        ),
+        "accelerate saves under DDP": ScriptFacts(
+            source="from accelerate import Accelerator\na = Accelerator()\n"
+            "if a.is_main_process:\n    a.save_state('out')\n    a.save_model(model, 'out')\n"
+        ),
+        "FSDP2, by all": ScriptFacts(
+            source=_FSDP2 + "state = get_model_state_dict(model, options=o)\n"
+            "if rank == 0:\n    save(state)\n"
+        ),
+        "FSDP2's own pieces": ScriptFacts(
+            source=_FSDP2.replace("full_state_dict=True", "cpu_offload=True")
+            + "if rank == 0:\n    print(get_model_state_dict(model, options=o))\n"
+        ),
+        "the same of a model without shards": ScriptFacts(
+            source=_FSDP2.replace("fully_shard(model)", "model = DDP(model)")
+            + "if rank == 0:\n    save(get_model_state_dict(model, options=o))\n"
         ),
         "FSDP in one mode, another in the other": ScriptFacts(
             source=_FSDP + "if sharded:\n    state = model.state_dict()\n"

@@ -9,6 +9,7 @@ killed, or by what. This finding separates the worker that was killed from those
   Ask the batch system.
 - SIGUSR1, SIGUSR2: a batch system sends them before it ends a job (Slurm's `--signal`), and allaboard passes
   on what it gets. Without a handler in the script they end it: `signal.signal(signal.SIGUSR1, save)`.
+- An evaluator that is killed is told as a warning, and ends no job: the training goes on without it.
 - SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed. Its last lines are in the log; `ulimit -c
   unlimited` leaves a core dump.
 """
@@ -18,24 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.aside import mildly
 from allaboard.evidence.failures import CRASHES, FOR_PROGRAMS, Failures, failures, too_early
 from allaboard.evidence.naming import names
 from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
-from allaboard.facts.samples import ended, job, member, waiting
+from allaboard.facts.samples import ended, evaluator, job, member, waiting
 from allaboard.facts.signal_name import signal_name
 
 
 def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
-    killed = [m for m in found.began if _killed(m) and not _server(view, m)]
-    told = [m for m in killed if _signal(m) in FOR_PROGRAMS]
+    killed = [m for m in found.own if _killed(m) and not _server(view, m)]
+    told = [m for m in killed if _signal(m) in FOR_PROGRAMS and m not in found.aside]
     together = sorted(told, key=lambda m: m.who.rank)
     if together and not any(too_early(view, m) for m in together):
         yield _unhandled(together, found)
     for one in killed:
         if one not in together and not too_early(view, one):
-            yield _claim(one, found)
+            yield mildly(view, one, _claim(one, found))
 
 
 def _killed(one: Member) -> bool:
@@ -59,7 +61,7 @@ def _unhandled(those: list[Member], found: Failures) -> Claim:
         who=tuple(m.who for m in those),
         evidence=(
             Evidence(f"killed by {name} in phase {first.phase.name.lower()}", "wait status"),
-            *found.of_it(),
+            *found.of_it(first),
         ),
         fix=f"signal.signal(signal.{name}, save)   # in the script; or see who sends it: Slurm's --signal, "
         "a person. allaboard passes on what it gets",
@@ -78,7 +80,7 @@ def _claim(one: Member, found: Failures) -> Claim:
     evidence = [Evidence(f"killed by {name} in phase {one.phase.name.lower()}", "wait status")]
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))
-    evidence += found.of_it()
+    evidence += found.of_it(one)
     crashed = one.exit.signal in CRASHES
     if crashed and one.exit.last_line:
         evidence.append(Evidence(one.exit.last_line, one.log))
@@ -113,6 +115,10 @@ RULE = Rule(
             "worker 0, worker 1 were killed by SIGUSR1, for which the script has no handler",
         ),
         "crashed": (job(member(0), ended(1, signal=11)), "worker 1 was killed by SIGSEGV"),
+        "an evaluator": (
+            job(member(0), ended(1, signal=9, member={"who": evaluator(1)})),
+            "evaluator 0 was killed by SIGKILL; the training goes on without it",
+        ),
     },
     silent_on={
         "out of memory has its own rule": job(waiting(0), ended(1, signal=9, oom=True)),

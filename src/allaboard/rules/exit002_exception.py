@@ -9,7 +9,7 @@ Fix that line. If several ranks raise the same exception, they are listed togeth
 open files, space or threads are used up, the line is only the first one that wanted one more: the finding
 then names the limit and what helps. It also says what helps against errors that frameworks raise when a job
 is set up wrongly: a variable that no launcher has set, a GPU that the rank does not see, a model that is
-not the same on all ranks.
+not the same on all ranks. Of an evaluator it is a warning, and ends no job: the training goes on without it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.aside import mildly
 from allaboard.evidence.exhausted import exhausted
 from allaboard.evidence.failures import Failures, failures, interrupted, too_early
 from allaboard.evidence.families import has_met
@@ -28,7 +29,7 @@ from allaboard.evidence.out_of_memory import out_of_memory
 from allaboard.evidence.port_taken import lacks_port
 from allaboard.evidence.without_gradient import without_gradient
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
-from allaboard.facts.samples import EADDRINUSE, coming, ended, held, job, waiting
+from allaboard.facts.samples import EADDRINUSE, coming, ended, evaluator, held, job, waiting
 
 QUIT = "BdbQuit"
 """What Python's debugger raises when it is left, or its input ends."""
@@ -39,16 +40,17 @@ OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
 
 def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
-    same: dict[tuple[str, str], list[Member]] = defaultdict(list)
-    for one in found.began:
+    same: dict[tuple[str, str, bool], list[Member]] = defaultdict(list)
+    for one in found.own:
         if one.raised is None or out_of_memory(one.raised):
             continue  # RES001 tells it
         if interrupted(one) or loader_worker(one) or lacks_port(one) or has_met(view, one):
             continue  # these have rules of their own
         if not too_early(view, one):
-            same[(one.raised.type, str(one.raised.where))].append(one)
+            aside = one in found.aside
+            same[one.raised.type, str(one.raised.where), aside].append(one)
     for members in same.values():
-        yield _claim(view, members, found)
+        yield mildly(view, members[0], _claim(view, members, found))
 
 
 def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
@@ -68,7 +70,7 @@ def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
     used_up = exhausted(view, first, error)
     if used_up is not None:
         evidence += used_up.evidence
-    evidence += found.of_it()
+    evidence += found.of_it(first)
     return Claim(
         summary=f"{names(members)} raised {error.type}{where}",
         who=tuple(m.who for m in members),
@@ -106,7 +108,7 @@ def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:
             Evidence(
                 f"{QUIT}: its input ended, or it was told to quit", f"{where.file}:{where.line}"
             ),
-            *found.of_it(),
+            *found.of_it(first),
         ),
         fix=f"remove the breakpoint() or pdb.set_trace() that {where.function} ran just before line "
         f"{where.line}: grep -nE 'breakpoint|set_trace' {where.file}",
@@ -153,6 +155,10 @@ RULE = Rule(
                 waiting(0),
             ),
             "worker 1 raised OSError at train.py:41 in train",
+        ),
+        "an evaluator": (
+            job(waiting(0), ended(1, raised=("KeyError", "x"), member={"who": evaluator(1)})),
+            "evaluator 0 raised KeyError at train.py:41 in train; the training goes on without it",
         ),
         "all the same": (
             job(ended(0, raised=("KeyError", "x")), ended(1, raised=("KeyError", "x"))),

@@ -7,7 +7,8 @@ container's init: the program that it had started was ended by that signal. 137 
 
 ## What to do
 Search the script and its libraries for the exit; the worker's last line may tell. For a signal, ask who
-sends it: the out-of-memory killer, a container's limit, a scheduler, a person.
+sends it: the out-of-memory killer, a container's limit, a scheduler, a person. Of an evaluator it is a
+warning, which ends no job: the training goes on without it.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.aside import mildly
 from allaboard.evidence.failures import CRASHES, failures, too_early
 from allaboard.evidence.servers import serves
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
-from allaboard.facts.samples import coming, ended, held, job, waiting
+from allaboard.facts.samples import coming, ended, evaluator, held, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in failures(view).began:
+    for one in failures(view).own:
         end = one.exit
         if end is None or end.signal is not None or not _silent(one) or serves(one):
             continue
         if not too_early(view, one):
             by = _signal(end.code)
-            yield Claim(
+            claim = Claim(
                 summary=f"{one.who.name} ended with exit code {end.code}"
                 + (f" (128 + {by.value}: {by.name})" if by else "")
                 + (f" after step {one.step}" if one.step else ""),
@@ -41,6 +43,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 fix=_fix(by, one),
                 since=end.at,
             )
+            yield mildly(view, one, claim)
 
 
 def _signal(code: int | None) -> signal.Signals | None:
@@ -81,6 +84,10 @@ RULE = Rule(
         "a shell tells of a signal": (
             job(waiting(0), ended(1, code=137)),
             "worker 1 ended with exit code 137 (128 + 9: SIGKILL) after step 40",
+        ),
+        "an evaluator": (
+            job(waiting(0), ended(1, code=3, member={"who": evaluator(1), "step": 0})),
+            "evaluator 0 ended with exit code 3; the training goes on without it",
         ),
         "a code beyond all signals": (
             job(waiting(0), ended(1, code=255)),

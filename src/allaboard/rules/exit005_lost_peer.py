@@ -8,7 +8,9 @@ rank had made fewer calls of that group than all others, this is the rank that t
 ## What to do
 Look at the other hosts' logs and at the network between them. If a hang was reported before this, that is
 the cause, and this is how it ended. Of a rank that had ended just then, and of which nobody was told how,
-look at the end of its log: only what started it knows its exit code.
+look at the end of its log: only what started it knows its exit code. If all had joined a second time at the
+port of the first time, give each init a port of its own: they find the addresses of the first time in a store
+that is still open.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.differs import group_name
 from allaboard.evidence.failures import because_of, ended_at, failed, failed_at, failures
 from allaboard.evidence.host_gone import hosts_gone
+from allaboard.evidence.joined_again import OWN_PORT, meets_the_earlier, seen
 from allaboard.evidence.left_early import SEEN, left_early, unheard
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.naming import names
@@ -58,8 +61,8 @@ def check(view: JobView) -> Iterator[Claim]:
     leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not failed(m)]
     gone = hosts_gone(view)
     behind, key, call = not_come(view, lost)
-    seen = behind and all(m.stack is not None or not m.alive for m in behind)
-    settle = KNOWN if seen else ELSEWHERE if view.joined else SETTLE
+    known = behind and all(m.stack is not None or not m.alive for m in behind)
+    settle = KNOWN if known else ELSEWHERE if view.joined else SETTLE
     early = view.now - failed_at(first) < settle and not view.ended
     if left or leaving or stopped or any(g.fell for g in gone) or early:
         return
@@ -75,6 +78,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if behind:
         yield _late(lost, said, behind, f"call {call} of {group_name(view, key)}")
         return
+    again = meets_the_earlier(view, lost)
     yield Claim(
         summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
@@ -84,8 +88,11 @@ def check(view: JobView) -> Iterator[Claim]:
                 Evidence(f"not heard from for {failed_at(first) - g.last:.0f} s by then", g.host)
                 for g in gone
             ),
+            *(seen(view, lost) if again else ()),
         ),
-        fix="look at the other hosts' logs, and at the network between them"
+        fix=OWN_PORT
+        if again
+        else "look at the other hosts' logs, and at the network between them"
         if view.joined or any(m.declared is not None and not m.declared.local for m in lost)
         else "read the ends of all workers' logs: which one left, or came after the others' timeout?",
         certainty=Certainty.UNKNOWN,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.aside import mildly
 from allaboard.evidence.failures import failures, too_early
 from allaboard.evidence.loader_worker import loader_worker
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
@@ -24,10 +25,10 @@ from allaboard.facts.samples import USER, ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in failures(view).began:
+    for one in failures(view).own:
         became = loader_worker(one)
         if became and not too_early(view, one):
-            yield _claim(one, became)
+            yield mildly(view, one, _claim(one, became))
 
 
 def _claim(one: Member, became: str) -> Claim:

@@ -14,23 +14,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failures, interrupted, too_early
+from allaboard.evidence.aside import mildly
+from allaboard.evidence.failures import Failures, failures, interrupted, too_early
 from allaboard.evidence.naming import names
-from allaboard.facts import Claim, Evidence, Frame, JobView, Raised, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised, Stage
 from allaboard.facts.samples import ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
     found = failures(view)
     members = [m for m in found.began if interrupted(m) and not too_early(view, m)]
-    if not members:
-        return
+    if members:
+        yield _claim(members, found)
+    for one in found.aside:
+        if interrupted(one) and not too_early(view, one):
+            yield mildly(view, one, _claim([one], found))
+
+
+def _claim(members: list[Member], found: Failures) -> Claim:
     first = members[0]
     error = first.raised
     assert error is not None
     evidence = [Evidence(f"KeyboardInterrupt at {error.where or 'no line of its own'}", first.log)]
-    evidence += found.of_it()
-    yield Claim(
+    evidence += found.of_it(first)
+    return Claim(
         summary=f"{names(members)} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),

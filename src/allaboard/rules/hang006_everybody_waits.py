@@ -11,6 +11,8 @@ Compare the places that are given.
   `send`, look for the other side, which must name this rank and use the same tag.
 - If they are the same, suspect the network between the hosts, or a message whose shape differs between
   ranks.
+- If they have joined a second time, at the port of the first time, give each init a port of its own: the
+  earlier store may still be open, and they find the earlier addresses in it.
 - If one of them waits in a thread beside the main one, that thread needs a group of its own: in a shared
   group, each rank may run the calls of two threads in another order.
 """
@@ -26,6 +28,7 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.evidence.between_two import message
 from allaboard.evidence.everybody import MANY, Everybody, everybody, hosts, stands, who_wait
+from allaboard.evidence.joined_again import OWN_PORT, meets_the_earlier, seen
 from allaboard.evidence.naming import ranked
 from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Op, Stage
@@ -65,14 +68,16 @@ def _claim(view: JobView, found: Everybody) -> Claim:
     # One place against many has the odd one out; where none is odd, nobody is.
     odd = groups[0] if differ and len(groups[0]) < len(groups[1]) else list(found.waiting)
     where = f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
+    again = meets_the_earlier(view, found.waiting)
     return Claim(
         summary=f"{who_wait(view, found.waiting)} wait for each other in {where}",
         who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"{ranked(here)}: {where}", "stacks")
             for where, here in list(told.items())[:MANY]
-        ),
-        fix=_fix(found, differ),
+        )
+        + (seen(view, found.waiting) if again else ()),
+        fix=OWN_PORT if again else _fix(found, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stood_since(view),
     )

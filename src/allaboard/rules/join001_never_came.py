@@ -54,9 +54,10 @@ def check(view: JobView) -> Iterator[Claim]:
         absent, waiting = roll.never_heard_of, _waiting(view, roll)
         if not absent or not waiting or not _visible(view, roll):
             continue
-        waited = view.now - max(view.launched_at, *(m.phase_since for m in waiting))
+        since = [m.phase_since for m in waiting]
+        waited = view.now - max(view.launched_at, *since)
         if waited >= view.timeout:
-            yield _claim(view, roll, absent, waited)
+            yield _claim(view, roll, waited, min(since))
 
 
 def _waiting(view: JobView, roll: Roll) -> tuple[Member, ...]:
@@ -72,8 +73,8 @@ def _visible(view: JobView, roll: Roll) -> bool:
     return all(m.declared is not None and m.declared.local for m in roll.here)
 
 
-def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) -> Claim:
-    told = roll.here[0].declared
+def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
+    told, absent = roll.here[0].declared, roll.never_heard_of
     assert told is not None
     names = called(told, absent, 16)
     few = f"{len(roll.here)} of {roll.size} came; nobody has heard of {names}"
@@ -94,7 +95,7 @@ def _claim(view: JobView, roll: Roll, absent: tuple[int, ...], waited: float) ->
         or f"start {names}, or {_fewer(told, len(roll.here))}{_one_place(view.place)}",
         # Whoever is in init already may meet somebody there of whom nothing is seen.
         certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
-        since=min(m.phase_since for m in _waiting(view, roll)),
+        since=since,
         awaits=bool(roll.held),
     )
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.evidence.earlier_launch import BUSY, before
+from allaboard.evidence.joined_again import OWN_PORT, joined_again
 from allaboard.evidence.naming import agrees, names, on_host
 from allaboard.evidence.servers import TF2_CHIEF, collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
@@ -69,7 +70,7 @@ def check(view: JobView) -> Iterator[Claim]:
         blocked = f"{len(inside)} of {roll.size} are"
         if _to_servers(inside[0]):
             blocked = f"{names(inside)} {'are' if len(inside) > 1 else 'is'}"
-        again = _again(inside) and not roll.missing
+        again = all(map(joined_again, inside)) and not roll.missing
         yield Claim(
             summary=f"{blocked} blocked inside {call}; {told}",
             who=tuple(m.who for m in inside),
@@ -97,11 +98,6 @@ def _look(view: JobView, roll: Roll) -> str:
     return f"{on_host(view, own[0], f'py-spy dump --pid {own[0].who.pid}')}   # " if own else ""
 
 
-def _again(inside: list[Member]) -> bool:
-    """Whether all of them have been through an init of PyTorch before, in this same process."""
-    return all(m.round > 1 and m.framework == "torch" for m in inside)
-
-
 def _to_servers(one: Member) -> bool:
     """Whether it connects to servers that listen at the addresses of the cluster."""
     return one.declared is not None and one.declared.call == TF2_CHIEF
@@ -118,12 +114,8 @@ def _reach(view: JobView, inside: list[Member]) -> str:
             f"on {first.host}: {tries}   # one that refuses or does not answer is waited for without a "
             "limit"
         )
-    if _again(inside):
-        return (
-            "give each init a port of its own (MASTER_PORT plus the number of the trial): after "
-            "destroy_process_group, an earlier DistributedDataParallel keeps the earlier store open, and at "
-            "the same port the ranks find the earlier addresses in it"
-        )
+    if all(map(joined_again, inside)):
+        return OWN_PORT
     if len({m.who.host for m in inside}) > 1:
         return (
             "let every host reach every other on all ports above 1024; try "
@@ -191,6 +183,11 @@ def _task(rank: int, job_name: str, phase: Phase) -> Member:
     return member(rank, who=who, phase=phase, phase_since=60.0, declared=told)
 
 
+def _second(rank: int) -> Member:
+    told = declared(rank, again=True)
+    return member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=told)
+
+
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -225,7 +222,7 @@ RULE = Rule(
             "chief 0 is blocked inside ParameterServerStrategy; all tasks that it connects to are up",
         ),
         "once more in one process": (
-            job(*(member(r, phase=Phase.JOINING, phase_since=60.0, round=2) for r in range(3))),
+            job(*(_second(r) for r in range(3))),
             "3 of 3 are blocked inside init_process_group; nobody is missing",
         ),
         "one never entered": (

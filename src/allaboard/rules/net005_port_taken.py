@@ -157,7 +157,7 @@ def _raised(view: JobView) -> Iterator[Claim]:
         yield Claim(
             summary=f"{named} was taken when {one.who.name} wanted to listen there{_by(mine, holder)}",
             who=(one.who,),
-            evidence=(*evidence, *(found.of_it() if found.began == (one,) else ())),
+            evidence=(*evidence, *(found.of_it(one) if found.began == (one,) else ())),
             fix=(f"ss -ltnp 'sport = :{port}'" if port else "ss -ltnp")
             + (
                 "   # the script listens there itself: give it another port"

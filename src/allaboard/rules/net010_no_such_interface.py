@@ -55,5 +55,5 @@ RULE = Rule(
     fires_on={"no such name": (_view(""), "h2 has no interface ib7 with an address")},
     silent_on={"it is there": _view("10.1.0.2"), "with IPv6 alone": _view("fd77::2")},
     since="0.1",
-    drill=("net-wrong-interface",),
+    drill=("net-wrong-interface", "net-interface-in-script"),
 )

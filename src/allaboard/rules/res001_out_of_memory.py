@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
+from allaboard.evidence.aside import mildly
 from allaboard.evidence.failures import failures
 from allaboard.evidence.out_of_memory import of_a_gpu, out_of_memory
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.samples import ended, evaluator, job, waiting
 
 _HOST = "give the job more memory, or smaller batches and fewer DataLoader workers"
 _GPU = (
@@ -27,7 +28,7 @@ _GPU = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in failures(view).began:
+    for one in failures(view).own:
         killed = one.exit is not None and one.exit.oom
         raised = one.raised is not None and out_of_memory(one.raised)
         if not killed and not raised:
@@ -40,7 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
             evidence.append(Evidence(f"{one.raised.type}: {one.raised.message[:200]}", place))
         if one.step:
             evidence.append(Evidence(f"after step {one.step}", "black box"))
-        yield Claim(
+        claim = Claim(
             summary=f"{one.who.name} ran out of memory"
             + (" and was killed by the kernel" if killed else ""),
             who=(one.who,),
@@ -48,6 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
             fix=_GPU if _of_a_gpu(one) else _HOST,
             since=one.raised.at if one.raised is not None else one.exit.at if one.exit else None,
         )
+        yield mildly(view, one, claim)
 
 
 def _of_a_gpu(one: Member) -> bool:
@@ -67,6 +69,10 @@ RULE = Rule(
         "killed by the kernel": (
             job(waiting(0), ended(1, signal=9, oom=True)),
             "worker 1 ran out of memory and was killed by the kernel",
+        ),
+        "an evaluator": (
+            job(waiting(0), ended(1, signal=9, oom=True, member={"who": evaluator(1)})),
+            "evaluator 0 ran out of memory and was killed by the kernel; the training goes on without it",
         ),
         "MemoryError": (
             job(waiting(0), ended(1, raised=("MemoryError", ""))),

@@ -172,6 +172,8 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
         "backend": str(given.get("backend") or ""),
         "origin": origin,
         "local": _local(method, size),
+        # The script may have set it: what the process was started with does not tell that.
+        "interface": os.environ.get("GLOO_SOCKET_IFNAME", "")[:64],
     }
 
 

@@ -1,0 +1,8 @@
+"""Trains as torch_ddp.py does, and itself tells gloo to use the interface that INTERFACE names."""
+
+import os
+import runpy
+from pathlib import Path
+
+os.environ["GLOO_SOCKET_IFNAME"] = os.environ["INTERFACE"]
+runpy.run_path(str(Path(__file__).with_name("torch_ddp.py")), run_name="__main__")

@@ -1,0 +1,155 @@
+"""A StatefulSet starts its pods in turn, and a pod is ready only once all of them train.
+
+## Why it matters
+By default (`podManagementPolicy: OrderedReady`) pod 1 is started when pod 0 is ready. Where the
+readinessProbe asks for something that comes with the training (a file that the first step writes), pod 0
+waits in its init for pods that are never started. A probe of the meeting port passes in pod 0 alone, where
+the store listens: pod 1 never becomes ready, and pod 2 is never started.
+
+## What to do
+`podManagementPolicy: Parallel`. A headless Service has no name for a pod that is not ready, either: give it
+`publishNotReadyAddresses: true`, or leave the readinessProbe out. Nobody sends requests to a rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ManifestFacts,
+    Origin,
+    Role,
+    Severity,
+    Stage,
+    Value,
+    Workload,
+)
+
+_NODES = re.compile(r"--nnodes[= ]([0-9]+)(?![:0-9])")
+_PORT = re.compile(
+    r"--(?:master[-_]port[= ]|rdzv[-_]endpoint[= ]\S+?:)([0-9]+)|\bMASTER_PORT=([0-9]+)"
+)
+_ASKS = re.compile(r"(?:\btest|\[)\s+-[efs]\s+\S|\b(?:cat|ls|stat|grep|head|tail|find)\s")
+_TRAINS = re.compile(
+    r"(?<![a-z])(?:steps?|epochs?|loss(?:es)?|checkpoints?|ckpts?|progress|iterations?"
+    r"|train(?:ing)?[-_.]?(?:started|began|begun|running))(?![a-z])",
+    re.IGNORECASE,
+)
+"""In the name of what is there only once somebody trains."""
+
+
+def check(facts: ManifestFacts) -> Iterator[Claim]:
+    for workload in facts.workloads:
+        if workload.kind != "StatefulSet" or workload.at_once:
+            continue
+        for role in workload.roles:
+            many = role.replicas.integer
+            if many is not None and many > 1 and _wait_for_all(role, many):
+                yield from _claims(workload, role, many)
+
+
+def _wait_for_all(role: Role, many: int) -> bool:
+    """Whether the pods are the members of one job, which begins when the last of them is there."""
+    size = role.env.get("WORLD_SIZE")
+    if size is not None and size.integer is not None and size.integer >= many:
+        return True
+    found = _NODES.search(_text(role.command))
+    return found is not None and int(found[1][:6]) == many
+
+
+def _claims(workload: Workload, role: Role, many: int) -> Iterator[Claim]:
+    told = role.ready_port
+    if told is not None and told.text in _ports(role) and many > 2:
+        yield _claim(
+            workload,
+            told,
+            f"a pod of it is ready once port {told.text} is open, which only rank 0 opens: pod 2 is never "
+            "started",
+            Severity.ERROR,
+        )
+    text = _text(role.ready_command)
+    if _ASKS.search(text) and _TRAINS.search(text):
+        asked = Value(text[:100], role.ready_command[0].origin)
+        yield _claim(
+            workload,
+            asked,
+            "a pod of it seems to be ready only once it trains, and then pod 1 is never started",
+            Severity.WARNING,
+        )
+
+
+def _claim(workload: Workload, asked: Value, said: str, severity: Severity) -> Claim:
+    return Claim(
+        summary=f"StatefulSet {workload.name} starts its pods in turn, and {said}",
+        evidence=(
+            asked.evidence,
+            Value("podManagementPolicy: OrderedReady", workload.origin).evidence,
+        ),
+        fix="podManagementPolicy: Parallel   # and publishNotReadyAddresses: true in its Service",
+        severity=severity,
+        certainty=Certainty.LIKELY,
+        where=asked.origin.place,
+    )
+
+
+def _ports(role: Role) -> set[str]:
+    """Where the members meet, as far as it is literal."""
+    found = {a or b for a, b in _PORT.findall(_text(role.command))}
+    told = role.env.get("MASTER_PORT")
+    return found | ({told.text} if told is not None else set())
+
+
+def _text(words: tuple[Value, ...]) -> str:
+    return " ".join(w.text for w in words)
+
+
+def _facts(
+    probe: str = "", port: str = "", many: str = "4", at_once: bool = False, size: str = "4"
+) -> ManifestFacts:
+    origin = Origin(key="readinessProbe", file="train.yaml", line=30)
+    words = tuple(Value(w, origin) for w in probe.split())
+    role = Role(
+        name="",
+        replicas=Value(many),
+        env={"WORLD_SIZE": Value(size), "MASTER_PORT": Value("29500")},
+        ready_command=words,
+        ready_port=Value(port, origin) if port else None,
+    )
+    workload = Workload(kind="StatefulSet", name="train", roles=(role,), at_once=at_once)
+    return ManifestFacts(workloads=(workload,))
+
+
+_FILE = "test -f /tmp/step"
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ManifestFacts,
+    check=check,
+    fires_on={
+        "a file of the first step": (
+            _facts(_FILE),
+            "StatefulSet train starts its pods in turn, and a pod of it seems to be ready only once it "
+            "trains, and then pod 1 is never started",
+        ),
+        "the meeting port": (
+            _facts(port="29500"),
+            "StatefulSet train starts its pods in turn, and a pod of it is ready once port 29500 is open, "
+            "which only rank 0 opens: pod 2 is never started",
+        ),
+    },
+    silent_on={
+        "all at once": _facts(_FILE, "29500", at_once=True),
+        "no probe": _facts(),
+        "ready before it trains": _facts("test -f /tmp/ready"),
+        "a process that is there": _facts("pgrep -f train.py"),
+        "another port": _facts(port="8080"),
+        "the second is the last": _facts(port="29500", many="2", size="2"),
+        "one pod": _facts(_FILE, "29500", many="1", size="1"),
+        "each pod for itself": _facts(_FILE, "29500", size="1"),
+    },
+    since="0.1",
+    unstaged="read from configuration: the corpus in tests/corpus stages it",
+)

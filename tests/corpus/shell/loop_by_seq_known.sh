@@ -1,0 +1,6 @@
+#!/bin/bash
+export MASTER_ADDR=localhost MASTER_PORT=29500 WORLD_SIZE=4
+for i in `seq 0 3`; do
+  RANK=$i python train.py &
+done
+wait
