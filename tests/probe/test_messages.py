@@ -8,9 +8,9 @@ from probed import Program
 
 CALL = """
 import os
-from _allaboard_probe import member
+from _allaboard_probe import member, hooks
 from _allaboard_probe.adapters._torch_messages import BLOCKING
-call = member.waiting("{0}", lambda *args, **named: os._exit(0), BLOCKING["{0}"])
+call = hooks.waiting("{0}", lambda *args, **named: os._exit(0), BLOCKING["{0}"])
 call({1})
 """
 
@@ -34,9 +34,9 @@ def test_it_names_the_other_side(program: Program, name: str, arguments: str, to
 
 THREAD = """
 import threading
-from _allaboard_probe import member
+from _allaboard_probe import member, hooks
 from _allaboard_probe.adapters._torch_messages import BLOCKING
-send = member.waiting("send", lambda *args, **named: None, BLOCKING["send"])
+send = hooks.waiting("send", lambda *args, **named: None, BLOCKING["send"])
 def quiet():
     raise ValueError("before any")
 def sends():
@@ -68,13 +68,13 @@ def test_what_a_thread_did_last_before_it_raised(
 
 UNDER_WAY = """
 import gc, os
-from _allaboard_probe import member
+from _allaboard_probe import member, hooks
 from _allaboard_probe.adapters import _torch_messages as messages
 class Work:
     def __init__(self, *args, **named): pass
     def wait(self): {0}
 begin = messages.begun("irecv", Work)
-Work.wait = member.waiting("Work.wait", Work.wait, messages.awaited)
+Work.wait = hooks.waiting("Work.wait", Work.wait, messages.awaited)
 {1}
 """
 
@@ -90,7 +90,7 @@ Work.wait = member.waiting("Work.wait", Work.wait, messages.awaited)
         ("begin(None, group_src=3).wait()", "Work.wait for irecv from rank 3"),
         ("begin(None).wait()", "Work.wait for irecv"),
         ("begin(None, 1); Work().wait()", "Work.wait"),
-        ("member.waiting('recv', lambda: begin(None, 1))(); Work().wait()", "Work.wait"),
+        ("hooks.waiting('recv', lambda: begin(None, 1))(); Work().wait()", "Work.wait"),
         (
             "[begin(None, n) for n in range(3000)]; begin(None, 9).wait()",
             "Work.wait for irecv from rank 9",

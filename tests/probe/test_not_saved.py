@@ -9,12 +9,12 @@ from probed import Program
 
 CODE = """
 import os
-from _allaboard_probe import layout, member
+from _allaboard_probe import layout, member, hooks
 def write(why):
     if why:
         raise OSError(why)
     return 7
-save = member.aside(layout.CHECKPOINT, write)
+save = hooks.aside(layout.CHECKPOINT, write)
 for why in {}:
     try:
         assert save(why) == 7

@@ -6,7 +6,7 @@ from probed import Program
 
 PROGRAM = """
 import os
-from _allaboard_probe import member
+from _allaboard_probe import member, hooks
 from _allaboard_probe.adapters import _torch_messages as messages
 from _allaboard_probe.adapters._torch_waits import ENOUGH, Waits
 class Work:
@@ -14,7 +14,7 @@ class Work:
 class Own(Work): pass
 plain = Work.wait
 waits = Waits(Work)
-within = member.operation("all_reduce", lambda: Own().wait())
+within = hooks.operation("all_reduce", lambda: Own().wait())
 def trained(steps, does=within):
     for _ in range(steps):
         does()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from time import monotonic, process_time
 
-from .. import member
+from .. import hooks, member
 from ..layout import CHECKPOINT
 from . import _jax_arrays as arrays
 
@@ -46,7 +46,7 @@ def hosts(module: Any) -> None:
     for name in TOGETHER:
         call = getattr(module, name, None)
         if call is not None:
-            setattr(module, name, member.waiting(name, call))
+            setattr(module, name, hooks.waiting(name, call))
 
 
 def _asking(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ def _saving(owner: str, *names: str) -> Callable[[Any], None]:
         for name in names:
             call = vars(place).get(name)
             if call is not None:
-                setattr(place, name, member.aside(CHECKPOINT, call, 0 if "restore" in name else 1))
+                setattr(place, name, hooks.aside(CHECKPOINT, call, 0 if "restore" in name else 1))
 
     return hook
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import member
+from .. import hooks, member
 from ..layout import CHECKPOINT, EVALUATION
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ def _step(call: Any) -> Any:
 def _replace(cls: Any, name: str, kind: int, more: int = 1) -> None:
     call = cls.__dict__.get(name)
     if call is not None:
-        setattr(cls, name, member.aside(kind, call, more))
+        setattr(cls, name, hooks.aside(kind, call, more))
 
 
 def _saved(module: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import member
+from .. import hooks, member
 from ..layout import CHECKPOINT
 from . import _tensorflow_replicas as replicas
 
@@ -22,7 +22,7 @@ def _iterator(module: Any) -> None:
     with other workers is no waiting for data."""
     cls = module.OwnedIterator
     for name in ("_next_internal", "get_next_as_optional"):
-        _replace(module, cls, name, member.fetching)
+        _replace(module, cls, name, hooks.fetching)
 
 
 def _distributed(module: Any) -> None:
@@ -34,7 +34,7 @@ def _agreement(module: Any) -> None:
     """Before each batch of a dataset that ends, workers agree on whether anybody has one."""
     call = getattr(module, "_calculate_replicas_with_values", None)
     if call is not None:
-        module._calculate_replicas_with_values = member.waiting("agreeing on a batch", call)
+        module._calculate_replicas_with_values = hooks.waiting("agreeing on a batch", call)
 
 
 def _collectives(module: Any) -> None:
@@ -46,7 +46,7 @@ def _collectives(module: Any) -> None:
 
 
 def _waiting(name: str) -> Any:
-    return functools.partial(member.waiting, name)
+    return functools.partial(hooks.waiting, name)
 
 
 def _checkpoint(module: Any) -> None:
@@ -67,11 +67,11 @@ def _saver(module: Any) -> None:
 
 
 def _reading(call: Any) -> Any:
-    return member.aside(CHECKPOINT, call, 0)
+    return hooks.aside(CHECKPOINT, call, 0)
 
 
 def _saving(call: Any) -> Any:
-    return member.aside(CHECKPOINT, call)
+    return hooks.aside(CHECKPOINT, call)
 
 
 def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:

@@ -8,7 +8,7 @@ import functools
 import os
 import threading
 
-from .. import member
+from .. import hooks, member
 from . import _tensorflow_snapshot as snapshot
 
 TYPE_CHECKING = False
@@ -30,8 +30,8 @@ ORDER = ("chief", "master", "worker", "ps")
 
 def _server(module: Any) -> None:
     cls = module.Server
-    cls.__init__ = member.joining(cls.__init__, _told_server)
-    cls.join = member.operation("Server.join", cls.join)
+    cls.__init__ = hooks.joining(cls.__init__, _told_server)
+    cls.join = hooks.operation("Server.join", cls.join)
 
 
 def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -51,7 +51,7 @@ def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any
 
 def _strategy(module: Any) -> None:
     cls = module.ParameterServerStrategyV2
-    cls.__init__ = member.joining(cls.__init__, _told_strategy)
+    cls.__init__ = hooks.joining(cls.__init__, _told_strategy)
     _variables(module)
 
 
@@ -125,7 +125,7 @@ def _session(module: Any) -> None:
     module.BaseSession.run = run
     module.BaseSession.__init__ = _with_filters(module.BaseSession.__init__)
     # An answer of every server is waited for, of a dead one for ever.
-    module.BaseSession.close = member.operation("Session.close", module.BaseSession.close)
+    module.BaseSession.close = hooks.operation("Session.close", module.BaseSession.close)
 
 
 def _hooked_session(module: Any) -> None:
@@ -169,13 +169,13 @@ def _with_filters(init: Callable[..., None]) -> Callable[..., None]:
 def _threads(module: Any) -> None:
     """The end of a session waits for its threads, up to two minutes, before it is closed."""
     cls = module.Coordinator
-    cls.join = member.operation("Coordinator.join", cls.join)
+    cls.join = hooks.operation("Coordinator.join", cls.join)
 
 
 def _session_manager(module: Any) -> None:
     cls = module.SessionManager
     for name in ("prepare_session", "recover_session", "wait_for_session"):
-        inner = member.operation("SessionManager." + name, getattr(cls, name))
+        inner = hooks.operation("SessionManager." + name, getattr(cls, name))
         setattr(cls, name, _with_placement(inner))
     cls.prepare_session = snapshot.restoring(cls.prepare_session, CLUSTER)
     cls.wait_for_session = snapshot.listing(cls.wait_for_session, CLUSTER)
@@ -280,7 +280,7 @@ def _synchronous(module: Any) -> None:
 def _coordinator(module: Any) -> None:
     cls = module.ClusterCoordinator
     # Functions run on the workers, in no thread of the user's: what is scheduled counts as a step.
-    schedule = member.operation("ClusterCoordinator.schedule", cls.schedule)
+    schedule = hooks.operation("ClusterCoordinator.schedule", cls.schedule)
 
     @functools.wraps(schedule)
     def scheduled(*args: Any, **kwargs: Any) -> Any:
@@ -290,7 +290,7 @@ def _coordinator(module: Any) -> None:
 
     cls.schedule = scheduled
     for name in ("join", "fetch"):
-        setattr(cls, name, member.operation("ClusterCoordinator." + name, getattr(cls, name)))
+        setattr(cls, name, hooks.operation("ClusterCoordinator." + name, getattr(cls, name)))
 
 
 MODULES = {

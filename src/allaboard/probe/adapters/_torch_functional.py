@@ -12,7 +12,7 @@ import functools
 import sys
 from sys import intern
 
-from .. import member
+from .. import hooks, member
 from . import _torch_record as record
 
 TYPE_CHECKING = False
@@ -120,7 +120,7 @@ def hook(recorder: record.Recorder, module: Any) -> None:
             setattr(module, name, _eager(call, counted, tracing))
     call = getattr(module, "wait_tensor", None)
     if callable(call):
-        module.wait_tensor = _eager(call, member.waiting("wait_tensor", call), tracing)
+        module.wait_tensor = _eager(call, hooks.waiting("wait_tensor", call), tracing)
 
 
 def _eager(

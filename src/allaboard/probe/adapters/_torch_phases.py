@@ -13,7 +13,7 @@ import sys
 import weakref
 from _thread import get_ident
 
-from .. import member
+from .. import hooks, member
 from ..layout import CHECKPOINT, EVALUATION
 
 TYPE_CHECKING = False
@@ -182,7 +182,7 @@ def _saving(*names: str, more: int = 1) -> Callable[[Any], None]:
         for name in names:
             call = getattr(module, name, None)
             if call is not None:
-                setattr(module, name, member.aside(CHECKPOINT, call, more))
+                setattr(module, name, hooks.aside(CHECKPOINT, call, more))
             else:
                 member.here.lacks(module.__name__, name)
 

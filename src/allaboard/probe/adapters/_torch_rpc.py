@@ -8,7 +8,7 @@ order of the two inits. So RPC has a roll call only in a process that has joined
 
 from __future__ import annotations
 
-from .. import member
+from .. import hooks, member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def hook(module: Any, declared: Declare) -> None:
 
     call = getattr(module, CALL, None)
     if call is not None:  # PyTorch may be built without
-        setattr(module, CALL, member.joining(call, told))
+        setattr(module, CALL, hooks.joining(call, told))
 
 
 def _elsewhere() -> bool:

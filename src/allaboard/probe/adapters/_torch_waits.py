@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import member
+from .. import hooks, member
 from ._torch_messages import awaited
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ class Waits:
         self.off = False
         self._cls = cls
         self._bare = cls.wait
-        self._hooked = member.waiting("Work.wait", cls.wait, awaited)
+        self._hooked = hooks.waiting("Work.wait", cls.wait, awaited)
         cls.wait = self._tried()
 
     def _tried(self) -> Callable[..., Any]:

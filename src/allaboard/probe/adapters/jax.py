@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 
-from .. import devices, member
+from .. import devices, hooks, member
 from . import _jax_steps as steps
 from . import _jax_waits as waits
 
@@ -36,7 +36,7 @@ def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
 
 
 def _distributed(module: Any) -> None:
-    call = member.joining(module.State.initialize, declared)
+    call = hooks.joining(module.State.initialize, declared)
 
     @functools.wraps(call)
     def initialize(

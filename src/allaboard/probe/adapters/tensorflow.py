@@ -14,7 +14,7 @@ import functools
 import json
 from time import monotonic, process_time
 
-from .. import devices, member
+from .. import devices, hooks, member
 from . import _keras as keras
 from . import _tensorflow_checkpoints as checkpoints
 from . import _tensorflow_numbers as numbers
@@ -54,7 +54,7 @@ def environment_of_task(
 
 def _strategy(module: Any) -> None:
     cls = module.CollectiveAllReduceStrategy
-    cls.__init__ = member.joining(cls.__init__, declared)
+    cls.__init__ = hooks.joining(cls.__init__, declared)
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:

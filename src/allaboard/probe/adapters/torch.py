@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from .. import devices, member
+from .. import devices, hooks, member
 from . import _torch_1 as first
 from . import _torch_accelerate as accelerate
 from . import _torch_backward as gradients
@@ -74,14 +74,14 @@ def _distributed(module: Any) -> None:
             if name in messages.UNDER_WAY:
                 wrapped = messages.begun(name, waits.entered(call) if waits is not None else call)
             elif name in messages.BLOCKING or not grouped:
-                wrapped = member.waiting(name, call, messages.BLOCKING.get(name))
+                wrapped = hooks.waiting(name, call, messages.BLOCKING.get(name))
             else:
                 wrapped = record.recorded(recorder, name, call)
             setattr(module, name, wrapped)
     destroy = getattr(module, "destroy_process_group", None)
     if destroy is not None:
         module.destroy_process_group = _destroying(recorder, destroy)
-    module.init_process_group = member.joining(module.init_process_group, declared)
+    module.init_process_group = hooks.joining(module.init_process_group, declared)
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         gradients.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
     elif native is not None:
@@ -104,7 +104,7 @@ def _recorder(module: Any = None) -> record.Recorder:
 
 
 def _destroying(recorder: record.Recorder, call: Any) -> Any:
-    call = member.operation("destroy_process_group", call)
+    call = hooks.operation("destroy_process_group", call)
 
     @functools.wraps(call)
     def destroy_process_group(*args: Any, **kwargs: Any) -> Any:
