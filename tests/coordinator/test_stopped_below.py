@@ -11,6 +11,7 @@ from allaboard.evidence.stopped_below import states_below, stopped_below
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 from allaboard.rules.hang003_data_loader import RULE
+from allaboard.rules.hang005_not_in_the_collective import RULE as AWAY
 from allaboard.rules.hang018_waits_for_a_child import RULE as CHILD
 
 _DATA = Frame("/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", 1280, "_get_data")
@@ -63,3 +64,16 @@ def test_who_is_to_let_it_go_on_is_told_how() -> None:
         stalled(waiting(0), member(1, stack=child), waiting(2), progress_at=90.0)
     )
     assert claim.fix == "kill -CONT 7"
+
+
+def test_who_waits_for_the_answer_of_one_that_is_stopped_is_no_pause() -> None:
+    answer = Frame("/usr/lib/python3.11/multiprocessing/pool.py", 768, "wait")
+    asks = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 395, "_recv")
+
+    def told(*stopped: tuple[int, float]) -> list[str]:
+        at = msgspec.structs.replace(stack(asks, answer, USER), stopped=stopped)
+        view = stalled(waiting(0), member(1, stack=at), waiting(2), progress_at=90.0)
+        return [claim.fix for claim in AWAY.check(view)]
+
+    assert told() == []
+    assert told((7, 3.0)) == ["kill -CONT 7"]

@@ -30,10 +30,10 @@ def child_of(one: Member) -> str:
 
 
 def commands_of(one: Member) -> tuple[Evidence, ...]:
-    """The children with their commands, and who of them is stopped."""
+    """Who of the children is stopped, and their commands."""
     children = one.stack.children if one.stack is not None else ()
     told = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
-    return (*told, *states_below(one))
+    return (*states_below(one), *told)
 
 
 def look_at_child(view: JobView, one: Member) -> str:

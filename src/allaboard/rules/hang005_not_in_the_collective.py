@@ -36,6 +36,7 @@ from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, JITTED, Stall, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.stopped_below import stopped_below, wake
 from allaboard.evidence.thread_ended import (
     NOTE,
     after_thread,
@@ -111,10 +112,12 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
         if others_of_it
         else ""
     )
+    stopped = stopped_below(one)
     look_at = others_of_it[0] if others_of_it else place
     return Claim(
         summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
-        + (after or at),
+        + (after or at)
+        + (f"; {stopped}" if stopped else ""),
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
@@ -125,7 +128,8 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
             *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in others_of_it),
         ),
-        fix=mend_thread(one, place)
+        fix=wake(view, one)
+        or mend_thread(one, place)
         or on_host(view, one, f"py-spy dump --pid {one.who.pid}")
         + f"   # then {look_at.file}:{look_at.line}",
         severity=Severity.WARNING,
