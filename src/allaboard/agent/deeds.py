@@ -15,6 +15,7 @@ from allaboard.agent.options import Options
 from allaboard.agent.recorders import Recorders
 from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
+from allaboard.agent.told_once import ToldOnce
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -77,6 +78,7 @@ class Deeds:
         self._reserve = reserve
         joined = options.joined
         self._aside = options.attached and joined is not None and joined.rank > 0
+        self._once = ToldOnce() if options.attached and joined is not None else None
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
@@ -145,6 +147,8 @@ class Deeds:
             return  # what it raises has been told; who catches it goes on without us
         if self._job.quiet:
             self._job.ledger.told(finding)
+        if self._once is not None and not self._once.first(finding):
+            return
         self._voice.announce(finding, self._job.view(now))
 
     def _replace(self, command: Replace) -> None:
