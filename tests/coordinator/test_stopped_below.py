@@ -66,14 +66,24 @@ def test_who_is_to_let_it_go_on_is_told_how() -> None:
     assert claim.fix == "kill -CONT 7"
 
 
-def test_who_waits_for_the_answer_of_one_that_is_stopped_is_no_pause() -> None:
-    answer = Frame("/usr/lib/python3.11/multiprocessing/pool.py", 768, "wait")
-    asks = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 395, "_recv")
+_ASKS = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 395, "_recv")
 
+
+def test_who_waits_for_the_answer_of_one_that_is_stopped_is_no_pause() -> None:
     def told(*stopped: tuple[int, float]) -> list[str]:
-        at = msgspec.structs.replace(stack(asks, answer, USER), stopped=stopped)
+        at = msgspec.structs.replace(stack(_ASKS, USER), stopped=stopped)
         view = stalled(waiting(0), member(1, stack=at), waiting(2), progress_at=90.0)
         return [claim.fix for claim in AWAY.check(view)]
 
     assert told() == []
     assert told((7, 3.0)) == ["kill -CONT 7"]
+
+
+def test_nor_who_waits_for_the_answer_of_one_that_was_killed_in_this_step() -> None:
+    def told(killed: str) -> list[str]:
+        one = member(1, stack=stack(_ASKS, USER), notes={"process killed": killed}, step=40)
+        view = stalled(waiting(0), one, waiting(2), progress_at=90.0)
+        return [claim.summary.partition("; ")[2] for claim in AWAY.check(view)]
+
+    assert told("7 9 40") == ["its process 7 was killed by SIGKILL"]
+    assert told("7 9 39") == told("") == told("x") == []

@@ -148,6 +148,7 @@ class Deeds:
         if self._job.quiet:
             self._job.ledger.told(finding)
         if self._once is not None and not self._once.first(finding):
+            self._voice.journal.finding(finding)  # what is raised is read from there
             return
         self._voice.announce(finding, self._job.view(now))
 

@@ -15,8 +15,9 @@ collective a timeout that is long enough.
 
 These are reported as "waiting" for a minute first, and only then as this finding: a checkpoint or an
 evaluation that is recognised as one, and the wait for an answer from another process (a model that is asked
-for rewards over HTTP, actors, an RPC). If the main thread waits while another thread of the same process
-computes, you are told after a minute too.
+for rewards over HTTP, actors, an RPC); not where a process that it started itself is stopped, or was killed
+since the last step: a `Pool` starts another one, and the answer never comes. If the main thread waits while
+another thread of the same process computes, you are told after a minute too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.child_process import commands_of
 from allaboard.evidence.come_alone import or_come_to
 from allaboard.evidence.hand_over import waits_for
+from allaboard.evidence.killed_below import killed_below
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import LONG, RESTS, patient
@@ -112,15 +114,17 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
         if others_of_it
         else ""
     )
-    stopped = stopped_below(one)
+    killed = killed_below(one)
+    below = stopped_below(one) or (killed[0].observed if killed else "")
     look_at = others_of_it[0] if others_of_it else place
     return Claim(
         summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
         + (after or at)
-        + (f"; {stopped}" if stopped else ""),
+        + (f"; {below}" if below else ""),
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
+            *killed_below(one),
             *commands_of(one),
             *rewritten(one),
             *thread_ended(one),
