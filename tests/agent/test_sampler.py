@@ -279,3 +279,26 @@ def test_a_look_that_is_called_off_leaves_no_child_and_no_word(
     assert [r.getMessage() for r in caplog.records] == []
     left = proc.descendants(os.getpid())
     assert not [pid for pid in left if "py-spy" in " ".join(proc.command_line(pid))]
+
+
+HALTS = """
+import os, signal, sys
+if __name__ == "__main__":
+    if (child := os.fork()) == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOWAIT)
+    def wait():
+        print("ready", flush=True)
+        sys.stdin.readline()  # waits here
+    wait()
+"""
+
+
+def test_a_process_below_that_is_stopped_is_seen(program: Program) -> None:
+    box = ready(program, HALTS)
+    (child,) = proc.descendants(box.pid)
+    try:
+        assert look(box).stopped == (child,)
+    finally:
+        os.kill(child, signal.SIGKILL)

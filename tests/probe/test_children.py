@@ -156,3 +156,23 @@ def test_what_an_exception_held_is_freed_with_it(program: Program) -> None:
     )
     assert ended.out == "freed waits", ended.err
     assert "ZeroDivisionError" in ended.err
+
+
+@pytest.mark.parametrize(("number", "noted"), [(9, True), (15, False)])
+def test_a_process_of_multiprocessing_that_is_killed_is_noted(
+    any_program: Program, number: int, noted: bool
+) -> None:
+    fake_torch(any_program.folder)
+    ended = any_program.run(
+        "import multiprocessing as mp, os, _allaboard_probe.member as m\n"
+        "def work():\n"
+        f"    os.kill(os.getpid(), {number})\n"
+        "m.step()\n"
+        "child = mp.get_context('fork').Process(target=work)\n"
+        "child.start(); child.join(); print(child.pid, child.exitcode, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    pid, code = ended.out.split()
+    assert int(code) == -number
+    said = any_program.read(ended.pid).notes.get("process killed")
+    assert said == (f"{pid} {number} 1" if noted else None)

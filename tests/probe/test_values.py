@@ -12,7 +12,7 @@ import pytest
 from allaboard.agent.boxes import OpenBox
 from allaboard.facts import Check, Loss
 from allaboard.probe.adapters import _torch_values
-from allaboard.probe.adapters._torch_loss import Losses
+from allaboard.probe.adapters._losses import Losses
 from allaboard.probe.adapters._torch_values import VARIABLE, Replicas, Values
 from allaboard.probe.blackbox import Box
 

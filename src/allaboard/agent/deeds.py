@@ -17,6 +17,7 @@ from allaboard.agent.options import Options
 from allaboard.agent.recorders import Recorders
 from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
+from allaboard.agent.told_once import ToldOnce
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -77,6 +78,7 @@ class Deeds:
         joined = options.joined
         self._aside = options.attached and joined is not None and joined.rank > 0
         self._beside = joined is not None and not first_here(os.environ)
+        self._once = ToldOnce() if options.attached and joined is not None else None
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
@@ -157,7 +159,9 @@ class Deeds:
         if self._job.quiet:
             self._job.ledger.told(finding)
             self._elsewhere.add(finding.rule)
-        self._voice.announce(finding, self._job.view(now), not self._told_beside and not known)
+        silent = self._told_beside or known
+        aloud = not silent and (self._once is None or self._once.first(finding))
+        self._voice.announce(finding, self._job.view(now), aloud)
 
     def _replace(self, command: Replace) -> None:
         worker = command.worker

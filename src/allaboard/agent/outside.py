@@ -162,6 +162,7 @@ def _take(
         by="py-spy",
         cpu=seen.cpu + sum(s.cpu for s in below.values()),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
+        stopped=sampler.stopped(below),
         grip=held,
     )
     record.look(looked)

@@ -72,6 +72,7 @@ async def look(
         io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
+        stopped=stopped(below),
         threads=threads([frames, *beside]) if at_lock else (),
         others=others([frames, *beside]) if at_lock else (),
         blocked=blocked(pid) if own is not None and own.state == "D" else "",
@@ -82,6 +83,11 @@ async def look(
         if recorders is not None and box is not None
         else (),
     )
+
+
+def stopped(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
+    """Those of these processes that are stopped; not those that a debugger holds, as py-spy does."""
+    return tuple(pid for pid, seen in below.items() if seen.state == "T")[:8]
 
 
 async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str]:

@@ -73,7 +73,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
     the process and all below it;
-    ``children`` its own child processes (pid and command) where it waits for one; ``others`` where the
+    ``children`` its own child processes (pid and command) where it waits for one, ``stopped`` those of all
+    below it that are stopped (SIGSTOP); ``others`` where the
     program's other threads are while it waits for what one of them does; ``blocked`` the
     system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run;
     ``fed_by`` the thread in which the framework runs the user's Python for its input; ``asks`` where it
@@ -88,6 +89,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     io: int = 0
     traffic: int = 0
     children: tuple[tuple[int, str], ...] = ()
+    stopped: tuple[int, ...] = ()
     threads: tuple[Holds, ...] = ()
     others: tuple[Frame, ...] = ()
     blocked: str = ""

@@ -355,6 +355,7 @@ class Record:
             stays=last.at - there[-1].at,
             by=last.by,
             children=last.children,
+            stopped=tuple((pid, last.at - _stopped_since(pid, self.looks)) for pid in last.stopped),
             threads=last.threads,
             others=tuple(f for f in last.others if all(f in k.others for k in self.looks)),
             blocked=last.blocked,
@@ -367,6 +368,11 @@ class Record:
 
 def _leaf(frames: tuple[Frame, ...]) -> tuple[str, int]:
     return frames[0].file, frames[0].line
+
+
+def _stopped_since(pid: int, looks: list[Looked]) -> float:
+    """The first of these looks from which on it was stopped; the kernel does not say since when."""
+    return [k.at for k in takewhile(lambda k: pid in k.stopped, reversed(looks))][-1]
 
 
 def _marker(box: BoxReading | None) -> tuple[object, ...]:

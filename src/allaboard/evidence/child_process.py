@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
+from allaboard.evidence.stopped_below import states_below, wake
 from allaboard.facts import Evidence, JobView, Member
 
 _SHOWN = 40
@@ -29,13 +30,17 @@ def child_of(one: Member) -> str:
 
 
 def commands_of(one: Member) -> tuple[Evidence, ...]:
-    """The children with their commands."""
+    """Who of the children is stopped, and their commands."""
     children = one.stack.children if one.stack is not None else ()
-    return tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
+    told = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
+    return (*states_below(one), *told)
 
 
 def look_at_child(view: JobView, one: Member) -> str:
-    """What to type to see what the child does; "" where no child is known."""
+    """What to type to see what the child does, or to let one go on that is stopped; "" where no child is
+    known."""
+    if stopped := wake(view, one):
+        return stopped
     children = one.stack.children if one.stack is not None else ()
     if not children:
         return ""

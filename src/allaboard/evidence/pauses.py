@@ -3,6 +3,7 @@ a pause, and no hang."""
 
 from __future__ import annotations
 
+from allaboard.evidence.killed_below import killed_below
 from allaboard.evidence.named_evaluation import evaluates_by_name
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IO_MOVING, LOOKS, waits
@@ -57,9 +58,11 @@ def _works(one: Member) -> bool:
 
 def asks(one: Member) -> bool:
     """Whether it waits for the answer of another process, by itself or by a thread that it waits for. Where a
-    thread of it has ended by an exception, that explains its wait better; so does a collective that it is
-    in, which a framework may call in threads."""
+    thread of it has ended by an exception, that explains its wait better; so does a process of its own that
+    is stopped or was killed, and a collective that it is in, which a framework may call in threads."""
     if one.stack is None or ended_thread(one) is not None or waits(one):
+        return False
+    if one.stack.stopped or killed_below(one):
         return False
     at = spot(one.stack)
     return at is Spot.ANSWER or (at is Spot.LOCK and one.stack.asks)

@@ -93,16 +93,17 @@ class Grip(msgspec.Struct, frozen=True, kw_only=True):
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, innermost first, and what several looks at it showed.
 
-    ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line
-    within one function, or that is now here, now there; ``stays``: seconds for which the functions and
-    the lines of the callers have been the same, whatever the innermost line; ``by`` names how it was taken
-    (faulthandler, py-spy). ``children`` are the processes that it waits for, ``blocked`` the system call
-    from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the main
-    one first; ``others`` where the program's other threads have been at all looks, in its own code, while the
-    main one waits for what one of them does; ``grip`` where one of its threads lets no other run. ``fed_by``
-    is the thread in which the framework runs the user's Python for its input (a generator), ``flows`` where
-    that was not at one place at all looks. ``asks`` where it stands at a lock, and another thread of the
-    program waits for the answer of another process.
+    ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line within one
+    function, or that is now here, now there; ``stays``: seconds for which the functions and the lines of
+    the callers have been the same, whatever the innermost line; ``by`` names how it was taken
+    (faulthandler, py-spy). ``children`` are the processes that it waits for, ``stopped`` those of all below
+    it that are stopped (SIGSTOP), with the seconds for which that has been seen; ``blocked`` the system
+    call from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the
+    main one first; ``others`` where the program's other threads have been at all looks, in its own code,
+    while the main one waits for what one of them does; ``grip`` where one of its threads lets no other run.
+    ``fed_by`` is the thread in which the framework runs the user's Python for its input (a generator),
+    ``flows`` where that was not at one place at all looks. ``asks`` where it stands at a lock, and another
+    thread of the program waits for the answer of another process.
     """
 
     frames: tuple[Frame, ...]
@@ -113,6 +114,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     stays: float = 0.0
     by: str = "faulthandler"
     children: tuple[tuple[int, str], ...] = ()
+    stopped: tuple[tuple[int, float], ...] = ()
     threads: tuple[Holds, ...] = ()
     blocked: str = ""
     grip: Grip | None = None

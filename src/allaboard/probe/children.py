@@ -94,6 +94,8 @@ def _popen(name: str) -> Callable[[Any], None]:
             result = call(self, *args, **kwargs)
             if known is None and self.returncode is not None:
                 try:
+                    if name == "poll":
+                        _killed(self.pid, self.returncode)
                     _tell(self.pid, self.returncode)
                 except Exception:
                     pass
@@ -102,6 +104,17 @@ def _popen(name: str) -> Callable[[Any], None]:
         setattr(module.Popen, name, waited)
 
     return hook
+
+
+KILLED = (4, 6, 7, 8, 9, 11)
+"""Signals by which a process ends that nobody asked to (SIGKILL, and crashes): not those of `terminate`."""
+
+
+def _killed(pid: int, code: int) -> None:
+    """Notes that a process of multiprocessing was killed, and after which step of this one."""
+    box = member.here.box
+    if box is not None and -code in KILLED:
+        member.here.note("process killed", "%d %d %d" % (pid, -code, box.steps))
 
 
 def _tell(pid: int, code: int) -> None:

@@ -10,12 +10,15 @@ killed, or by what. This finding separates the worker that was killed from those
 - SIGUSR1, SIGUSR2: a batch system sends them before it ends a job (Slurm's `--signal`), and allaboard passes
   on what it gets. Without a handler in the script they end it: `signal.signal(signal.SIGUSR1, save)`.
 - An evaluator that is killed is told as a warning, and ends no job: the training goes on without it.
+- SIGALRM, SIGVTALRM, SIGPROF: a timer of the program. Python takes its handlers away as it ends: stop the
+  timer before (`signal.setitimer(signal.ITIMER_REAL, 0)`).
 - SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed. Its last lines are in the log; `ulimit -c
   unlimited` leaves a core dump.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -26,6 +29,13 @@ from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, evaluator, job, member, waiting
 from allaboard.facts.signal_name import signal_name
+
+TIMERS: dict[int, str] = {
+    signal.SIGALRM: "signal.alarm, signal.setitimer",
+    signal.SIGVTALRM: "signal.setitimer",
+    signal.SIGPROF: "signal.setitimer, a profiler",
+}
+"""Signals of a process's own timers, and what starts these; setitimer(2)."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -86,6 +96,11 @@ def _claim(one: Member, found: Failures) -> Claim:
         evidence.append(Evidence(one.exit.last_line, one.log))
     if crashed:
         fix = f"read the end of {one.log}; ulimit -c unlimited for a core"
+    elif one.exit.signal in TIMERS:
+        fix = (
+            f"most likely a timer of the program itself ({TIMERS[one.exit.signal]}): give it a handler, and "
+            "stop it before the program's end, where Python has taken its handlers away"
+        )
     else:
         fix = "no out-of-memory event was counted: find out who sends it (a scheduler, a limit, a person)"
     return Claim(

@@ -6,13 +6,15 @@ report only a closed connection. An exit code of 128 plus a signal's number come
 container's init: the program that it had started was ended by that signal. 137 is SIGKILL.
 
 ## What to do
-Search the script and its libraries for the exit; the worker's last line may tell. For a signal, ask who
-sends it: the out-of-memory killer, a container's limit, a scheduler, a person. Of an evaluator it is a
-warning, which ends no job: the training goes on without it.
+Search the script and its libraries for the exit; the worker's last line may tell. If that is the end of a
+traceback, the script caught the exception and exited, or no probe was there to see it (`python -I`). For a
+signal, ask who sends it: the out-of-memory killer, a container's limit, a scheduler, a person. Of an
+evaluator it is a warning, which ends no job: the training goes on without it.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 
@@ -37,13 +39,17 @@ def check(view: JobView) -> Iterator[Claim]:
                 + (f" after step {one.step}" if one.step else ""),
                 who=(one.who,),
                 evidence=(
-                    Evidence(f"exit code {end.code}, no exception", "wait status"),
+                    Evidence(f"exit code {end.code}, {_seen(one)}", "wait status"),
                     Evidence(end.last_line or "it printed nothing", "its last line"),
                 ),
                 fix=_fix(by, one),
                 since=end.at,
             )
             yield mildly(view, one, claim)
+
+
+def _seen(one: Member) -> str:
+    return "no exception was seen" if one.probed else "seen from outside only, without a probe"
 
 
 def _signal(code: int | None) -> signal.Signals | None:
@@ -54,8 +60,17 @@ def _signal(code: int | None) -> signal.Signals | None:
         return None
 
 
+_ERROR = re.compile(r"(\[rank\d+\]: ?)?[\w.]*(Error|Exception)(: |$)")
+"""The last line of a traceback."""
+
+
 def _fix(by: signal.Signals | None, one: Member) -> str:
     if by is None:
+        if one.exit is not None and _ERROR.match(one.exit.last_line):
+            return (
+                f"fix what {one.log} ends with; if that is not it, look for an except or a sys.excepthook "
+                "that calls sys.exit or os._exit"
+            )
         return f"look for sys.exit or os._exit; read {one.log}"
     if by in CRASHES:
         return f"native code of a program below it crashed; read the end of {one.log}"

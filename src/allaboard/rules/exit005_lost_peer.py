@@ -131,10 +131,17 @@ def _late(lost: Sequence[Member], said: Evidence, behind: tuple[Member, ...], ca
         ),
         fix=f"see what kept {names(behind)}"
         + (f" at {at}" if at else "")
-        + "; if it was there on purpose, give init_process_group a longer timeout=",
+        + f"; if it was there on purpose, give {_patient(said, call)} a longer timeout=",
         since=min(map(failed_at, lost)),
         certainty=Certainty.LIKELY,
     )
+
+
+def _patient(said: Evidence, call: str) -> str:
+    """Whose timeout it was: `monitored_barrier` has one of its own, and so may a group have."""
+    if "monitoredBarrier" in said.observed:
+        return "monitored_barrier"
+    return "init_process_group" if call.endswith("the default group") else "new_group"
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")

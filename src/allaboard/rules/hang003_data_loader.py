@@ -1,12 +1,17 @@
-"""A worker waits for its next batch while the others wait for it.
+"""A worker waits for its next batch while the others wait for it; or all wait for theirs.
 
 ## Why it matters
-There is no error if a DataLoader worker has died, hangs on a lock that it inherited by fork, or reads from
+There is no error if a DataLoader worker is stopped, hangs on a lock that it inherited by fork, or reads from
 a mount that does not answer. The training process waits in `next()`, and its peers wait in the collective.
+The `timeout=` of a DataLoader does not help where its worker was stopped while it handed over a batch.
+
+Where all wait for data, this is a warning after a minute without any CPU, read or write; at once where a
+process of the loader is stopped.
 
 ## What to do
-Look at the loader's own processes: `py-spy dump --pid PID` for each pid that is given. Run once with
-`num_workers=0` to see the real exception. `timeout=` on the DataLoader bounds the wait.
+If a process is stopped, `kill -CONT PID` lets it go on. Otherwise look at the loader's own processes: `py-spy
+dump --pid PID` for each pid that is given. Run once with `num_workers=0` to see the real exception.
+`timeout=` on the DataLoader bounds the wait.
 """
 
 from __future__ import annotations
@@ -21,39 +26,81 @@ from allaboard.evidence.naming import on_host
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.stopped_below import states_below, stopped_below, wake
 from allaboard.evidence.thread_ended import mend_thread, thread_ended
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
+
+LONG = 60.0
+"""Seconds for which nothing has come to anybody and nothing moved, before that is told where nobody waits for
+a peer: storage that takes its time does so for all."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     found = stall(view)
-    if found is None or not found.waiting:
+    if found is None:
         return
-    for one in found.elsewhere:
-        # CPU counts the loader's processes too: while they work, the batch is only slow.
-        if one.stopped or not still(one) or one.cpu >= IDLE or goes_on(view, one):
-            continue
-        if spot(one.stack) is Spot.DATA:
-            yield _claim(view, one, waiting_where(found))
+    starved = [m for m in found.elsewhere if _starved(view, m)]
+    if found.waiting:
+        for one in starved:
+            yield _claim(view, one, "; the others wait for it", waiting_where(found))
+    elif len(starved) == len(found.elsewhere) and not found.gripped:
+        held = [m for m in starved if stopped_below(m)]
+        for one in held:
+            yield _claim(view, one)
+        if starved and not held and view.now - stood_since(view) >= LONG:
+            yield _all(view, starved)
 
 
-def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
+def _starved(view: JobView, one: Member) -> bool:
+    """Whether it waits for data, and nothing below it does anything about that: CPU and bytes count the
+    loader's processes too, and while these work the batch is only slow."""
+    if one.stopped or not still(one) or one.cpu >= IDLE or goes_on(view, one):
+        return False
+    return spot(one.stack) is Spot.DATA
+
+
+def _claim(view: JobView, one: Member, others: str = "", *waiting: Evidence) -> Claim:
     assert one.stack is not None
     place = one.stack.user
     at = f" at {place}" if place is not None else ""
     leaf = one.stack.frames[0]
+    stopped = stopped_below(one)
     return Claim(
-        summary=f"{one.who.name} waits for data{at}; the others wait for it",
+        summary=f"{one.who.name} waits for data{at}{', and ' if stopped else ''}{stopped}{others}",
         who=(one.who,),
         evidence=(
             Evidence(f"in {leaf} for {view.now - stood_since(view):.0f} s, no CPU", one.stack.by),
+            *states_below(one),
             *thread_ended(one),
-            others,
+            *waiting,
         ),
-        fix=mend_thread(one, place or leaf)
+        fix=wake(view, one)
+        or mend_thread(one, place or leaf)
         or on_host(view, one, f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes",
+        certainty=Certainty.LIKELY,
+        since=stood_since(view),
+    )
+
+
+def _all(view: JobView, starved: list[Member]) -> Claim:
+    first = starved[0]
+    assert first.stack is not None
+    at = f" at {first.stack.user}" if first.stack.user is not None else ""
+    long = f"{view.now - stood_since(view):.0f} s"
+    who = f"all {len(starved)} members wait" if starved[1:] else f"{first.who.name} waits"
+    return Claim(
+        summary=f"{who} for data{at}, and nothing has moved for {LONG:.0f} s",
+        who=tuple(m.who for m in starved),
+        evidence=(
+            Evidence(f"in {first.stack.frames[0]} for {long}, no CPU", first.stack.by),
+            Evidence("neither they nor processes of theirs read, write or send", "/proc"),
+            *(e for m in starved for e in thread_ended(m)),
+        ),
+        fix=on_host(view, first, f"pgrep -P {first.who.pid} | xargs -n1 py-spy dump --pid")
+        + "   # its loader processes: see what they wait for",
+        severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stood_since(view),
     )
@@ -65,6 +112,7 @@ _OPTIONAL = Frame(
 )
 _SLEEPS = Frame("/home/u/train.py", 29, "rows", "time.sleep(.012)")
 _POLL = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 931, "wait")
+_HALTED = msgspec.structs.replace(stack(_POLL, _NEXT, USER), stopped=((4711, 3.2),))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -74,6 +122,22 @@ RULE = Rule(
         "loader does not answer": (
             stalled(waiting(0), member(1, stack=stack(_POLL, _NEXT, USER)), waiting(2)),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
+        ),
+        "a process of the loader is stopped": (
+            stalled(waiting(0), member(1, stack=_HALTED), waiting(2)),
+            "worker 1 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
+            "Ctrl-Z), not dead; the others wait for it",
+        ),
+        "a process of the loader is stopped, and nobody else trains": (
+            stalled(member(0, stack=_HALTED)),
+            "worker 0 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
+            "Ctrl-Z), not dead",
+        ),
+        "for a minute nothing comes to anybody": (
+            stalled(
+                *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(2)), progress_at=39.0
+            ),
+            "all 2 members wait for data at train.py:41 in train, and nothing has moved for 60 s",
         ),
         "a file of a tf.data pipeline does not answer": (
             stalled(waiting(0), member(1, stack=stack(_OPTIONAL, USER))),
@@ -92,11 +156,16 @@ RULE = Rule(
                 stack=msgspec.structs.replace(stack(_OPTIONAL, USER), fed_by=(_SLEEPS,)),
             ),
         ),
+        "all wait for data, and one of them reads": stalled(
+            member(0, stack=stack(_POLL, _NEXT, USER), io=2e5),
+            member(1, stack=stack(_POLL, _NEXT, USER)),
+            progress_at=39.0,
+        ),
         "all wait for data": stalled(
             *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(3))
         ),
     },
     since="0.1",
     passes=True,
-    drill=("stuck-in-data-loader",),
+    drill=("stuck-in-data-loader", "loader-worker-stopped"),
 )

@@ -15,8 +15,9 @@ collective a timeout that is long enough.
 
 These are reported as "waiting" for a minute first, and only then as this finding: a checkpoint or an
 evaluation that is recognised as one, and the wait for an answer from another process (a model that is asked
-for rewards over HTTP, actors, an RPC). If the main thread waits while another thread of the same process
-computes, you are told after a minute too.
+for rewards over HTTP, actors, an RPC); not where a process that it started itself is stopped, or was killed
+since the last step: a `Pool` starts another one, and the answer never comes. If the main thread waits while
+another thread of the same process computes, you are told after a minute too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from allaboard.contracts import Rule
 from allaboard.evidence.child_process import commands_of
 from allaboard.evidence.come_alone import or_come_to
 from allaboard.evidence.hand_over import waits_for
+from allaboard.evidence.killed_below import killed_below
 from allaboard.evidence.locks import holder
 from allaboard.evidence.naming import on_host
 from allaboard.evidence.pauses import LONG, RESTS, patient
@@ -36,6 +38,7 @@ from allaboard.evidence.rewritten import rewritten
 from allaboard.evidence.spot import Spot, spot
 from allaboard.evidence.stall import IDLE, JITTED, Stall, stall, still, waiting_where
 from allaboard.evidence.standing import stood_since
+from allaboard.evidence.stopped_below import stopped_below, wake
 from allaboard.evidence.thread_ended import (
     NOTE,
     after_thread,
@@ -111,13 +114,17 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
         if others_of_it
         else ""
     )
+    killed = killed_below(one)
+    below = stopped_below(one) or (killed[0].observed if killed else "")
     look_at = others_of_it[0] if others_of_it else place
     return Claim(
         summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
-        + (after or at),
+        + (after or at)
+        + (f"; {below}" if below else ""),
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
+            *killed_below(one),
             *commands_of(one),
             *rewritten(one),
             *thread_ended(one),
@@ -125,7 +132,8 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
             *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in others_of_it),
         ),
-        fix=mend_thread(one, place)
+        fix=wake(view, one)
+        or mend_thread(one, place)
         or on_host(view, one, f"py-spy dump --pid {one.who.pid}")
         + f"   # then {look_at.file}:{look_at.line}",
         severity=Severity.WARNING,

@@ -1,9 +1,9 @@
 """The loss of a worker is not finite any more: NaN or infinity, in every step since.
 
-With PyTorch, allaboard looks at the value that each backward begins from. With TensorFlow it looks at what
-the function of a step returns: one number, the first of several, or what is called `loss` among them. That
-may be something else than the loss, so the finding is `likely` there, and a function that never returned a
-finite number is let be. Only numbers on the CPU are looked at (one on a GPU would have to be waited for).
+With PyTorch, allaboard looks at the value that each backward begins from. With TensorFlow and JAX it looks at
+what the function of a step returns: one number, the first of several, or what is called `loss` among them.
+That may be something else than the loss, so the finding is `likely` there, and a function that never returned
+a finite number is let be. Only numbers on the CPU are looked at (one on a GPU would have to be waited for).
 
 One bad value now and then is not reported: loops that skip such a step, and mixed precision that tries a
 scale, meet them in normal operation. Three in a row are reported, with the rank and the step where it began.
@@ -17,8 +17,9 @@ end and saves worthless checkpoints.
 ## What to do
 Look at the batch of that step on that rank: an empty shard (a mean over nothing), a label out of range, a
 division by zero, a logarithm of zero. If all ranks diverge at once, lower the learning rate.
-`torch.autograd.set_detect_anomaly(True)` or `tf.debugging.enable_check_numerics()` names the operation. Go
-back to the last checkpoint before that step.
+`torch.autograd.set_detect_anomaly(True)`, `tf.debugging.enable_check_numerics()` or
+`jax.config.update("jax_debug_nans", True)` names the operation. Go back to the last checkpoint before that
+step.
 """
 
 from __future__ import annotations
@@ -50,8 +51,14 @@ WAIT = 3.0
 second, and the rank where it began may be among them."""
 
 
+AHEAD = 64
+"""Steps that a JAX program may be ahead of its values: another rank may have a bad one not seen yet."""
 RETURNED = "the value that the step returns"
-CHECKS = "tf.debugging.enable_check_numerics()"
+CHECKS = {
+    "tensorflow": "tf.debugging.enable_check_numerics()",
+    "jax": 'jax.config.update("jax_debug_nans", True)',
+}
+"""What names the operation, in frameworks of which the values are seen that a step returns."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -64,6 +71,11 @@ def _may_be_earlier(view: JobView, bad: list[Member]) -> bool:
     """Whether it is not known yet that the loss of the others was fine until then."""
     losses = [m.loss for m in bad if m.loss is not None]
     first = min(losses, key=lambda loss: loss.step)
+    ahead = AHEAD if bad[0].framework == "jax" else 0
+    if any(
+        m.step < first.step + ahead for m in view.alive if ahead and _trains(m) and m not in bad
+    ):
+        return True
     if view.median_step is None or first.bad * view.median_step >= WAIT or view.stalled:
         return False
     return any(m.step < first.step for m in view.alive if _trains(m) and m not in bad)
@@ -81,7 +93,8 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in began)
     trains = [m for m in view.members if _trains(m)]
     together = len(began) == len(trains) > 1
-    returned = began[0].framework == "tensorflow"
+    checks = CHECKS.get(began[0].framework, "")
+    returned = bool(checks)
     whose = f"the loss of {names(began)} has been"
     if together:
         whose = f"the losses of all {len(began)} ranks have been"
@@ -99,7 +112,7 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
             if together
             else f"look at the batch of step {first} on rank {ranks}; "
         )
-        + f"{CHECKS if returned else 'torch.autograd.set_detect_anomaly(True)'} names the operation; "
+        + f"{checks or 'torch.autograd.set_detect_anomaly(True)'} names the operation; "
         "go back to a checkpoint from before",
         severity=Severity.WARNING if returned else Severity.ERROR,
         certainty=Certainty.LIKELY if returned else Certainty.CERTAIN,
@@ -158,6 +171,14 @@ RULE = Rule(
             job(*(_losing(r, 4, framework="tensorflow") for r in range(2))),
             "the losses of all 2 ranks have been nan since step 60",
         ),
+        "what JAX's step returns": (
+            job(*(_losing(r, 4, framework="jax") for r in range(2))),
+            "the losses of all 2 ranks have been nan since step 60",
+        ),
+        "on one rank, and others of JAX have got far since": (
+            job(_losing(0, 80, framework="jax"), member(1, step=130, framework="jax")),
+            "the loss of worker 0 has been nan since step 60",
+        ),
         "another does not get on": (
             job(_losing(0, 40), member(1, step=58), median_step=0.1),
             "the loss of worker 0 has been nan since step 60",
@@ -169,9 +190,12 @@ RULE = Rule(
             _losing(0, 4, 61), member(1, step=58), _losing(2, 4, 61), median_step=0.1
         ),
         "the job is being ended": job(_losing(0, 40), ending=True),
+        "JAX's value of another rank may not be there yet": job(
+            _losing(0, 40, framework="jax"), member(1, step=100, framework="jax"), median_step=0.1
+        ),
         "it was bad once": job(_losing(0, 0), member(1), member(2)),
         "never seen": job(member(0), member(1), member(2)),
     },
     since="0.1",
-    drill=("nan-loss", "tf-nan-loss"),
+    drill=("nan-loss", "tf-nan-loss", "jax-nan-loss"),
 )

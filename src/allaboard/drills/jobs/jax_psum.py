@@ -83,6 +83,8 @@ def main():
                 norms_of_all(split, replicated)
         images = generator.normal(size=(8, 64)).astype(np.float32)
         labels = images.sum(1)
+        if rank == options.guilty and options.fault == "jax-nan-loss" and number == options.at_step:
+            labels[0] = np.nan
         images, labels = (
             jax.make_array_from_process_local_data(split, a) for a in (images, labels)
         )

@@ -29,7 +29,12 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-IN_LOADER = ("stuck-in-data-loader", "loader-worker-killed", "loader-exception")
+IN_LOADER = (
+    "stuck-in-data-loader",
+    "loader-worker-killed",
+    "loader-worker-stopped",
+    "loader-exception",
+)
 
 
 class Digits(Dataset):
@@ -55,6 +60,8 @@ class Digits(Dataset):
     def fail(self):
         if self.fault == "loader-worker-killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif self.fault == "loader-worker-stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
         elif self.fault == "loader-exception":
             decode(b"GIF89a")
         read_from_a_dead_mount()

@@ -17,6 +17,7 @@ import weakref
 from .. import member
 from ..calls import FOREIGN
 from . import _jax_arrays as arrays
+from ._jax_losses import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Steps:
         self._others = 0
         self._place: tuple[object, int] | None = None
         self._places = 0
+        self._returned = Returned()
 
     def __call__(self, fun: Any, args: Any, kwargs: Any, output: Any) -> None:
         box = member.here.box
@@ -98,10 +100,12 @@ class Steps:
                     self._step = one  # which shows where the program makes its library's steps
                 if one is self._step:
                     self._stands(sys._getframe(1))
+                    self._returned.look(box, one, box.steps + 1, output)
             elif one is self._step:
                 self._others = 0
                 member.step()
                 self._stands(sys._getframe(1))
+                self._returned.look(box, one, box.steps, output)
             else:
                 self._other(one)
                 slot.enter(one.label)

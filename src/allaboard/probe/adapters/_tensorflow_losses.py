@@ -10,7 +10,7 @@ Tried on TensorFlow 2.21 and tf_keras 2.21.
 
 from __future__ import annotations
 
-from ._torch_loss import Losses
+from ._losses import Losses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

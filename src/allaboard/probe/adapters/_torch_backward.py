@@ -13,7 +13,7 @@ from time import monotonic, thread_time
 
 from .. import member
 from . import _torch_calls as table
-from ._torch_loss import Losses
+from ._losses import Losses
 from ._torch_phases import trains
 from ._torch_record import Flat
 from ._torch_values import replicas

@@ -1,4 +1,4 @@
-"""The value that backward begins from: whether it is still a finite number.
+"""The value that a step ends in (backward begins from it): whether it is still a finite number.
 
 Only one number on the CPU is looked at; to see one on a device, the device would have to be waited for.
 """

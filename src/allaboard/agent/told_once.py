@@ -1,0 +1,51 @@
+"""What several agents of one host would write to one stderr: the first of them does, and no other.
+
+Each rank that somebody else started has an agent of its own, and most launchers give all their ranks one
+stderr. Who comes first binds an abstract socket that is named after what is told and where, unix(7). It lasts
+as long as its agent, and no other program needs to know of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import socket
+
+import msgspec
+
+from allaboard.facts import Finding
+
+MANY = 64
+"""Findings that are remembered; those after them are told by every agent."""
+
+
+class ToldOnce:
+    """``fd`` is where this agent writes."""
+
+    def __init__(self, fd: int = 2) -> None:
+        self._fd = fd
+        self._held: list[int] = []
+        """Descriptors of the sockets."""
+
+    def close(self) -> None:
+        """Lets go of what was told."""
+        while self._held:
+            os.close(self._held.pop())
+
+    def first(self, finding: Finding) -> bool:
+        """Whether no other agent of this host tells it there; True too where that cannot be known."""
+        if len(self._held) >= MANY:
+            return True
+        one = None
+        try:
+            there = os.fstat(self._fd)
+            text = msgspec.json.encode((there.st_dev, there.st_ino, finding))
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            one.bind(b"\0allaboard-told-" + hashlib.sha256(text).hexdigest().encode())
+        except OSError as error:
+            if one is not None:
+                one.close()
+            return error.errno != errno.EADDRINUSE
+        self._held.append(one.detach())
+        return True

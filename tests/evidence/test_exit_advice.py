@@ -1,0 +1,68 @@
+"""What is advised for ends of which the cause shows in what is known of them."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+import pytest
+
+from allaboard.facts import Claim, JobView, Member
+from allaboard.facts.samples import called, ended, job, signature, stack, waiting
+from allaboard.rules.exit001_killed import RULE as KILLED
+from allaboard.rules.exit003_bad_exit_code import RULE as CODE
+from allaboard.rules.exit005_lost_peer import RULE as LOST
+
+_TIMEOUT = "[unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete"
+_MONITORED = f"Rank 1 failed to pass monitoredBarrier in 8000 ms\n Original exception: {_TIMEOUT}"
+
+
+def only(view: JobView, rule: object = CODE) -> Claim:
+    (claim,) = rule.check(view)  # type: ignore[attr-defined]
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def left(last: str, probed: bool = True) -> Member:
+    one = ended(1, code=1, member={"probed": probed})
+    assert one.exit is not None
+    return msgspec.structs.replace(one, exit=msgspec.structs.replace(one.exit, last_line=last))
+
+
+@pytest.mark.parametrize(
+    ("last", "advice"),
+    [
+        ("ModuleNotFoundError: No module named 'torch'", "fix what logs/worker-1.log ends with;"),
+        ("[rank1]: torch.OutOfMemoryError: CUDA", "fix what logs/worker-1.log ends with;"),
+        ("AssertionError", "fix what logs/worker-1.log ends with;"),
+        ("no Error: all is well", "look for sys.exit or os._exit;"),
+        ("", "look for sys.exit or os._exit;"),
+    ],
+)
+def test_a_traceback_that_was_printed_is_what_is_to_be_mended(last: str, advice: str) -> None:
+    assert only(job(waiting(0), left(last))).fix.startswith(advice)
+
+
+def test_without_a_probe_nothing_is_said_of_exceptions() -> None:
+    said = only(job(waiting(0), left("", probed=False))).evidence[0].observed
+    assert said == "exit code 1, seen from outside only, without a probe"
+    assert only(job(waiting(0), left(""))).evidence[0].observed.endswith("no exception was seen")
+
+
+def test_a_timer_is_the_programs_own() -> None:
+    fix = only(job(waiting(0), ended(1, signal=signal.SIGALRM)), KILLED).fix
+    assert "signal.alarm" in fix and "out-of-memory" not in fix
+    assert "out-of-memory" in only(job(waiting(0), ended(1, signal=9)), KILLED).fix
+
+
+@pytest.mark.parametrize(
+    ("message", "whose"), [(_MONITORED, "monitored_barrier"), (_TIMEOUT, "init_process_group")]
+)
+def test_the_timeout_that_ran_out_is_the_one_to_change(message: str, whose: str) -> None:
+    five = {"groups": called(0, *(signature(),) * 5).groups}
+    four = {"groups": called(0, *(signature(),) * 4).groups, "stack": stack()}
+    gave_up = [ended(r, raised=("RuntimeError", message), member=five) for r in (0, 2)]
+    late = ended(1, at=97.0, signal=15, ours=True, member=four)
+    assert only(job(gave_up[0], late, gave_up[1]), LOST).fix.endswith(
+        f"give {whose} a longer timeout="
+    )
