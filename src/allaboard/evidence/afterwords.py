@@ -24,10 +24,14 @@ _AFTER = re.compile(
     r"|sys:1: |\S+:\d+: \w*Warning"
     r"|\*\*\* |(?:\[rank\d+\]:)?\[?[WIEF]\d{3,4} \d\d:\d\d|(?:\[rank\d+\]:)?\[[WIEF] \w+\.cpp"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WIEF] |wandb: |swig/python|\w+Error\b|\"\"\""
+    r"|Exception raised from |frame #\d|For simplicity, JAX has removed its internal frames"
     # Launchers.
     r"|(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun|make|bash|sh)(?:\[\d+\])?: "
     r"|[-=*~#]{10,}"
     r"|Primary job|a non-zero exit code|(?:mpirun|prterun|mpiexec|Open MPI)\b|the job to be terminated"
+    r"|\[[\d ,:-]+\](?: \[\w+\])? (?:\[launch\.py|torch\.distributed|(?:ERROR|WARNING) torch\.distributed)"
+    r"|Process \d+ exit with status code|Terminating remaining workers|\[rank: \d+\] Child process with PID"
+    r"|\S+ exited with code \d|Aborting on container exit"
     r"|Failures:|Root Cause|\S+ FAILED$|\[\d+\]:$|ERROR:torch\.distributed|WARNING:torch\.distributed"
     r"|.{0,60}launch\.py:\d+|command terminated with|exit(?: code|ed|\w* status)\b",
 )

@@ -32,8 +32,10 @@ class Failures(msgspec.Struct, frozen=True):
 
     def of_it(self) -> tuple[Evidence, ...]:
         """Who fell because of what began it; nothing where nobody did."""
-        fell = ", ".join(str(m.who.rank) for m in self.fell)
-        return (Evidence(f"rank {fell} fell because of it", "order of ends"),) if fell else ()
+        ranks = ", ".join(str(m.who.rank) for m in self.fell if m.who.rank >= 0)
+        others = ", ".join(m.who.name for m in self.fell if m.who.rank < 0)
+        fell = ", ".join(filter(None, (f"rank {ranks}" if ranks else "", others)))
+        return (Evidence(f"{fell} fell because of it", "order of ends"),) if fell else ()
 
 
 def failed(member: Member) -> bool:

@@ -27,6 +27,7 @@ from allaboard.facts import (
     Stage,
     Watchdogs,
 )
+from allaboard.postmortem.aborts import told_why
 from allaboard.postmortem.bystanders import apart
 from allaboard.postmortem.processes import Process, processes
 from allaboard.postmortem.testify import Record
@@ -44,6 +45,8 @@ _LINE = 80
 """Characters of an exception's first line by which it is known again in a message."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
+_NOBODY = "LOG008"
+"""Nobody is missing."""
 _BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
 """Ends that others follow from."""
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -54,6 +57,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     seen = processes(record.glimpses, len(record.nodes) < 2)
     members, origins = people(seen)
     found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
+    found = told_why(found, record.heard)
     spoken = list(_messages(record, catalogue))
     sure = [f for f in spoken if f.certainty is Certainty.CERTAIN]
     began = any(f.rule in _BEGINS for f in (*found, *sure))
@@ -77,6 +81,9 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(here)))
     for facts in (dumps(seen), recording, watchdogs):
         told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
+        if any(m.who.rank < 0 for m in members if m.raised is not None):
+            # Who failed without a known rank may be the one for whom all others waited.
+            told = [f for f in told if f.rule != _NOBODY]
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]

@@ -110,6 +110,21 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     Message(
+        key="watchdog got stuck for",
+        pattern=r"ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
+        rule="LOG010",
+        says="a call of CUDA or NCCL did not come back for {seconds} s in a rank's watchdog, which ended the "
+        "rank",
+        fix="look at that rank's GPU: nvidia-smi; dmesg -T | grep -i xid; while it hangs: "
+        "py-spy dump --native --pid PID",
+        proves_not="that the GPU is broken: a thread that holds the GIL inside a call of CUDA, and "
+        "a peer that has gone, look the same",
+        sample="[rank2]:[E1124 10:20:13.523456789 ProcessGroupNCCL.cpp:1375] [PG ID 0 PG GUID 0(default_pg) "
+        "Rank 2] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring "
+        "enqueued collectives.",
+        source=_DOCUMENT,
+    ),
+    Message(
         key="store->get(",
         pattern=r"retrieving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key "
         r"'[^'\n]{0,80}', but store->get\('[^'\n]{0,80}'\) got error: (?P<why>[^\n]{1,120})",

@@ -1,0 +1,93 @@
+"""Whole logs as a user has them: the first thing that is told of a failed job, and nothing of a healthy one.
+
+What is not recorded is worded as the programs' sources word it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allaboard.catalogue import catalogue
+from allaboard.facts import Finding, Severity
+from allaboard.postmortem.paths import of_paths
+
+LOGS = Path(__file__).parent / "logs"
+FAILED = {
+    # log: the rule, whom it names, words of the summary, words of the advice
+    "jax_barrier": ("LOG001", "worker 2", "process 2 did not come to the barrier ckpt::0", ""),
+    "jax_heartbeat": ("LOG002", "worker 5", "process 5 stopped sending heartbeats", "dmesg"),
+    "jax_leader": ("EXIT005", "", "the leader (process 0", "log of process 0"),
+    "jax_unhealthy": ("LOG002", "worker 3", "process 3 stopped sending heartbeats", "dmesg"),
+    "kubectl_prefix": (
+        "EXIT002",
+        "process 1",
+        "raised RuntimeError at collate.py:19",
+        "fix /home/eve",
+    ),
+    "horovodrun": ("EXIT002", "worker 1", "raised FileNotFoundError at data.py:8", "fix /home/eve"),
+    "nccl_out_of_memory": ("RES001", "worker 3", "ran out of memory", "smaller batches"),
+    "nccl_out_of_memory_unnamed": ("RES001", "process 0", "ran out of memory", "smaller batches"),
+    "nccl_watchdog_stuck": ("LOG010", "", "did not come back for 480 s", "nvidia-smi"),
+    "ray_task": ("EXIT002", "process 0", "raised ValueError at train.py:22", "fix /home/eve/rt"),
+    "tf_barrier": ("LOG001", "worker 2", "did not come to the barrier WaitForAllTasks", ""),
+    "tf_config_task": (
+        "EXIT002",
+        "process 0",
+        "raised ValueError at train.py:14",
+        "allaboard check",
+    ),
+    "tf_config_unset": (
+        "EXIT002",
+        "process 0",
+        "raised KeyError at train.py:12",
+        "allaboard run -n N",
+    ),
+    "tf_heartbeat": ("LOG002", "worker 2", "worker 2 stopped sending heartbeats", "dmesg"),
+    "tf_heartbeat_2023": ("LOG002", "worker 1", "worker 1 stopped sending heartbeats", "dmesg"),
+    "tf_out_of_memory": ("RES001", "process 0", "ran out of memory", "smaller batches"),
+    "tf_ps_socket_closed": ("EXIT005", "ps 0", "ps 0 went away", "log of ps 0"),
+    "tf_ps_unreachable": ("EXIT005", "ps 1", "ps 1 did not answer", "ss -ltnp"),
+    "tf_restarted": ("JOIN005", "worker 1", "worker 1 came a second time", "log of worker 1"),
+    "torchrun_tee": ("RES001", "worker 3", "ran out of memory", "smaller batches"),
+    "trainer_bar": (
+        "EXIT002",
+        "process 0",
+        "raised RuntimeError at collate.py:19",
+        "fix /home/eve",
+    ),
+    "xla_out_of_memory": ("RES001", "process 0", "ran out of memory", ""),
+    "xla_rendezvous": ("LOG001", "", "not all 4 devices came", "XLA_FLAGS"),
+    "xla_rendezvous_some": ("LOG001", "", "not all 4 devices came", "XLA_FLAGS"),
+}
+"""What is told first."""
+
+
+def told(path: Path) -> tuple[Finding, ...]:
+    return of_paths([path], catalogue()).findings
+
+
+def test_every_log_has_its_answer() -> None:
+    assert sorted(p.stem for p in (LOGS / "failed").iterdir()) == sorted(FAILED)
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_the_first_thing_that_is_told_of_a_failed_job(name: str) -> None:
+    rule, who, says, fix = FAILED[name]
+    found = told(LOGS / "failed" / f"{name}.log")
+    assert found, "nothing was told"
+    first = found[0]
+    assert (first.rule, [w.name for w in first.who]) == (rule, [who] if who else [])
+    assert first.severity is Severity.ERROR and says in first.summary and fix in first.fix
+    assert not any("rank -1" in str(e) for f in found for e in f.evidence)
+
+
+def test_who_failed_without_a_rank_may_be_whom_the_others_waited_for() -> None:
+    found = told(LOGS / "failed" / "nccl_out_of_memory_unnamed.log")
+    assert "LOG008" not in {f.rule for f in found}
+
+
+@pytest.mark.parametrize("log", sorted((LOGS / "healthy").iterdir()), ids=lambda p: p.stem)
+def test_nothing_is_told_of_a_healthy_job(log: Path) -> None:
+    assert [f.summary for f in told(log)] == []
