@@ -31,6 +31,20 @@ FAILED = {
     "nccl_out_of_memory_unnamed": ("RES001", "process 0", "ran out of memory", "smaller batches"),
     "nccl_watchdog_stuck": ("LOG010", "", "did not come back for 480 s", "nvidia-smi"),
     "ray_task": ("EXIT002", "process 0", "raised ValueError at train.py:22", "fix /home/eve/rt"),
+    "second_run_failed": ("EXIT002", "process 0", "raised KeyError at train.py:88", "fix /home/u"),
+    "second_torchrun_failed": ("EXIT002", "worker 1", "raised KeyError at train.py:88", "log:7"),
+    "slurm_node_failure": ("EXIT010", "", "Slurm lost node3", "scontrol show node node3"),
+    "slurm_not_executable": ("JOIN001", "", "could not start /home/bob/run.sh", "ls -l /home/bob"),
+    "slurm_time_limit": (
+        "EXIT001",
+        "",
+        "ended the job at its time limit",
+        "#SBATCH --signal=USR1@120",
+    ),
+    "srun_credential": ("JOIN001", "", "could not start the tasks on node3", "timedatectl"),
+    "srun_killed": ("EXIT001", "worker 5", "was killed by SIGKILL", "on node3: dmesg -T"),
+    "srun_node_failure": ("EXIT010", "", "Slurm lost node3", "scontrol show node node3"),
+    "srun_out_of_memory": ("RES001", "worker 5", "was killed by the kernel", "more memory"),
     "tf_barrier": ("LOG001", "worker 2", "did not come to the barrier WaitForAllTasks", ""),
     "tf_config_task": (
         "EXIT002",
@@ -80,12 +94,26 @@ def test_the_first_thing_that_is_told_of_a_failed_job(name: str) -> None:
     first = found[0]
     assert (first.rule, [w.name for w in first.who]) == (rule, [who] if who else [])
     assert first.severity is Severity.ERROR and says in first.summary and fix in first.fix
+    assert "(redacted)" not in first.fix
     assert not any("rank -1" in str(e) for f in found for e in f.evidence)
 
 
 def test_who_failed_without_a_rank_may_be_whom_the_others_waited_for() -> None:
     found = told(LOGS / "failed" / "nccl_out_of_memory_unnamed.log")
     assert "LOG008" not in {f.rule for f in found}
+
+
+@pytest.mark.parametrize("log", sorted((LOGS / "mended").iterdir()), ids=lambda p: p.stem)
+def test_what_went_on_or_was_interrupted_is_no_error(log: Path) -> None:
+    found = told(log)
+    assert found and Severity.ERROR not in {f.severity for f in found}
+
+
+def test_a_batch_script_s_last_words_do_not_mend_what_failed(tmp_path: Path) -> None:
+    text = (LOGS / "failed" / "second_torchrun_failed.log").read_text()
+    log = tmp_path / "slurm-1.out"
+    log.write_text(f"{text}Wed Nov 25 10:00:00 UTC 2026\nTraining complete\n")
+    assert told(log)[0].severity is Severity.ERROR
 
 
 @pytest.mark.parametrize("log", sorted((LOGS / "healthy").iterdir()), ids=lambda p: p.stem)

@@ -13,6 +13,21 @@ from itertools import takewhile
 
 BUFFER = 16_384
 """Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
+WENT_ON = "its process, or another one that writes here, went on"
+"""How the doubt begins that something followed which was in no buffer."""
+KIND = 24
+"""Characters by which two lines are of one kind, numbers left out."""
+_NUMBERS = re.compile(r"\d+")
+SCRIPTS = 3
+"""Lines that a batch script may write after its launcher failed: a date, a duration, that it is done."""
+_FAILED = re.compile(
+    r"^(?:srun: error: |={20,}$|mpirun (?:noticed|detected)|Primary job)[^\n]*", re.MULTILINE
+)
+_OVER = re.compile(
+    r"\btraining (?:(?:is|has|was|run) )?(?:been )?(?:successfully )?(?:complet|finish|done\b|over\b)"
+    r"|\b(?:finished|completed|done) training\b",
+    re.IGNORECASE,
+)
 _AFTER = re.compile(
     r"\s*$|[ \t]"  # more of a message
     # CUDA's and NCCL's messages have several lines.
@@ -60,6 +75,28 @@ def ended_well(said: tuple[str, ...]) -> bool:
     if not said:
         return False
     return bool(_ENDED_WELL.search(said[-1])) or sum(map(len, said)) > BUFFER
+
+
+def same_stream(before: Iterable[str], said: Iterable[str]) -> bool:
+    """Whether what was said after a traceback is of a kind that was written before it, too: what had been
+    in a buffer until the end would not be on both sides of it."""
+    return not {*map(_kind, before)}.isdisjoint(map(_kind, said))
+
+
+def _kind(line: str) -> str:
+    return _NUMBERS.sub("0", line)[:KIND]
+
+
+def over(text: str) -> str:
+    """The last line, where it tells that the training is over as it should be, else ""."""
+    tail = text[-BUFFER:].rstrip()
+    last = tail.rpartition("\n")[2]
+    if not _OVER.search(last):
+        return ""
+    failures = list(_FAILED.finditer(tail))
+    # A batch script's own last words come after a launcher that failed, too.
+    after = went_on(tail[failures[-1].end() :].split("\n")) if failures else ()
+    return last.strip()[:80] if not failures or len(after) > SCRIPTS else ""
 
 
 def logged(before: str) -> bool:

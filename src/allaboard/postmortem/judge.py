@@ -29,6 +29,8 @@ from allaboard.facts import (
 )
 from allaboard.postmortem.aborts import told_why
 from allaboard.postmortem.bystanders import apart
+from allaboard.postmortem.eased import AGAINST, eased
+from allaboard.postmortem.next_step import next_step
 from allaboard.postmortem.processes import Process, processes
 from allaboard.postmortem.testify import Record
 from allaboard.stacks.unnamed import UNNAMED
@@ -37,8 +39,6 @@ _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already i
 """What a process raises whose port was taken."""
 _WATCHDOG = "WorkNCCL("
 """What a watchdog's line says of the collective."""
-_IN_A_LOG = ("read ", "see in ")
-"""How advice begins that sends to a log alone."""
 _BELOW = ("LOG006", "LOG010")
 """A GPU, CUDA or NCCL failed below the code that used it."""
 _LINE = 80
@@ -47,7 +47,7 @@ _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
 _NOBODY = "LOG008"
 """Nobody is missing."""
-_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
+_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "EXIT010", "RES001")
 """Ends that others follow from."""
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
@@ -87,7 +87,13 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
-    return tuple(sorted([*found, *spoken], key=lambda f: _ORDER[f.severity]))
+    all_ = eased([*found, *spoken], members, record.well)
+    return tuple(sorted(all_, key=lambda f: (_ORDER[f.severity], not _before_all(f))))
+
+
+def _before_all(one: Finding) -> bool:
+    """Whether the tasks of a node never ran, or the node failed: whatever else ended, did so then."""
+    return one.rule in ("JOIN001", "EXIT010") and one.certainty is Certainty.CERTAIN
 
 
 def _below(found: list[Finding], spoken: list[Finding]) -> tuple[list[Finding], list[Finding]]:
@@ -118,7 +124,9 @@ def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list
     members, origins = [], {}
     for one in found:
         members.append(_member(one))
-        origins[one.number] = [str(g.origin) for g in one.seen]
+        # A traceback says more than a launcher's line.
+        told = sorted(one.seen, key=lambda g: g.raised is None)
+        origins[one.number] = [str(g.origin) for g in told]
     return tuple(members), origins
 
 
@@ -183,20 +191,15 @@ def _ends(
         where = [o for m in guilty for o in origins[m.worker]][:2]
         read = ", ".join(where)
         evidence = [_here(e, guilty, read) for e in made.evidence if e.origin not in _GUESSED][:2]
-        fix = f"read {where[0]}" if where else made.fix
-        if guilty and guilty[0].raised is not None and not made.fix.startswith(_IN_A_LOG):
-            # Live it names the log; without a line of the user's there is none to be mended.
-            what = made.fix.partition("; the whole traceback")[0]
-            fix = f"{what}; the whole traceback is in {where[0]}" if where else what
         doubt = _doubt(guilty, doubts)
         if (how := Evidence(_how(guilty), read)) not in evidence:
             evidence.append(how)
         if doubt:
-            evidence.append(Evidence(doubt, "what speaks against it"))
+            evidence.append(Evidence(doubt, AGAINST))
         told = msgspec.structs.replace(
             made,
             evidence=tuple(evidence),
-            fix=fix,
+            fix=next_step(made, guilty[0] if guilty else None, where),
             since=None,
             certainty=Certainty.LIKELY if doubt else made.certainty,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from allaboard import witnesses
 from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
+from allaboard.evidence.afterwords import BUFFER, over
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
 from allaboard.postmortem.group_names import told_apart
 from allaboard.postmortem.nodes import Said, nameless, nodes
@@ -19,7 +20,7 @@ from allaboard.postmortem.streams import owned, streams
 class Record(msgspec.Struct):
     """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names;
     ``labelled`` the ranks that a launcher's prefix named in them; ``nodes`` the files of which it told the
-    numbers on a node alone."""
+    numbers on a node alone; ``well`` the files that end with the words that the training is over."""
 
     heard: list[Heard] = []
     glimpses: list[Glimpse] = []
@@ -30,6 +31,7 @@ class Record(msgspec.Struct):
     read: list[str] = []
     labelled: set[int] = set()
     nodes: tuple[str, ...] = ()
+    well: dict[str, str] = {}
     notes: list[str] = []
     silent: int = 0
     """Exhibits in which no witness knew anything."""
@@ -46,6 +48,8 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
         parts = streams(exhibit)
         spoke = [Said(part, _ask(part, known, record)) for part in parts]
         record.logs.append(_whose(exhibit, spoke))
+        if (last := over(exhibit.text)) and _nobody_s(exhibit, parts, last):
+            record.well[exhibit.name] = last
         record.silent += not any(one.testimony for one in spoke)
         said += [msgspec.structs.replace(one, part=_empty(one.part)) for one in spoke]
     record.nodes = nodes(said)
@@ -63,6 +67,14 @@ def _whose(exhibit: Exhibit, spoke: Iterable[Said]) -> int:
     dumped = [g for one in spoke for t in one.testimony for g in t.glimpses if g.stack is not None]
     own = not dumped or any(g.rank == exhibit.rank for g in dumped)
     return exhibit.rank if own and all(one.part.local < 0 for one in spoke) else -1
+
+
+def _nobody_s(exhibit: Exhibit, parts: Sequence[Exhibit], last: str) -> bool:
+    """Whether no launcher or collector names whose line the last is: it would be of that one alone."""
+    return any(
+        p.rank == exhibit.rank and not p.host and p.local < 0 and last in p.text[-BUFFER:]
+        for p in parts
+    )
 
 
 def _empty(part: Exhibit) -> Exhibit:

@@ -74,13 +74,15 @@ MESSAGES = (
     ),
     Message(
         key="errno: 98",
-        pattern=r"failed to bind to \S{1,200}?:(?P<port>\d{1,5}) \(errno: 98",
+        # Alone it is a warning: the next address may be free.
+        pattern=r"failed to listen on any local network address\.[^\n]{0,300}failed to bind to "
+        r"\S{1,200}?:(?P<port>\d{1,5}) \(errno: 98",
         rule="NET005",
         says="port {port} was taken when rank 0 wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
-        sample="[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
-        "Address already in use).",
+        sample="RuntimeError: The server socket has failed to listen on any local network address. The "
+        "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
         source="its wording from the source of PyTorch 2.1",
     ),
     Message(

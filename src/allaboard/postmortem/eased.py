@@ -1,0 +1,48 @@
+"""Findings of which the logs say that the job went on, or that its user ended it: no errors. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from allaboard.evidence.afterwords import WENT_ON
+from allaboard.evidence.failures import failed, interrupted
+from allaboard.facts import Evidence, Finding, Member, Severity
+
+AGAINST = "what speaks against it"
+_INTERRUPTED = "EXIT008"
+
+
+def eased(
+    found: Sequence[Finding], members: Iterable[Member], well: Mapping[str, str]
+) -> list[Finding]:
+    """``well``: the last line of each file that tells that the training is over, as it should be."""
+    told = [_past(f, well) for f in found]
+    ended = [m for m in members if failed(m)]
+    by_hand = bool(ended) and all(map(interrupted, ended))
+    # A launcher that saw an end, or whatever else is an error, tells that the job failed.
+    seen = any(m.raised is None for m in ended)
+    others = [f for f in told if f.severity is Severity.ERROR and not _caught(f)]
+    if others or seen:
+        return [_with(f, Severity.INFO) if by_hand and f.rule == _INTERRUPTED else f for f in told]
+    return [_with(f, Severity.WARNING) if _caught(f) else f for f in told]
+
+
+def _caught(one: Finding) -> bool:
+    return any(e.origin == AGAINST and e.observed.startswith(WENT_ON) for e in one.evidence)
+
+
+def _past(one: Finding, well: Mapping[str, str]) -> Finding:
+    """Of a file that ends well all that it tells is of an earlier run, or was mended by a restart."""
+    files = {e.origin.rpartition(":")[0].rpartition(", ")[2] for e in one.evidence} & well.keys()
+    if not files or one.severity is not Severity.ERROR:
+        return one
+    last = well[files.pop()]
+    why = Evidence(f"the log goes on after it, and ends in {last!r}", AGAINST)
+    eased = msgspec.structs.replace(one, evidence=(*one.evidence, why))
+    return _with(eased, Severity.WARNING)
+
+
+def _with(one: Finding, severity: Severity) -> Finding:
+    return msgspec.structs.replace(one, severity=severity)
