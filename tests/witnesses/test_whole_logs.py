@@ -16,6 +16,23 @@ from allaboard.postmortem.paths import of_paths
 LOGS = Path(__file__).parent / "logs"
 FAILED = {
     # log: the rule, whom it names, words of the summary, words of the advice
+    "accelerate": ("EXIT002", "worker 1", "raised RuntimeError at collate.py:19", "fix /home/eve"),
+    "compose_killed": ("EXIT001", "process 0", "was killed by SIGKILL", "OOMKilled"),
+    "deepspeed_killed": ("EXIT001", "", "local rank 1 was killed by signal 9", "dmesg -T"),
+    "horovodrun_killed": ("EXIT001", "worker 1", "was killed by SIGKILL", "dmesg -T"),
+    "lightning_killed": ("EXIT001", "pid 814", "was killed by SIGKILL", "dmesg -T"),
+    "mpirun_tagged": (
+        "EXIT002",
+        "worker 3",
+        "raised RuntimeError at collate.py:19",
+        "fix /home/eve",
+    ),
+    "ray_memory": (
+        "RES001",
+        "",
+        "Ray ended 1 workers on 10.0.0.7",
+        "ray logs raylet.out -ip 10.0.0.7",
+    ),
     "jax_barrier": ("LOG001", "worker 2", "process 2 did not come to the barrier ckpt::0", ""),
     "jax_heartbeat": ("LOG002", "worker 5", "process 5 stopped sending heartbeats", "dmesg"),
     "jax_leader": ("EXIT005", "", "the leader (process 0", "log of process 0"),
@@ -119,3 +136,12 @@ def test_a_batch_script_s_last_words_do_not_mend_what_failed(tmp_path: Path) -> 
 @pytest.mark.parametrize("log", sorted((LOGS / "healthy").iterdir()), ids=lambda p: p.stem)
 def test_nothing_is_told_of_a_healthy_job(log: Path) -> None:
     assert [f.summary for f in told(log)] == []
+
+
+def test_of_several_tracebacks_no_exit_code_tells_whose_it_is(tmp_path: Path) -> None:
+    text = (LOGS / "failed" / "accelerate.log").read_text()
+    other = 'Traceback (most recent call last):\n  File "/h/b.py", line 2, in g\nKeyError: 1\n'
+    log = tmp_path / "job.log"
+    log.write_text(other + text)
+    assert [w.rank for f in told(log) for w in f.who] == [-1, -1]
+    assert not any("fell" in e.observed for f in told(log) for e in f.evidence)

@@ -26,6 +26,8 @@ def next_step(made: Claim, one: Member | None, where: Sequence[str]) -> str:
     end = one.exit
     if end is not None and (end.oom or end.signal in FOR_PROGRAMS):
         return made.fix
+    if end is not None and end.signal == signal.SIGKILL and " exited with code " in end.last_line:
+        return f"docker inspect -f '{{{{.State.OOMKilled}}}}' $(docker ps -aqf name={one.who.host})"
     if end is not None and end.signal == signal.SIGKILL:
         there = f"on {one.who.host}: " if one.who.host else "on its host: "
         return f"{there}dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"

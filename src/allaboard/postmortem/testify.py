@@ -12,6 +12,7 @@ from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
 from allaboard.evidence.afterwords import BUFFER, over
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
+from allaboard.postmortem.adopted import adopted
 from allaboard.postmortem.group_names import told_apart
 from allaboard.postmortem.nodes import Said, nameless, nodes
 from allaboard.postmortem.streams import owned, streams
@@ -58,6 +59,7 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
             record.labelled.add(one.part.rank)
         for testimony in one.testimony:
             _add(record, testimony)
+    record.glimpses = adopted(record.glimpses)
     return record
 
 
