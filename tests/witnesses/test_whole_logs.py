@@ -81,6 +81,7 @@ FAILED = {
     "tf_ps_socket_closed": ("EXIT005", "ps 0", "ps 0 went away", "log of ps 0"),
     "tf_ps_unreachable": ("EXIT005", "ps 1", "ps 1 did not answer", "ss -ltnp"),
     "tf_restarted": ("JOIN005", "worker 1", "worker 1 came a second time", "log of worker 1"),
+    "torchrun_hang": ("LOG001", "worker 2", "waited 8000 ms in a collective", "py-spy dump"),
     "torchrun_tee": ("RES001", "worker 3", "ran out of memory", "smaller batches"),
     "trainer_bar": (
         "EXIT002",

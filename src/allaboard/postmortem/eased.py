@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from allaboard.evidence.afterwords import WENT_ON
+from allaboard.evidence.afterwords import LOGGED, WENT_ON
 from allaboard.evidence.failures import failed, interrupted
 from allaboard.facts import Evidence, Finding, Member, Severity
 
@@ -30,7 +30,9 @@ def eased(
 
 
 def _caught(one: Finding) -> bool:
-    return any(e.origin == AGAINST and e.observed.startswith(WENT_ON) for e in one.evidence)
+    return any(
+        e.origin == AGAINST and e.observed.startswith((WENT_ON, LOGGED)) for e in one.evidence
+    )
 
 
 def _past(one: Finding, well: Mapping[str, str]) -> Finding:

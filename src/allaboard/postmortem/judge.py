@@ -229,7 +229,9 @@ def _how(guilty: list[Member]) -> str:
 
 
 def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
-    for one in together(record.heard, {*record.logs, *record.labelled}):
+    # torchrun lists those that it ended itself: they were there, and wrote into the same file.
+    listed = {g.rank for g in record.glimpses if g.exit is not None and g.exit.at > 0}
+    for one in together(record.heard, {*record.logs, *record.labelled, *listed}):
         entry = catalogue.find(one.rule)
         if entry is not None:
             yield stamp(entry, claim(one))

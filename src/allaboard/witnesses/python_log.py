@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from allaboard.contracts import Witness
-from allaboard.evidence.afterwords import WENT_ON, ended_well, logged, same_stream, went_on
+from allaboard.evidence.afterwords import LOGGED, WENT_ON, ended_well, logged, same_stream, went_on
 from allaboard.evidence.messages import speaker
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.python_tracebacks import HEAD, Traceback, tracebacks
@@ -71,14 +71,16 @@ def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> 
         return OTHER_THREAD
     own = {n for t in later for n in range(t.begin, t.end)}
     said = went_on(line for n, line in enumerate(lines[one.end :], one.end) if n not in own)
-    caught = one.begin > 0 and logged(lines[one.begin - 1])
+    # Ray logs what ended a worker of another host.
+    remote = any("RayTaskError(" in line for line in lines[one.begin : one.end])
+    caught = one.begin > 0 and logged(lines[one.begin - 1]) and not remote
     if ended_well(said) or (said and caught):
         return None
     if said and lines[one.begin].startswith(HEAD) and same_stream(lines[: one.begin][-LAST:], said):
         return f"{WENT_ON}: {said[0][:60]!r} follows it"
     if said:
         return f"more follows it ({said[0][:60]!r}): it was caught, or that was still in a buffer"
-    return "a logger wrote it, so that it was caught; nothing follows" if caught else ""
+    return f"{LOGGED}; nothing follows" if caught else ""
 
 
 def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse:

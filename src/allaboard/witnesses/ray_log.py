@@ -29,8 +29,8 @@ MESSAGES = (
         fix="on {host}: dmesg -T | grep -iE 'killed process|oom'; ray logs raylet.out -ip {host}",
         proves_not="by what: Ray sees only that its connection ended",
         sample="(raylet) A worker died or was killed while executing a task by an unexpected system "
-        "error. To troubleshoot the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: ab "
-        "Node ID: 12 Worker IP address: 10.0.0.7 Worker port: 10012 Worker PID: 2211 Worker exit type: "
+        "error. To troubleshoot the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: "
+        "ab Node ID: 12 Worker IP address: 10.0.0.7 Worker port: 10012 Worker PID: 2211 Worker exit type: "
         "SYSTEM_ERROR",
         source=_SOURCE,
     ),
