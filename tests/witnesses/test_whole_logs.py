@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.catalogue import catalogue
-from allaboard.facts import Finding, Severity
+from allaboard.facts import Certainty, Finding, Severity
 from allaboard.postmortem.paths import of_paths
 
 LOGS = Path(__file__).parent / "logs"
@@ -81,6 +81,12 @@ FAILED = {
     "tf_ps_socket_closed": ("EXIT005", "ps 0", "ps 0 went away", "log of ps 0"),
     "tf_ps_unreachable": ("EXIT005", "ps 1", "ps 1 did not answer", "ss -ltnp"),
     "tf_restarted": ("JOIN005", "worker 1", "worker 1 came a second time", "log of worker 1"),
+    "tf_traced": (
+        "EXIT002",
+        "process 0",
+        "raised ValueError at m2.py:10 in step",
+        "fix /home/u/m2.py:10",
+    ),
     "torchrun_hang": ("LOG001", "worker 2", "waited 8000 ms in a collective", "py-spy dump"),
     "torchrun_tee": ("RES001", "worker 3", "ran out of memory", "smaller batches"),
     "trainer_bar": (
@@ -146,3 +152,20 @@ def test_of_several_tracebacks_no_exit_code_tells_whose_it_is(tmp_path: Path) ->
     log.write_text(other + text)
     assert [w.rank for f in told(log) for w in f.who] == [-1, -1]
     assert not any("fell" in e.observed for f in told(log) for e in f.evidence)
+
+
+def test_who_raised_sends_no_heartbeats_and_a_job_that_ends_well_has_none_to_send() -> None:
+    samples = Path(__file__).parent / "samples"
+    assert [f.rule for f in told(samples / "tf_raises")] == ["EXIT002"]
+    assert told(samples / "tf_finishes") == ()
+
+
+def test_a_message_of_several_lines_is_no_sign_that_its_process_went_on(tmp_path: Path) -> None:
+    log = tmp_path / "rank1.log"
+    log.write_text(
+        'Traceback (most recent call last):\n  File "/h/a.py", line 3, in f\n    g()\n'
+        "ValueError: Attempt to convert a value (PerReplica:{\narray([[-0.4, 2.0],\n"
+        "[-0.5, 0.1]])\n}) with an unsupported type to a Tensor.\n"
+    )
+    (one,) = told(log)
+    assert one.certainty is Certainty.CERTAIN

@@ -29,6 +29,8 @@ _MORE = re.compile(
     r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
 )
 _GRAPH = "Graph execution error:"
+_TRACED = "in user code:"
+"""How TensorFlow tells what was raised while a tf.function was traced, with its places in the code."""
 _PLACE = re.compile(r"\s+File \"|Detected at node |<stack traces unavailable>")
 _GUTTER = re.compile(r"\s+(?:\| ?|\+[-+]{2,}(?: \d+ -+)?|\+ )")
 """What an exception group puts before the lines of its parts."""
@@ -95,6 +97,10 @@ def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
             message = "\n".join([message, *more])
             kind = error[1].rpartition(".")[2]
             end = max(number + 1 + len(more), grouped)
+            end = _closed(lines, number, end)
+            if message.startswith(_TRACED):
+                message, end = _traced(lines, number + 1, frames)
+                message = message.removeprefix(f"{kind}: ")
             if message.startswith(_GRAPH):
                 message, end = _graph(lines, number + 1, message)
             return Traceback(at, end, kind, message[:1000], tuple(frames))
@@ -109,6 +115,30 @@ def _more(lines: Sequence[str], at: int) -> list[str]:
             break
         found.append(line.rstrip())
     return found
+
+
+def _closed(lines: Sequence[str], at: int, end: int) -> int:
+    """The end of a message whose first line leaves brackets open, as a printed array does, where they are
+    closed; else ``end``."""
+    depth = 0
+    for number, line in enumerate(lines[at : at + LONGEST], at):
+        depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+        if depth <= 0 or HEAD in line:
+            return max(end, number + 1) if depth <= 0 else end
+    return end
+
+
+def _traced(lines: Sequence[str], at: int, frames: list[Frame]) -> tuple[str, int]:
+    """What was raised, and where it ends; the places are added to ``frames``."""
+    said, number = _TRACED, at
+    for number, line in enumerate(lines[at : at + LONGEST], at):
+        if line.strip() and not line.startswith("    "):
+            return said, number
+        if place := _FRAME.match(line):
+            frames.append(Frame(place[1], int(place[2]), place[3].rstrip(" *")))
+        elif re.match(r"    \S", line):
+            said = line.strip()
+    return said, min(len(lines), number + 1)
 
 
 def _graph(lines: Sequence[str], at: int, message: str) -> tuple[str, int]:

@@ -45,6 +45,7 @@ _LINE = 80
 """Characters of an exception's first line by which it is known again in a message."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
+_SILENT = "LOG002"
 _NOBODY = "LOG008"
 """Nobody is missing."""
 _BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "EXIT010", "RES001")
@@ -70,6 +71,9 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     known = {f.rule for f in found} & {"RES001", "EXIT007"}
     spoken = [f for f in spoken if f.rule not in known]  # the member of it is known
     found, spoken = _below(found, spoken)
+    # Who is known to have ended sends no heartbeats.
+    ended = {w.index for f in found if f.rule in _BEGINS for w in f.who if w.rank >= 0}
+    spoken = [f for f in spoken if f.rule != _SILENT or not _are(f, ended)]
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     recording = Recording(
@@ -94,6 +98,11 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
 def _before_all(one: Finding) -> bool:
     """Whether the tasks of a node never ran, or the node failed: whatever else ended, did so then."""
     return one.rule in ("JOIN001", "EXIT010") and one.certainty is Certainty.CERTAIN
+
+
+def _are(one: Finding, ended: set[int]) -> bool:
+    """Whether it is about these workers alone."""
+    return bool(one.who) and all(w.job == "worker" and w.index in ended for w in one.who)
 
 
 def _below(found: list[Finding], spoken: list[Finding]) -> tuple[list[Finding], list[Finding]]:
