@@ -48,6 +48,10 @@ FAILED = {
     "nccl_out_of_memory_unnamed": ("RES001", "process 0", "ran out of memory", "smaller batches"),
     "nccl_watchdog_stuck": ("LOG010", "", "did not come back for 480 s", "nvidia-smi"),
     "ray_task": ("EXIT002", "process 0", "raised ValueError at train.py:22", "fix /home/eve/rt"),
+    "kubectl_two_nodes": ("EXIT002", "worker 3", "raised KeyError at train.py:88", "fix /home/eve"),
+    "rich_box": ("EXIT002", "process 0", "raised KeyError at r.py:5 in step", "fix /home/u/r.py:5"),
+    "srun_tf_out_of_memory": ("RES001", "worker 2", "was killed by the kernel", "more memory"),
+    "srun_torchrun": ("EXIT002", "worker 3", "raised KeyError at train.py:88", "fix /home/eve"),
     "second_run_failed": ("EXIT002", "process 0", "raised KeyError at train.py:88", "fix /home/u"),
     "second_torchrun_failed": ("EXIT002", "worker 1", "raised KeyError at train.py:88", "log:7"),
     "slurm_node_failure": ("EXIT010", "", "Slurm lost node3", "scontrol show node node3"),
@@ -107,7 +111,9 @@ def told(path: Path) -> tuple[Finding, ...]:
 
 
 def test_every_log_has_its_answer() -> None:
-    assert sorted(p.stem for p in (LOGS / "failed").iterdir()) == sorted(FAILED)
+    assert sorted(p.stem for p in (LOGS / "failed").iterdir()) == sorted(
+        [*FAILED, "srun_many_killed"]
+    )
 
 
 @pytest.mark.parametrize("name", FAILED)
@@ -169,3 +175,11 @@ def test_a_message_of_several_lines_is_no_sign_that_its_process_went_on(tmp_path
     )
     (one,) = told(log)
     assert one.certainty is Certainty.CERTAIN
+
+
+def test_what_srun_says_of_many_tasks_is_told_once() -> None:
+    (one,) = told(LOGS / "failed" / "srun_many_killed.log")
+    assert one.summary == (
+        "worker 256, worker 257, worker 258, worker 259 and 252 more were killed by SIGKILL"
+    )
+    assert len(one.who) == 256 and one.fix.startswith("on node3: dmesg -T")

@@ -197,7 +197,7 @@ def _ends(
     entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
     for entry, made in diagnose(view, entries):
         guilty = [m for m in ended if m.who in made.who]
-        where = [o for m in guilty for o in origins[m.worker]][:2]
+        where = list(dict.fromkeys(o for m in guilty for o in origins[m.worker]))[:2]
         read = ", ".join(where)
         evidence = [_here(e, guilty, read) for e in made.evidence if e.origin not in _GUESSED][:2]
         doubt = _doubt(guilty, doubts)

@@ -9,6 +9,7 @@ from allaboard.contracts import Witness
 from allaboard.evidence.afterwords import LOGGED, WENT_ON, ended_well, logged, same_stream, went_on
 from allaboard.evidence.messages import speaker
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
+from allaboard.formats import boxed_tracebacks
 from allaboard.formats.python_tracebacks import HEAD, Traceback, tracebacks
 
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
@@ -29,10 +30,12 @@ _LAUNCHERS = ("ChildFailedError", "SignalException")
 
 def hears(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    if HEAD not in text:
+    boxed = boxed_tracebacks.HEAD in text
+    if HEAD not in text and not boxed:
         return None
     written = [line.rstrip("\r") for line in text.split("\n")]
     lines = [_bare(line) for line in written]
+    lines = boxed_tracebacks.unboxed(lines) if boxed else lines
     all_ = tracebacks(lines)
     found: dict[tuple[int, str], Glimpse] = {}
     for number, one in enumerate(all_):
