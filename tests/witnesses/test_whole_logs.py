@@ -17,6 +17,9 @@ LOGS = Path(__file__).parent / "logs"
 FAILED = {
     # log: the rule, whom it names, words of the summary, words of the advice
     "accelerate": ("EXIT002", "worker 1", "raised RuntimeError at collate.py:19", "fix /home/eve"),
+    "cuda_illegal_access": ("LOG006", "worker 3", "wrote or read where it must not", "CUDA_LAUNCH"),
+    "loader_killed": ("EXIT007", "worker 2", "lost a worker of its DataLoader", "num_workers"),
+    "spawn_killed": ("EXIT001", "worker 2", "was killed by SIGKILL", "dmesg -T"),
     "compose_killed": ("EXIT001", "process 0", "was killed by SIGKILL", "OOMKilled"),
     "deepspeed_killed": ("EXIT001", "", "local rank 1 was killed by signal 9", "dmesg -T"),
     "horovodrun_killed": ("EXIT001", "worker 1", "was killed by SIGKILL", "dmesg -T"),
@@ -112,7 +115,7 @@ def told(path: Path) -> tuple[Finding, ...]:
 
 def test_every_log_has_its_answer() -> None:
     assert sorted(p.stem for p in (LOGS / "failed").iterdir()) == sorted(
-        [*FAILED, "srun_many_killed"]
+        [*FAILED, "hub_unreachable", "srun_many_killed"]
     )
 
 
@@ -183,3 +186,8 @@ def test_what_srun_says_of_many_tasks_is_told_once() -> None:
         "worker 256, worker 257, worker 258, worker 259 and 252 more were killed by SIGKILL"
     )
     assert len(one.who) == 256 and one.fix.startswith("on node3: dmesg -T")
+
+
+def test_who_did_not_reach_the_hub_is_told_what_helps() -> None:
+    (one,) = told(LOGS / "failed" / "hub_unreachable.log")
+    assert [w.rank for w in one.who] == [0, 1] and "HF_HUB_OFFLINE=1" in one.fix

@@ -101,7 +101,8 @@ _TABLE = tuple(
             "into the wrapped model",
         ),
         (
-            r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled",
+            r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled"
+            r"|We couldn't connect to 'https?://",
             "this host cannot reach the server that it wants to download from: download first, to a disk "
             "that all hosts share (HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
         ),

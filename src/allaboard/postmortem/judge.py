@@ -48,7 +48,7 @@ _GUESSED = ("wait status", "its last line", "black box", "its control group")
 _SILENT = "LOG002"
 _NOBODY = "LOG008"
 """Nobody is missing."""
-_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "EXIT010", "RES001")
+_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT007", "EXIT008", "EXIT010", "RES001")
 """Ends that others follow from."""
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 

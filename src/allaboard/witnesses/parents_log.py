@@ -1,4 +1,4 @@
-"""How docker compose, horovodrun and Lightning saw the processes end that they started."""
+"""How docker compose, horovodrun, Lightning and torch's spawn saw the processes end that they started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _SAID = re.compile(
     r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: \(restarting\))?"
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code (?P<child>-?\d{1,3})\."
-    r"[^\n]*)$",
+    r"[^\n]*"
+    r"|torch\.multiprocessing\.spawn\.ProcessExitedException: process (?P<index>\d{1,7}) terminated with "
+    r"(?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
     re.MULTILINE,
 )
 _OVER = re.compile(
@@ -36,7 +38,7 @@ def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     raised = "Traceback (most recent call last)" in text
     failed = False
     for match in _SAID.finditer(text):
-        code = int(match["code"] or match["status"] or match["child"])
+        code = _code(match)
         number = -code if code < 0 else code - _SHELL
         killed = number if number in _VALID else None
         # An exit code of a container or a child without a rank tells nothing more than a traceback.
@@ -50,6 +52,7 @@ def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
             rank=int(match["rank"] or -1),
             host=match["host"] or "",
             pid=int(match["pid"] or 0),
+            guess=int(match["index"] or -1),
             exit=Exit(
                 at=0.0,
                 code=code if killed is None else None,
@@ -58,6 +61,13 @@ def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
                 last_line=match[0][:300],
             ),
         )
+
+
+def _code(match: re.Match[str]) -> int:
+    """Negative where a signal ended it; 0 for a name that is no signal here."""
+    if match["name"]:
+        return -getattr(signal, match["name"], 0)
+    return int(match["code"] or match["status"] or match["child"] or match["spawned"])
 
 
 WITNESS = Witness(hears=hears)

@@ -25,7 +25,7 @@ _IGNORED = re.compile(
 """What Python writes before a traceback that ends nothing; asyncio's has a line between."""
 _THREAD = re.compile(r"Exception in thread ")
 OTHER_THREAD = "it ended another thread than the main one, and the process went on"
-_LAUNCHERS = ("ChildFailedError", "SignalException")
+_LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
 
 def hears(exhibit: Exhibit) -> Testimony | None:
