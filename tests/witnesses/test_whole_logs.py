@@ -191,3 +191,21 @@ def test_what_srun_says_of_many_tasks_is_told_once() -> None:
 def test_who_did_not_reach_the_hub_is_told_what_helps() -> None:
     (one,) = told(LOGS / "failed" / "hub_unreachable.log")
     assert [w.rank for w in one.who] == [0, 1] and "HF_HUB_OFFLINE=1" in one.fix
+
+
+def test_a_launcher_s_list_tells_nothing_of_what_ranks_wrote_elsewhere(tmp_path: Path) -> None:
+    lines = (LOGS / "failed" / "torchrun_hang.log").read_text().split("\n")
+    said = [line for line in lines if "[rank" in line]
+    (tmp_path / "rank0.log").write_text("\n".join(line for line in said if "[rank0]" in line))
+    (tmp_path / "torchrun.log").write_text("\n".join(line for line in lines if "[rank" not in line))
+    found = [f for f in told(tmp_path) if f.rule == "LOG001"]
+    assert found and not any(f.who for f in found)
+
+
+def test_a_rank_whose_log_ends_well_does_not_mend_another_s_failure(tmp_path: Path) -> None:
+    failure = 'Traceback (most recent call last):\n  File "/h/a.py", line 3, in f\nKeyError: 1\n'
+    hook = "".join(f"[rank{{0}}]: {line}\n" for line in failure.splitlines())
+    (tmp_path / "rank0.log").write_text(hook.format(0) + "Training finished\n")
+    (tmp_path / "rank1.log").write_text(hook.format(1))
+    (one,) = told(tmp_path)
+    assert one.severity is Severity.ERROR

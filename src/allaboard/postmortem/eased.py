@@ -15,10 +15,15 @@ _INTERRUPTED = "EXIT008"
 
 
 def eased(
-    found: Sequence[Finding], members: Iterable[Member], well: Mapping[str, str]
+    found: Sequence[Finding],
+    members: Iterable[Member],
+    well: Mapping[str, str],
+    read: Iterable[str],
 ) -> list[Finding]:
-    """``well``: the last line of each file that tells that the training is over, as it should be."""
-    told = [_past(f, well) for f in found]
+    """``well``: the last line of each file of those ``read`` that tells that the training is over, as it
+    should be."""
+    files = set(read)
+    told = [_past(f, well, files) for f in found]
     ended = [m for m in members if failed(m)]
     by_hand = bool(ended) and all(map(interrupted, ended))
     # A launcher that saw an end, or whatever else is an error, tells that the job failed.
@@ -35,12 +40,13 @@ def _caught(one: Finding) -> bool:
     )
 
 
-def _past(one: Finding, well: Mapping[str, str]) -> Finding:
+def _past(one: Finding, well: Mapping[str, str], read: set[str]) -> Finding:
     """Of a file that ends well all that it tells is of an earlier run, or was mended by a restart."""
-    files = {e.origin.rpartition(":")[0].rpartition(", ")[2] for e in one.evidence} & well.keys()
-    if not files or one.severity is not Severity.ERROR:
+    places = [place for e in one.evidence for place in e.origin.split(", ")]
+    files = {place.rpartition(":")[0] for place in places} & read
+    if not files or files - well.keys() or one.severity is not Severity.ERROR:
         return one
-    last = well[files.pop()]
+    last = well[min(files)]
     why = Evidence(f"the log goes on after it, and ends in {last!r}", AGAINST)
     eased = msgspec.structs.replace(one, evidence=(*one.evidence, why))
     return _with(eased, Severity.WARNING)

@@ -91,7 +91,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
-    all_ = eased([*found, *spoken], members, record.well)
+    all_ = eased([*found, *spoken], members, record.well, record.read)
     return tuple(sorted(all_, key=lambda f: (_ORDER[f.severity], not _before_all(f))))
 
 
@@ -238,8 +238,10 @@ def _how(guilty: list[Member]) -> str:
 
 
 def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
-    # torchrun lists those that it ended itself: they were there, and wrote into the same file.
-    listed = {g.rank for g in record.glimpses if g.exit is not None and g.exit.at > 0}
+    # torchrun lists those that it ended itself: they wrote where the others wrote that they wait.
+    waits = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
+    seen = [g for g in record.glimpses if g.exit is not None and g.exit.at > 0]
+    listed = {g.rank for g in seen if g.origin.file in waits}
     for one in together(record.heard, {*record.logs, *record.labelled, *listed}):
         entry = catalogue.find(one.rule)
         if entry is not None:
