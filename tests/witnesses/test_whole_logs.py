@@ -96,6 +96,8 @@ FAILED = {
     ),
     "torchrun_hang": ("LOG001", "worker 2", "waited 8000 ms in a collective", "py-spy dump"),
     "torchrun_tee": ("RES001", "worker 3", "ran out of memory", "smaller batches"),
+    "lightning": ("EXIT002", "worker 1", "raised IndexError at dm.py:31", "fix /home/eve"),
+    "srun_buffered": ("EXIT002", "process 0", "raised ValueError at train.py:33", "fix /home/u"),
     "trainer_bar": (
         "EXIT002",
         "process 0",
@@ -209,3 +211,7 @@ def test_a_rank_whose_log_ends_well_does_not_mend_another_s_failure(tmp_path: Pa
     (tmp_path / "rank1.log").write_text(hook.format(1))
     (one,) = told(tmp_path)
     assert one.severity is Severity.ERROR
+
+
+def test_what_lightning_says_of_a_rank_s_end_is_not_told_beside_its_traceback() -> None:
+    assert [f.rule for f in told(LOGS / "failed" / "lightning.log")] == ["EXIT002"]

@@ -60,6 +60,7 @@ _TOLD_BY_LAUNCHER = re.compile(
     r"|(?:mpirun|prterun|mpiexec) (?:noticed that process|detected that one or more processes exited)"
 )
 """How a launcher tells that a process failed: what is after it is of the script that started the launcher."""
+_TOLD_IN_TEXT = re.compile(f"^(?:{_TOLD_BY_LAUNCHER.pattern})", re.MULTILINE)
 _LOGGED = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
 """A record of a logger: what it is given as ``exc_info`` is written right after it."""
 
@@ -98,6 +99,11 @@ def over(text: str) -> str:
     # A batch script's own last words come after a launcher that failed, too.
     after = went_on(tail[failures[-1].end() :].split("\n")) if failures else ()
     return last.strip()[:80] if not failures or len(after) > SCRIPTS else ""
+
+
+def told_by_launcher(text: str) -> bool:
+    """Whether a launcher says that a process of it failed."""
+    return _TOLD_IN_TEXT.search(text) is not None
 
 
 def logged(before: str) -> bool:

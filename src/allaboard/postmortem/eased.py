@@ -9,28 +9,22 @@ import msgspec
 from allaboard.evidence.afterwords import LOGGED, WENT_ON
 from allaboard.evidence.failures import failed, interrupted
 from allaboard.facts import Evidence, Finding, Member, Severity
+from allaboard.postmortem.testify import Record
 
 AGAINST = "what speaks against it"
 _INTERRUPTED = "EXIT008"
 
 
-def eased(
-    found: Sequence[Finding],
-    members: Iterable[Member],
-    well: Mapping[str, str],
-    read: Iterable[str],
-) -> list[Finding]:
-    """``well``: the last line of each file of those ``read`` that tells that the training is over, as it
-    should be."""
-    files = set(read)
-    told = [_past(f, well, files) for f in found]
+def eased(found: Sequence[Finding], members: Iterable[Member], record: Record) -> list[Finding]:
+    """The findings, with the severity that all that was read leaves them."""
+    files = set(record.read)
+    told = [_past(f, record.well, files) for f in found]
     ended = [m for m in members if failed(m)]
     by_hand = bool(ended) and all(map(interrupted, ended))
-    # A launcher that saw an end, or whatever else is an error, tells that the job failed.
-    seen = any(m.raised is None for m in ended)
+    told = [_with(f, Severity.INFO) if by_hand and f.rule == _INTERRUPTED else f for f in told]
     others = [f for f in told if f.severity is Severity.ERROR and not _caught(f)]
-    if others or seen:
-        return [_with(f, Severity.INFO) if by_hand and f.rule == _INTERRUPTED else f for f in told]
+    if others or record.failed:
+        return told
     return [_with(f, Severity.WARNING) if _caught(f) else f for f in told]
 
 

@@ -91,7 +91,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
-    all_ = eased([*found, *spoken], members, record.well, record.read)
+    all_ = eased([*found, *spoken], members, record)
     return tuple(sorted(all_, key=lambda f: (_ORDER[f.severity], not _before_all(f))))
 
 

@@ -10,7 +10,7 @@ import msgspec
 from allaboard import witnesses
 from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
-from allaboard.evidence.afterwords import BUFFER, over
+from allaboard.evidence.afterwords import BUFFER, over, told_by_launcher
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
 from allaboard.postmortem.adopted import adopted
 from allaboard.postmortem.group_names import told_apart
@@ -33,6 +33,8 @@ class Record(msgspec.Struct):
     labelled: set[int] = set()
     nodes: tuple[str, ...] = ()
     well: dict[str, str] = {}
+    failed: bool = False
+    """Whether a launcher, or whoever started a process, tells that it failed."""
     notes: list[str] = []
     silent: int = 0
     """Exhibits in which no witness knew anything."""
@@ -49,6 +51,7 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
         parts = streams(exhibit)
         spoke = [Said(part, _ask(part, known, record)) for part in parts]
         record.logs.append(_whose(exhibit, spoke))
+        record.failed |= told_by_launcher(exhibit.text)
         if (last := over(exhibit.text)) and _nobody_s(exhibit, parts, last):
             record.well[exhibit.name] = last
         record.silent += not any(one.testimony for one in spoke)
@@ -59,6 +62,7 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
             record.labelled.add(one.part.rank)
         for testimony in one.testimony:
             _add(record, testimony)
+    record.failed |= any(map(_told_end, record.glimpses))
     record.glimpses = adopted(record.glimpses)
     return record
 
@@ -69,6 +73,14 @@ def _whose(exhibit: Exhibit, spoke: Iterable[Said]) -> int:
     dumped = [g for one in spoke for t in one.testimony for g in t.glimpses if g.stack is not None]
     own = not dumped or any(g.rank == exhibit.rank for g in dumped)
     return exhibit.rank if own and all(one.part.local < 0 for one in spoke) else -1
+
+
+def _told_end(one: Glimpse) -> bool:
+    end = one.exit
+    failed = (
+        end is not None and not end.ours and (end.signal is not None or end.code not in (0, None))
+    )
+    return failed and one.raised is None
 
 
 def _nobody_s(exhibit: Exhibit, parts: Sequence[Exhibit], last: str) -> bool:

@@ -35,14 +35,13 @@ def hears(exhibit: Exhibit) -> Testimony | None:
 def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     text = exhibit.text
     over = _OVER.search(text)
-    raised = "Traceback (most recent call last)" in text
     failed = False
     for match in _SAID.finditer(text):
         code = _code(match)
         number = -code if code < 0 else code - _SHELL
         killed = number if number in _VALID else None
-        # An exit code of a container or a child without a rank tells nothing more than a traceback.
-        if code == 0 or (killed is None and (match["code"] or (match["pid"] and raised))):
+        # An exit code of a container or a child without a rank tells nothing more than its traceback.
+        if code == 0 or (killed is None and (match["code"] or match["pid"])):
             continue
         late = failed or (over is not None and over.start() < match.start())
         ours = late and killed in (signal.SIGKILL, signal.SIGTERM)
