@@ -215,3 +215,13 @@ def test_a_rank_whose_log_ends_well_does_not_mend_another_s_failure(tmp_path: Pa
 
 def test_what_lightning_says_of_a_rank_s_end_is_not_told_beside_its_traceback() -> None:
     assert [f.rule for f in told(LOGS / "failed" / "lightning.log")] == ["EXIT002"]
+
+
+def test_a_peer_that_was_lost_before_the_job_was_cancelled_is_told(tmp_path: Path) -> None:
+    said = "[rank{}]: RuntimeError: [gloo/transport/tcp/pair.cc:5] Connection closed by peer [10.0.0.5]:51\n"
+    lost = said.format(0) + said.format(1)
+    over = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-24T10:12:13 ***\n"
+    log = tmp_path / "slurm-7.out"
+    for text, rules in ((lost + over, {"EXIT005", "EXIT008"}), (over + lost, {"EXIT008"})):
+        log.write_text(text)
+        assert {f.rule for f in told(log)} == rules

@@ -29,6 +29,7 @@ from allaboard.facts import (
 )
 from allaboard.postmortem.aborts import told_why
 from allaboard.postmortem.bystanders import apart
+from allaboard.postmortem.consequences import below, cancelled, silenced
 from allaboard.postmortem.eased import AGAINST, eased
 from allaboard.postmortem.next_step import next_step
 from allaboard.postmortem.processes import Process, processes
@@ -39,13 +40,8 @@ _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already i
 """What a process raises whose port was taken."""
 _WATCHDOG = "WorkNCCL("
 """What a watchdog's line says of the collective."""
-_BELOW = ("LOG006", "LOG010")
-"""A GPU, CUDA or NCCL failed below the code that used it."""
-_LINE = 80
-"""Characters of an exception's first line by which it is known again in a message."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
-_SILENT = "LOG002"
 _NOBODY = "LOG008"
 """Nobody is missing."""
 _BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT007", "EXIT008", "EXIT010", "RES001")
@@ -60,7 +56,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
     found = told_why(found, record.heard)
     spoken = list(_messages(record, catalogue))
-    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN]
+    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN and f.severity is Severity.ERROR]
     began = any(f.rule in _BEGINS for f in (*found, *sure))
     if not began:
         # Who only lost a peer is told by what it heard of it, which says more.
@@ -70,10 +66,8 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         began = True
     known = {f.rule for f in found} & {"RES001", "EXIT007"}
     spoken = [f for f in spoken if f.rule not in known]  # the member of it is known
-    found, spoken = _below(found, spoken)
-    # Who is known to have ended sends no heartbeats.
-    ended = {w.index for f in found if f.rule in _BEGINS for w in f.who if w.rank >= 0}
-    spoken = [f for f in spoken if f.rule != _SILENT or not _are(f, ended)]
+    found, spoken = below(found, spoken)
+    spoken = cancelled(silenced(spoken, (f for f in found if f.rule in _BEGINS)))
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     recording = Recording(
@@ -98,34 +92,6 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
 def _before_all(one: Finding) -> bool:
     """Whether the tasks of a node never ran, or the node failed: whatever else ended, did so then."""
     return one.rule in ("JOIN001", "EXIT010") and one.certainty is Certainty.CERTAIN
-
-
-def _are(one: Finding, ended: set[int]) -> bool:
-    """Whether it is about these workers alone."""
-    return bool(one.who) and all(w.job == "worker" and w.index in ended for w in one.who)
-
-
-def _below(found: list[Finding], spoken: list[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """Where what a rank raised is a known message of what failed below its code, that is told with the line
-    where it was raised, and not that the line is to be mended."""
-    kept = []
-    for one in found:
-        what = one.evidence[0].observed if one.rule == "EXIT002" and one.evidence else ""
-        at = next((n for n, f in enumerate(spoken) if f.rule in _BELOW and _tells(f, what)), None)
-        if at is None:
-            kept.append(one)
-            continue
-        raised = Evidence("raised here", one.evidence[0].origin)
-        first, *more = spoken[at].evidence
-        evidence = (first, raised, *more)
-        spoken[at] = msgspec.structs.replace(spoken[at], who=one.who, evidence=evidence)
-    return kept, spoken
-
-
-def _tells(message: Finding, raised: str) -> bool:
-    """Whether this is the line that the exception printed."""
-    said = raised.partition(": ")[2].partition("\n")[0].strip()[:_LINE]
-    return bool(said) and any(said in e.observed for e in message.evidence)
 
 
 def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
