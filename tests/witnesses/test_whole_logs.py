@@ -21,6 +21,12 @@ FAILED = {
     "loader_killed": ("EXIT007", "worker 2", "lost a worker of its DataLoader", "num_workers"),
     "spawn_killed": ("EXIT001", "worker 2", "was killed by SIGKILL", "dmesg -T"),
     "compose_killed": ("EXIT001", "process 0", "was killed by SIGKILL", "OOMKilled"),
+    "docker_json": (
+        "EXIT002",
+        "process 0",
+        "raised KeyError at t.py:8 in main",
+        "fix /home/u/t.py:8",
+    ),
     "deepspeed_killed": ("EXIT001", "", "local rank 1 was killed by signal 9", "dmesg -T"),
     "horovodrun_killed": ("EXIT001", "worker 1", "was killed by SIGKILL", "dmesg -T"),
     "lightning_killed": ("EXIT001", "pid 814", "was killed by SIGKILL", "dmesg -T"),

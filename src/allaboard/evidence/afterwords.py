@@ -15,6 +15,7 @@ BUFFER = 16_384
 """Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
 WENT_ON = "its process, or another one that writes here, went on"
 """How the doubt begins that something followed which was in no buffer."""
+OTHER_THREAD = "it ended another thread than the main one, and the process went on"
 LOGGED = "a logger wrote it, so that it was caught"
 KIND = 24
 """Characters by which two lines are of one kind, numbers left out."""

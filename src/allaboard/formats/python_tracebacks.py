@@ -11,7 +11,7 @@ from allaboard.facts import Frame
 HEAD = "Traceback (most recent call last):"
 LONGEST = 400
 """Lines of one traceback."""
-_FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d+), in (.{1,200})$')
+_FRAME = re.compile(r'(?:> |\s+)File "(.{1,1000})", line (\d+), in (.{1,200})$')
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
 _REMOTE = re.compile(r"[\w.]{0,80}RayTaskError\(\w+\): ")
 """Ray's, after which the frames of the other process follow."""
@@ -86,7 +86,7 @@ def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
         line = _GUTTER.sub("", lines[number], count=1) if number < grouped else lines[number]
         if frame := _FRAME.match(line):
             frames.append(Frame(frame[1], int(frame[2]), frame[3]))
-        elif line[:1] not in ("", " ", "\t") and not (frames and _REMOTE.match(line)):
+        elif line[:1] not in ("", " ", "\t", ">") and not (frames and _REMOTE.match(line)):
             error = _ERROR.match(line)
             if error is None or not frames:
                 return None

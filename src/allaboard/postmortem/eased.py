@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from allaboard.evidence.afterwords import LOGGED, WENT_ON
+from allaboard.evidence.afterwords import LOGGED, OTHER_THREAD, WENT_ON
 from allaboard.evidence.failures import failed, interrupted
 from allaboard.facts import Evidence, Finding, Member, Severity
 from allaboard.postmortem.testify import Record
 
 AGAINST = "what speaks against it"
+_DOUBTS = (WENT_ON, LOGGED, OTHER_THREAD)
+"""How what speaks against an end begins, where it was none if nothing else tells of one."""
 _INTERRUPTED = "EXIT008"
 
 
@@ -29,9 +31,7 @@ def eased(found: Sequence[Finding], members: Iterable[Member], record: Record) -
 
 
 def _caught(one: Finding) -> bool:
-    return any(
-        e.origin == AGAINST and e.observed.startswith((WENT_ON, LOGGED)) for e in one.evidence
-    )
+    return any(e.origin == AGAINST and e.observed.startswith(_DOUBTS) for e in one.evidence)
 
 
 def _past(one: Finding, well: Mapping[str, str], read: set[str]) -> Finding:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Exhibit
+from allaboard.formats.docker_json import unwrapped
 from allaboard.postmortem.file_names import named
 from allaboard.postmortem.kernels import of_the_kernel
 from allaboard.postmortem.packed import GZIP, as_utf8, unpacked
@@ -88,7 +89,7 @@ def _exhibit(file: Path, base: Path, data: bytes, cut: int, notes: list[str]) ->
     if cut:
         notes.append(f"{file}: {cut} bytes in its middle were not read")
     rank, pid = named(file, base)
-    return Exhibit(name=str(file), data=as_utf8(data), rank=rank, pid=pid, cut=cut)
+    return Exhibit(name=str(file), data=unwrapped(as_utf8(data)), rank=rank, pid=pid, cut=cut)
 
 
 def _files(path: Path, notes: list[str]) -> Iterator[Path]:

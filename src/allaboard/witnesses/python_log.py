@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 
 from allaboard.contracts import Witness
-from allaboard.evidence.afterwords import LOGGED, WENT_ON, ended_well, logged, same_stream, went_on
+from allaboard.evidence.afterwords import (
+    LOGGED,
+    OTHER_THREAD,
+    WENT_ON,
+    ended_well,
+    logged,
+    same_stream,
+    went_on,
+)
 from allaboard.evidence.messages import speaker
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats import boxed_tracebacks
@@ -24,7 +32,6 @@ _IGNORED = re.compile(
 )
 """What Python writes before a traceback that ends nothing; asyncio's has a line between."""
 _THREAD = re.compile(r"Exception in thread ")
-OTHER_THREAD = "it ended another thread than the main one, and the process went on"
 _LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
 
@@ -76,7 +83,8 @@ def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> 
     said = went_on(line for n, line in enumerate(lines[one.end :], one.end) if n not in own)
     # Ray logs what ended a worker of another host.
     remote = any("RayTaskError(" in line for line in lines[one.begin : one.end])
-    caught = one.begin > 0 and logged(lines[one.begin - 1]) and not remote
+    before = [*lines[max(0, one.begin - 1) : one.begin], lines[one.begin].partition(HEAD)[0]]
+    caught = any(map(logged, before)) and not remote
     if ended_well(said) or (said and caught):
         return None
     if said and lines[one.begin].startswith(HEAD) and same_stream(lines[: one.begin][-LAST:], said):
