@@ -81,7 +81,10 @@ MESSAGES = (
     ),
     Message(
         key="remote target",
-        pattern=r"remote target " + _TASK + r"(?: while calling [\w./]+)?:\s*"
+        # At a coordinator's healthy end, handles that are left are told with a server that is gone already.
+        pattern=r"(?<!gets an error: Socket closed\n)Additional GRPC error information from remote target "
+        + _TASK
+        + r"(?: while calling [\w./]+)?:\s*"
         # Before TensorFlow 2.13 gRPC told it as JSON, with the files and lines of its own code.
         r"(?=[^\n]{0,400}(?:Socket closed|Connection reset|Connection refused))",
         rule="EXIT005",
