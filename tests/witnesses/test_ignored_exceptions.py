@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from allaboard.evidence.afterwords import OTHER_THREAD
 from allaboard.facts import Exhibit
-from allaboard.witnesses.python_log import OTHER_THREAD, hears
+from allaboard.witnesses.python_log import hears
 
 TAIL = """Traceback (most recent call last):
   File "/home/u/data.py", line 7, in __del__

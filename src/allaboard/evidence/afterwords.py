@@ -13,6 +13,23 @@ from itertools import takewhile
 
 BUFFER = 16_384
 """Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
+WENT_ON = "its process, or another one that writes here, went on"
+"""How the doubt begins that something followed which was in no buffer."""
+OTHER_THREAD = "it ended another thread than the main one, and the process went on"
+LOGGED = "a logger wrote it, so that it was caught"
+KIND = 24
+"""Characters by which two lines are of one kind, numbers left out."""
+_NUMBERS = re.compile(r"\d+")
+SCRIPTS = 3
+"""Lines that a batch script may write after its launcher failed: a date, a duration, that it is done."""
+_FAILED = re.compile(
+    r"^(?:srun: error: |={20,}$|mpirun (?:noticed|detected)|Primary job)[^\n]*", re.MULTILINE
+)
+_OVER = re.compile(
+    r"\btraining (?:(?:is|has|was|run) )?(?:been )?(?:successfully )?(?:complet|finish|done\b|over\b)"
+    r"|\b(?:finished|completed|done) training\b",
+    re.IGNORECASE,
+)
 _AFTER = re.compile(
     r"\s*$|[ \t]"  # more of a message
     # CUDA's and NCCL's messages have several lines.
@@ -24,10 +41,14 @@ _AFTER = re.compile(
     r"|sys:1: |\S+:\d+: \w*Warning"
     r"|\*\*\* |(?:\[rank\d+\]:)?\[?[WIEF]\d{3,4} \d\d:\d\d|(?:\[rank\d+\]:)?\[[WIEF] \w+\.cpp"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WIEF] |wandb: |swig/python|\w+Error\b|\"\"\""
+    r"|Exception raised from |frame #\d|For simplicity, JAX has removed its internal frames"
     # Launchers.
     r"|(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun|make|bash|sh)(?:\[\d+\])?: "
     r"|[-=*~#]{10,}"
     r"|Primary job|a non-zero exit code|(?:mpirun|prterun|mpiexec|Open MPI)\b|the job to be terminated"
+    r"|\[[\d ,:-]+\](?: \[\w+\])? (?:\[launch\.py|torch\.distributed|(?:ERROR|WARNING) torch\.distributed)"
+    r"|Process \d+ exit with status code|Terminating remaining workers|\[rank: \d+\] Child process with PID"
+    r"|\S+ exited with code \d|Aborting on container exit"
     r"|Failures:|Root Cause|\S+ FAILED$|\[\d+\]:$|ERROR:torch\.distributed|WARNING:torch\.distributed"
     r"|.{0,60}launch\.py:\d+|command terminated with|exit(?: code|ed|\w* status)\b",
 )
@@ -40,6 +61,7 @@ _TOLD_BY_LAUNCHER = re.compile(
     r"|(?:mpirun|prterun|mpiexec) (?:noticed that process|detected that one or more processes exited)"
 )
 """How a launcher tells that a process failed: what is after it is of the script that started the launcher."""
+_TOLD_IN_TEXT = re.compile(f"^(?:{_TOLD_BY_LAUNCHER.pattern})", re.MULTILINE)
 _LOGGED = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
 """A record of a logger: what it is given as ``exc_info`` is written right after it."""
 
@@ -56,6 +78,33 @@ def ended_well(said: tuple[str, ...]) -> bool:
     if not said:
         return False
     return bool(_ENDED_WELL.search(said[-1])) or sum(map(len, said)) > BUFFER
+
+
+def same_stream(before: Iterable[str], said: Iterable[str]) -> bool:
+    """Whether what was said after a traceback is of a kind that was written before it, too: what had been
+    in a buffer until the end would not be on both sides of it."""
+    return not {*map(_kind, before)}.isdisjoint(map(_kind, said))
+
+
+def _kind(line: str) -> str:
+    return _NUMBERS.sub("0", line)[:KIND]
+
+
+def over(text: str) -> str:
+    """The last line, where it tells that the training is over as it should be, else ""."""
+    tail = text[-BUFFER:].rstrip()
+    last = tail.rpartition("\n")[2]
+    if not _OVER.search(last):
+        return ""
+    failures = list(_FAILED.finditer(tail))
+    # A batch script's own last words come after a launcher that failed, too.
+    after = went_on(tail[failures[-1].end() :].split("\n")) if failures else ()
+    return last.strip()[:80] if not failures or len(after) > SCRIPTS else ""
+
+
+def told_by_launcher(text: str) -> bool:
+    """Whether a launcher says that a process of it failed."""
+    return _TOLD_IN_TEXT.search(text) is not None
 
 
 def logged(before: str) -> bool:

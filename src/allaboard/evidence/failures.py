@@ -39,8 +39,11 @@ class Failures(msgspec.Struct, frozen=True):
 
     def of_it(self, one: Member) -> tuple[Evidence, ...]:
         """Who fell because of what this one began; nothing where nobody did."""
-        fell = ", ".join(str(m.who.rank) for m in self.fell if one not in self.aside)
-        return (Evidence(f"rank {fell} fell because of it", "order of ends"),) if fell else ()
+        fallen = self.fell if one not in self.aside else ()
+        ranks = ", ".join(str(m.who.rank) for m in fallen if m.who.rank >= 0)
+        others = ", ".join(m.who.name for m in fallen if m.who.rank < 0)
+        fell = ", ".join(filter(None, (f"rank {ranks}" if ranks else "", others)))
+        return (Evidence(f"{fell} fell because of it", "order of ends"),) if fell else ()
 
 
 def failed(member: Member) -> bool:

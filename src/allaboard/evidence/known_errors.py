@@ -28,6 +28,15 @@ _TABLE = tuple(
             "run SCRIPT",
         ),
         (
+            r"^'TF_CONFIG'$",
+            "start it with something that sets TF_CONFIG: allaboard run -n N SCRIPT, a TFJob; or export it "
+            "on each host, and try it there: allaboard check",
+        ),
+        (
+            r"`task_type` .{1,40} is not in the `cluster_spec`|`task_id` \d+ exceeds the maximum id",
+            "the task in TF_CONFIG is none of its cluster's: run allaboard check with this TF_CONFIG",
+        ),
+        (
             r"Default process group has not been initialized",
             "call init_process_group before it, in this very process: a process that spawn or a DataLoader "
             "started has no group yet",
@@ -92,7 +101,8 @@ _TABLE = tuple(
             "into the wrapped model",
         ),
         (
-            r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled",
+            r"Max retries exceeded|Temporary failure in name resolution|offline mode is enabled"
+            r"|We couldn't connect to 'https?://",
             "this host cannot reach the server that it wants to download from: download first, to a disk "
             "that all hosts share (HF_HOME, TORCH_HOME), and set HF_HUB_OFFLINE=1",
         ),

@@ -24,6 +24,7 @@ _TYPES = {
     "CancelledError",
     "BrokenPipeError",
     "ConnectionResetError",
+    "HorovodInternalError",
     "RendezvousTimeoutError",
     "RendezvousConnectionError",
     "RendezvousClosedError",
@@ -42,7 +43,7 @@ _PHRASES = re.compile(
     r"|Terminating process because the JAX distributed service"
     r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
     r"|dump signal due to a collective timeout"
-    r"|this error originated at tensorpipe/",
+    r"|this error originated at tensorpipe/|with a different incarnation|Horovod has been shut down",
     re.IGNORECASE,
 )
 """gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""

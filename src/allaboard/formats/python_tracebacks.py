@@ -11,8 +11,10 @@ from allaboard.facts import Frame
 HEAD = "Traceback (most recent call last):"
 LONGEST = 400
 """Lines of one traceback."""
-_FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d+), in (.{1,200})$')
+_FRAME = re.compile(r'(?:> |\s+)File "(.{1,1000})", line (\d+), in (.{1,200})$')
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
+_REMOTE = re.compile(r"[\w.]{0,80}RayTaskError\(\w+\): ")
+"""Ray's, after which the frames of the other process follow."""
 _CHAINED = re.compile(
     r"The above exception was the direct cause of the following exception:"
     r"|During handling of the above exception, another exception occurred:"
@@ -21,10 +23,15 @@ _CHAINED = re.compile(
 MOST = 12
 """Lines that are read of a message beyond its first."""
 _MORE = re.compile(
-    r"[ \t]+[^\s|+]"  # such as load_state_dict's; not an exception group's
+    # Such as load_state_dict's; not an exception group's, nor a progress bar.
+    r"(?![ \t]*\d{1,3}%\|)[ \t]+[^\s|+]"
     # DDP's, of parameters without a gradient.
     r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
 )
+_GRAPH = "Graph execution error:"
+_TRACED = "in user code:"
+"""How TensorFlow tells what was raised while a tf.function was traced, with its places in the code."""
+_PLACE = re.compile(r"\s+File \"|Detected at node |<stack traces unavailable>")
 _GUTTER = re.compile(r"\s+(?:\| ?|\+[-+]{2,}(?: \d+ -+)?|\+ )")
 """What an exception group puts before the lines of its parts."""
 
@@ -79,7 +86,7 @@ def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
         line = _GUTTER.sub("", lines[number], count=1) if number < grouped else lines[number]
         if frame := _FRAME.match(line):
             frames.append(Frame(frame[1], int(frame[2]), frame[3]))
-        elif line[:1] not in ("", " ", "\t"):
+        elif line[:1] not in ("", " ", "\t", ">") and not (frames and _REMOTE.match(line)):
             error = _ERROR.match(line)
             if error is None or not frames:
                 return None
@@ -90,6 +97,12 @@ def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
             message = "\n".join([message, *more])
             kind = error[1].rpartition(".")[2]
             end = max(number + 1 + len(more), grouped)
+            end = _closed(lines, number, end)
+            if message.startswith(_TRACED):
+                message, end = _traced(lines, number + 1, frames)
+                message = message.removeprefix(f"{kind}: ")
+            if message.startswith(_GRAPH):
+                message, end = _graph(lines, number + 1, message)
             return Traceback(at, end, kind, message[:1000], tuple(frames))
     return None
 
@@ -102,6 +115,45 @@ def _more(lines: Sequence[str], at: int) -> list[str]:
             break
         found.append(line.rstrip())
     return found
+
+
+def _closed(lines: Sequence[str], at: int, end: int) -> int:
+    """The end of a message whose first line leaves brackets open, as a printed array does, where they are
+    closed; else ``end``."""
+    depth = 0
+    for number, line in enumerate(lines[at : at + LONGEST], at):
+        depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+        if depth <= 0 or HEAD in line:
+            return max(end, number + 1) if depth <= 0 else end
+    return end
+
+
+def _traced(lines: Sequence[str], at: int, frames: list[Frame]) -> tuple[str, int]:
+    """What was raised, and where it ends; the places are added to ``frames``."""
+    said, number = _TRACED, at
+    for number, line in enumerate(lines[at : at + LONGEST], at):
+        if line.strip() and not line.startswith("    "):
+            return said, number
+        if place := _FRAME.match(line):
+            frames.append(Frame(place[1], int(place[2]), place[3].rstrip(" *")))
+        elif re.match(r"    \S", line):
+            said = line.strip()
+    return said, min(len(lines), number + 1)
+
+
+def _graph(lines: Sequence[str], at: int, message: str) -> tuple[str, int]:
+    """TensorFlow's: what failed stands after the places of the operation in the code; and where it ends."""
+    said: list[str] = []
+    for number, line in enumerate(lines[at : at + LONGEST], at):
+        if HEAD in line:
+            break
+        if _PLACE.match(line):
+            said.clear()
+        elif line.strip():
+            said.append(line.strip())
+        if "[Op:" in line:
+            return "\n".join([message, *said]), number + 1
+    return message, at
 
 
 def _group_end(lines: Sequence[str], at: int) -> int:

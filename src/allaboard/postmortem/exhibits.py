@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Exhibit
+from allaboard.formats.docker_json import unwrapped
 from allaboard.postmortem.file_names import named
 from allaboard.postmortem.kernels import of_the_kernel
 from allaboard.postmortem.packed import GZIP, STOPPED, as_utf8, unpacked
@@ -89,7 +90,7 @@ def read(
 def _exhibit(
     file: Path, base: Path, data: bytes, cut: int, notes: list[str], rest: str = ""
 ) -> Exhibit:
-    data = as_utf8(data)
+    data = unwrapped(as_utf8(data))
     if cut:
         notes.append(f"{file}: {cut} bytes in its middle were not read")
     if rest:

@@ -27,7 +27,11 @@ from allaboard.facts import (
     Stage,
     Watchdogs,
 )
+from allaboard.postmortem.aborts import told_why
 from allaboard.postmortem.bystanders import apart
+from allaboard.postmortem.consequences import below, cancelled, silenced
+from allaboard.postmortem.eased import AGAINST, eased
+from allaboard.postmortem.next_step import next_step
 from allaboard.postmortem.processes import Process, processes
 from allaboard.postmortem.testify import Record
 from allaboard.stacks.unnamed import UNNAMED
@@ -36,15 +40,11 @@ _PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already i
 """What a process raises whose port was taken."""
 _WATCHDOG = "WorkNCCL("
 """What a watchdog's line says of the collective."""
-_IN_A_LOG = ("read ", "see in ")
-"""How advice begins that sends to a log alone."""
-_BELOW = ("LOG006", "LOG010")
-"""A GPU, CUDA or NCCL failed below the code that used it."""
-_LINE = 80
-"""Characters of an exception's first line by which it is known again in a message."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
-_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT008", "RES001")
+_NOBODY = "LOG008"
+"""Nobody is missing."""
+_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT007", "EXIT008", "EXIT010", "RES001")
 """Ends that others follow from."""
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
@@ -54,8 +54,9 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     seen = processes(record.glimpses, len(record.nodes) < 2)
     members, origins = people(seen)
     found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
+    found = told_why(found, record.heard)
     spoken = list(_messages(record, catalogue))
-    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN]
+    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN and f.severity is Severity.ERROR]
     began = any(f.rule in _BEGINS for f in (*found, *sure))
     if not began:
         # Who only lost a peer is told by what it heard of it, which says more.
@@ -65,7 +66,8 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         began = True
     known = {f.rule for f in found} & {"RES001", "EXIT007"}
     spoken = [f for f in spoken if f.rule not in known]  # the member of it is known
-    found, spoken = _below(found, spoken)
+    found, spoken = below(found, spoken)
+    spoken = cancelled(silenced(spoken, (f for f in found if f.rule in _BEGINS)))
     # A lost connection is the consequence of an end that is known.
     spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
     recording = Recording(
@@ -77,33 +79,19 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(here)))
     for facts in (dumps(seen), recording, watchdogs):
         told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
+        if any(m.who.rank < 0 for m in members if m.raised is not None):
+            # Who failed without a known rank may be the one for whom all others waited.
+            told = [f for f in told if f.rule != _NOBODY]
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
-    return tuple(sorted([*found, *spoken], key=lambda f: _ORDER[f.severity]))
+    all_ = eased([*found, *spoken], members, record)
+    return tuple(sorted(all_, key=lambda f: (_ORDER[f.severity], not _before_all(f))))
 
 
-def _below(found: list[Finding], spoken: list[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """Where what a rank raised is a known message of what failed below its code, that is told with the line
-    where it was raised, and not that the line is to be mended."""
-    kept = []
-    for one in found:
-        what = one.evidence[0].observed if one.rule == "EXIT002" and one.evidence else ""
-        at = next((n for n, f in enumerate(spoken) if f.rule in _BELOW and _tells(f, what)), None)
-        if at is None:
-            kept.append(one)
-            continue
-        raised = Evidence("raised here", one.evidence[0].origin)
-        first, *more = spoken[at].evidence
-        evidence = (first, raised, *more)
-        spoken[at] = msgspec.structs.replace(spoken[at], who=one.who, evidence=evidence)
-    return kept, spoken
-
-
-def _tells(message: Finding, raised: str) -> bool:
-    """Whether this is the line that the exception printed."""
-    said = raised.partition(": ")[2].partition("\n")[0].strip()[:_LINE]
-    return bool(said) and any(said in e.observed for e in message.evidence)
+def _before_all(one: Finding) -> bool:
+    """Whether the tasks of a node never ran, or the node failed: whatever else ended, did so then."""
+    return one.rule in ("JOIN001", "EXIT010") and one.certainty is Certainty.CERTAIN
 
 
 def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
@@ -111,7 +99,9 @@ def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list
     members, origins = [], {}
     for one in found:
         members.append(_member(one))
-        origins[one.number] = [str(g.origin) for g in one.seen]
+        # A traceback says more than a launcher's line.
+        told = sorted(one.seen, key=lambda g: g.raised is None)
+        origins[one.number] = [str(g.origin) for g in told]
     return tuple(members), origins
 
 
@@ -173,23 +163,18 @@ def _ends(
     entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
     for entry, made in diagnose(view, entries):
         guilty = [m for m in ended if m.who in made.who]
-        where = [o for m in guilty for o in origins[m.worker]][:2]
+        where = list(dict.fromkeys(o for m in guilty for o in origins[m.worker]))[:2]
         read = ", ".join(where)
         evidence = [_here(e, guilty, read) for e in made.evidence if e.origin not in _GUESSED][:2]
-        fix = f"read {where[0]}" if where else made.fix
-        if guilty and guilty[0].raised is not None and not made.fix.startswith(_IN_A_LOG):
-            # Live it names the log; without a line of the user's there is none to be mended.
-            what = made.fix.partition("; the whole traceback")[0]
-            fix = f"{what}; the whole traceback is in {where[0]}" if where else what
         doubt = _doubt(guilty, doubts)
         if (how := Evidence(_how(guilty), read)) not in evidence:
             evidence.append(how)
         if doubt:
-            evidence.append(Evidence(doubt, "what speaks against it"))
+            evidence.append(Evidence(doubt, AGAINST))
         told = msgspec.structs.replace(
             made,
             evidence=tuple(evidence),
-            fix=fix,
+            fix=next_step(made, guilty[0] if guilty else None, where),
             since=None,
             certainty=Certainty.LIKELY if doubt else made.certainty,
         )
@@ -219,7 +204,11 @@ def _how(guilty: list[Member]) -> str:
 
 
 def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
-    for one in together(record.heard, {*record.logs, *record.labelled}):
+    # torchrun lists those that it ended itself: they wrote where the others wrote that they wait.
+    waits = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
+    seen = [g for g in record.glimpses if g.exit is not None and g.exit.at > 0]
+    listed = {g.rank for g in seen if g.origin.file in waits}
+    for one in together(record.heard, {*record.logs, *record.labelled, *listed}):
         entry = catalogue.find(one.rule)
         if entry is not None:
             yield stamp(entry, claim(one))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import msgspec
@@ -10,7 +10,9 @@ import msgspec
 from allaboard import witnesses
 from allaboard.contracts import Witness
 from allaboard.discover import Broken, plugins
+from allaboard.evidence.afterwords import BUFFER, over, told_by_launcher
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
+from allaboard.postmortem.adopted import adopted
 from allaboard.postmortem.group_names import told_apart
 from allaboard.postmortem.nodes import Said, placed
 from allaboard.postmortem.streams import owned, streams
@@ -19,7 +21,7 @@ from allaboard.postmortem.streams import owned, streams
 class Record(msgspec.Struct):
     """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names;
     ``labelled`` the ranks that a launcher's prefix named in them; ``nodes`` the files of which it told the
-    numbers on a node alone."""
+    numbers on a node alone; ``well`` the files that end with the words that the training is over."""
 
     heard: list[Heard] = []
     glimpses: list[Glimpse] = []
@@ -30,6 +32,9 @@ class Record(msgspec.Struct):
     read: list[str] = []
     labelled: set[int] = set()
     nodes: tuple[str, ...] = ()
+    well: dict[str, str] = {}
+    failed: bool = False
+    """Whether a launcher, or whoever started a process, tells that it failed."""
     notes: list[str] = []
     silent: int = 0
     """Exhibits in which no witness knew anything."""
@@ -46,6 +51,9 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
         parts = streams(exhibit)
         spoke = [Said(number, part, _ask(part, known, record)) for part in parts]
         record.logs.append(_whose(exhibit, spoke))
+        record.failed |= told_by_launcher(exhibit.text)
+        if (last := over(exhibit.text)) and _nobody_s(exhibit, parts, last):
+            record.well[exhibit.name] = last
         record.silent += not any(one.testimony for one in spoke)
         said += [msgspec.structs.replace(one, part=_empty(one.part)) for one in spoke]
     found, record.nodes = placed(said)
@@ -56,6 +64,8 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
             record.labelled.add(one.part.rank)
         for testimony in one.testimony:
             _add(record, testimony)
+    record.failed |= any(map(_told_end, record.glimpses))
+    record.glimpses = adopted(record.glimpses)
     return record
 
 
@@ -68,6 +78,22 @@ def _whose(exhibit: Exhibit, spoke: Iterable[Said]) -> int:
         exhibit.rank
         if own and not any(o.part.local >= 0 and o.part.labelled for o in spoke)
         else -1
+    )
+
+
+def _told_end(one: Glimpse) -> bool:
+    end = one.exit
+    failed = (
+        end is not None and not end.ours and (end.signal is not None or end.code not in (0, None))
+    )
+    return failed and one.raised is None
+
+
+def _nobody_s(exhibit: Exhibit, parts: Sequence[Exhibit], last: str) -> bool:
+    """Whether no launcher or collector names whose line the last is: it would be of that one alone."""
+    return any(
+        p.rank == exhibit.rank and not p.host and p.local < 0 and last in p.text[-BUFFER:]
+        for p in parts
     )
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.evidence.aside import mildly
 from allaboard.evidence.failures import CRASHES, FOR_PROGRAMS, Failures, failures, too_early
-from allaboard.evidence.naming import names
+from allaboard.evidence.naming import first_names, names
 from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, evaluator, job, member, waiting
@@ -45,9 +45,19 @@ def check(view: JobView) -> Iterator[Claim]:
     together = sorted(told, key=lambda m: m.who.rank)
     if together and not any(too_early(view, m) for m in together):
         yield _unhandled(together, found)
+    alone = [m for m in killed if m not in together and not too_early(view, m)]
+    for those in _told_in_one(alone) if view.ended else [[m] for m in alone]:
+        yield mildly(view, those[0], _claim(those, found))
+
+
+def _told_in_one(killed: list[Member]) -> list[list[Member]]:
+    """Those of which a launcher told in one line, as srun does of all tasks of a host, are together."""
+    lines: dict[tuple[object, ...], list[Member]] = {}
     for one in killed:
-        if one not in together and not too_early(view, one):
-            yield mildly(view, one, _claim(one, found))
+        assert one.exit is not None
+        said = one.exit.last_line
+        lines.setdefault((said, _signal(one)) if said else (id(one),), []).append(one)
+    return list(lines.values())
 
 
 def _killed(one: Member) -> bool:
@@ -84,7 +94,8 @@ def _server(view: JobView, one: Member) -> bool:
     return one.who.job in SERVER_JOBS and one.phase > Phase.ARRIVED and bool(trainers(view))
 
 
-def _claim(one: Member, found: Failures) -> Claim:
+def _claim(those: list[Member], found: Failures) -> Claim:
+    one = those[0]
     assert one.exit is not None and one.exit.signal is not None
     name = signal_name(one.exit.signal)
     evidence = [Evidence(f"killed by {name} in phase {one.phase.name.lower()}", "wait status")]
@@ -104,8 +115,8 @@ def _claim(one: Member, found: Failures) -> Claim:
     else:
         fix = "no out-of-memory event was counted: find out who sends it (a scheduler, a limit, a person)"
     return Claim(
-        summary=f"{one.who.name} was killed by {name}",
-        who=(one.who,),
+        summary=f"{first_names(those)} {'were' if len(those) > 1 else 'was'} killed by {name}",
+        who=tuple(m.who for m in those),
         evidence=tuple(evidence),
         fix=fix,
         since=one.exit.at,

@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from allaboard.contracts import Witness
+from allaboard.evidence.afterwords import ended_well, went_on
 from allaboard.evidence.messages import Message, hear
 from allaboard.facts import Exhibit, Heard, Testimony, Who
 
@@ -51,6 +52,9 @@ MESSAGES = (MISSING, STALLED, OPERATIONS)
 
 def hears(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
+    last = max(text.rfind(m.key) for m in MESSAGES)
+    if last >= 0 and ended_well(went_on(text[last:].split("\n")[1:])):
+        return None  # they came after all
     heard = [*_all(text, hear(exhibit, (MISSING, STALLED))), *hear(exhibit, (OPERATIONS,))]
     return Testimony(heard=tuple(heard)) if heard else None
 

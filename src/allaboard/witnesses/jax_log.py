@@ -37,7 +37,9 @@ MESSAGES = (
     ),
     Message(
         key="barrier",
-        pattern=r"[Bb]arrier timed out\. Id: (?P<id>[\w:/-]+)[^\n]{0,300}",
+        # Whom it lists is told by the coordination service's own witness.
+        pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task names:\s*(?:/job:|\d))"
+        r"(?P<id>[\w:/-]+)[^\n]{0,300}",
         rule="LOG001",
         says="a process waited at the barrier {id} until its timeout",
         fix="look at the processes that are still in their own code: py-spy dump --pid PID",
@@ -47,6 +49,21 @@ MESSAGES = (
         sample="DEADLINE_EXCEEDED: Barrier timed out. Id: Shutdown::0::1. This usually happens because "
         "a task triggered the barrier too early or too slowly.",
         source="its wording from the source of the coordination service",
+    ),
+    Message(
+        key="Termination timeout for",
+        pattern=r"Termination timeout for `[^\n]{0,400}?of (?P<seconds>\d+) seconds exceeded\. Exiting to "
+        r"ensure a consistent program state\. Expected (?P<many>\d+) threads to join the rendezvous",
+        rule="LOG001",
+        says="not all {many} devices came to a collective of XLA within {seconds} s",
+        fix="on CPUs: fewer devices a process (--xla_force_host_platform_device_count), more cores, or "
+        "XLA_FLAGS=--xla_cpu_collective_call_terminate_timeout_seconds=600; on GPUs: "
+        "dmesg -T | grep -i xid",
+        proves_not="which device, nor that it hangs: on a host with too much to do it may only be late",
+        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for `all-reduce` of "
+        "40 seconds exceeded. Exiting to ensure a consistent program state. Expected 4 threads to join the "
+        "rendezvous, but only 3 of them arrived on time.",
+        source="its wording from the source of JAX 0.10 (XLA's rendezvous.cc)",
     ),
 )
 

@@ -39,6 +39,17 @@ MESSAGES = (
         source="its wording from CUDA's documents (cudaErrorECCUncorrectable), not recorded",
     ),
     Message(
+        key="CUDA error: an illegal memory access",
+        pattern=r"CUDA error: an illegal memory access was encountered",
+        rule="LOG006",
+        says="a kernel on the GPU wrote or read where it must not",
+        fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; compute-sanitizer python SCRIPT tells "
+        "the kernel; look for indices beyond a table, and for extensions built for another CUDA or PyTorch",
+        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
+        sample="[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered",
+        source="its wording from CUDA's documents (cudaErrorIllegalAddress), not recorded",
+    ),
+    Message(
         key="CUDA error: device-side assert triggered",
         pattern=r"CUDA error: device-side assert triggered",
         rule="LOG006",

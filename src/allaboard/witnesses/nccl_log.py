@@ -76,7 +76,8 @@ MESSAGES = (
         key="onnect to",
         pattern=r"(?:NCCL (?:WARN|INFO) [^\n]{0,80}?|socket\w{1,20}: )[Cc]onnect to "
         r"(?P<peer>[\w.:]+)<(?P<port>\d+)> "
-        r"(?:failed|timed out)(?: : (?P<why>[^\n]{0,60}))?",
+        # What it tries again mostly succeeds: at the start not all listen yet.
+        r"(?:failed|timed out)(?![^\n]{0,80}retrying)(?: : (?P<why>[^\n]{0,60}))?",
         rule="JOIN004",
         says="NCCL could not connect to {peer}, port {port}",
         fix="every rank must reach every other on all ports above 1024: nc -vz {peer} {port}; "

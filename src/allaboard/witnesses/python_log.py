@@ -6,9 +6,18 @@ import re
 from collections.abc import Sequence
 
 from allaboard.contracts import Witness
-from allaboard.evidence.afterwords import ended_well, logged, went_on
+from allaboard.evidence.afterwords import (
+    LOGGED,
+    OTHER_THREAD,
+    WENT_ON,
+    ended_well,
+    logged,
+    same_stream,
+    went_on,
+)
 from allaboard.evidence.messages import speaker
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
+from allaboard.formats import boxed_tracebacks
 from allaboard.formats.python_tracebacks import HEAD, Traceback, tracebacks
 
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
@@ -23,16 +32,17 @@ _IGNORED = re.compile(
 )
 """What Python writes before a traceback that ends nothing; asyncio's has a line between."""
 _THREAD = re.compile(r"Exception in thread ")
-OTHER_THREAD = "it ended another thread than the main one, and the process went on"
-_LAUNCHERS = ("ChildFailedError", "SignalException")
+_LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
 
 def hears(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    if HEAD not in text:
+    boxed = boxed_tracebacks.HEAD in text
+    if HEAD not in text and not boxed:
         return None
     written = [line.rstrip("\r") for line in text.split("\n")]
     lines = [_bare(line) for line in written]
+    lines = boxed_tracebacks.unboxed(lines) if boxed else lines
     all_ = tracebacks(lines)
     found: dict[tuple[int, str], Glimpse] = {}
     for number, one in enumerate(all_):
@@ -71,12 +81,17 @@ def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> 
         return OTHER_THREAD
     own = {n for t in later for n in range(t.begin, t.end)}
     said = went_on(line for n, line in enumerate(lines[one.end :], one.end) if n not in own)
-    caught = one.begin > 0 and logged(lines[one.begin - 1])
+    # Ray logs what ended a worker of another host.
+    remote = any("RayTaskError(" in line for line in lines[one.begin : one.end])
+    before = [*lines[max(0, one.begin - 1) : one.begin], lines[one.begin].partition(HEAD)[0]]
+    caught = any(map(logged, before)) and not remote
     if ended_well(said) or (said and caught):
         return None
+    if said and lines[one.begin].startswith(HEAD) and same_stream(lines[: one.begin][-LAST:], said):
+        return f"{WENT_ON}: {said[0][:60]!r} follows it"
     if said:
         return f"more follows it ({said[0][:60]!r}): it was caught, or that was still in a buffer"
-    return "a logger wrote it, so that it was caught; nothing follows" if caught else ""
+    return f"{LOGGED}; nothing follows" if caught else ""
 
 
 def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse:

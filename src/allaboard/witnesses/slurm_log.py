@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Witness
 from allaboard.evidence.messages import Message, hear
-from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Testimony
+from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
 
 _SOURCE = "its wording from Slurm's source (slurmstepd, srun), not recorded"
 _ENDED = re.compile(
@@ -17,7 +17,9 @@ _ENDED = re.compile(
     re.MULTILINE,
 )
 _CODE = re.compile(r"Exited with exit code (\d{1,3})$")
-_OVER = re.compile(r"Terminating (?:StepId|job step)|Job step aborted|\*\*\* (?:STEP|JOB) ")
+_OVER = re.compile(
+    r"Terminating (?:StepId|job step)|Job step aborted|Node failure on |\*\*\* (?:STEP|JOB) "
+)
 """From here on, srun and slurmstepd end what is left."""
 _SIGNALS = {signal.strsignal(s): int(s) for s in signal.Signals}
 _NESTED = re.compile(r"torch[./]distributed[./](?:elastic|run)|torchrun|accelerate launch")
@@ -44,7 +46,7 @@ MESSAGES = (
     _cancelled(
         "TIME LIMIT",
         "Slurm ended the job at its time limit",
-        "ask for more time (--time), or save checkpoints and go on in a next job (--signal=B:USR1@120)",
+        "ask for more time (--time), or save checkpoints and go on in a next job (#SBATCH --signal=USR1@120)",
     ),
     _cancelled(
         "PREEMPTION",
@@ -54,7 +56,50 @@ MESSAGES = (
     _cancelled(
         "NODE FAILURE",
         "Slurm ended the job because a node failed",
-        "sacct -j JOBID -o NodeList,State; ask the administrators for the node's state: scontrol show node",
+        "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show node",
+    ),
+    Message(
+        key="Node failure on",
+        pattern=r"srun: error: Node failure on (?P<host>[\w.,\[\]-]+)",
+        rule="EXIT010",
+        says="Slurm lost {host}: the node failed",
+        fix="scontrol show node {host}; start the job anew without it: --exclude={host}",
+        certainty=Certainty.CERTAIN,
+        sample="srun: error: Node failure on node3",
+        source=_SOURCE,
+    ),
+    Message(
+        key="CANCELLED AT",
+        pattern=r"\*\*\* JOB (?P<step>\d+) ON \S+ CANCELLED AT (?P<at>\S+) \*\*\*",
+        rule="EXIT008",
+        says="job {step} was cancelled at {at}, as scancel does it",
+        fix="nothing is wrong in your code; sacct -j {step} -o JobID,State%30 tells who did it",
+        severity=Severity.INFO,
+        certainty=Certainty.CERTAIN,
+        sample="slurmstepd: error: *** JOB 123 ON node1 CANCELLED AT 2026-01-02T03:04:05 ***",
+        source=_SOURCE,
+    ),
+    Message(
+        key="Task launch for",
+        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
+        r"(?P<why>[^\n]{1,120})",
+        rule="JOIN001",
+        says="Slurm could not start the tasks on {host}: {why}",
+        fix="on {host}: timedatectl (credentials expire where clocks differ), systemctl status slurmd; then "
+        "without it: --exclude={host}",
+        certainty=Certainty.CERTAIN,
+        sample="srun: error: Task launch for StepId=123.0 failed on node node3: Job credential expired",
+        source=_SOURCE,
+    ),
+    Message(
+        key="execve():",
+        pattern=r"error: execve\(\): (?P<what>[^\n:]{1,400}): (?P<why>[A-Z][^\n]{1,80})",
+        rule="JOIN001",
+        says="Slurm could not start {what}: {why}",
+        fix="ls -l {what}   # on every node: it must be there, and executable",
+        certainty=Certainty.CERTAIN,
+        sample="slurmstepd: error: execve(): /home/u/run.sh: Permission denied",
+        source=_SOURCE,
     ),
     Message(
         key="oom",

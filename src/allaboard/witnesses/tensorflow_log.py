@@ -67,20 +67,6 @@ MESSAGES = (
         source=_RECORDED,
     ),
     Message(
-        key="tasks are unhealthy",
-        pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + _TASK,
-        rule="LOG002",
-        says="{job} {task} stopped sending heartbeats",
-        fix="look at {job} {task}: ps -o stat= -p PID says T where it is stopped; then its log and "
-        "the kernel's: dmesg -T | grep -i kill",
-        proves_not="that it crashed, though the message says so: a stopped process sends none either, "
-        "nor does one behind a link that broke",
-        sample="BaseCollectiveExecutor::StartAbort UNAVAILABLE: Error reported from /job:worker/task:1:"
-        " The following tasks are unhealthy (stopped sending heartbeats):\n"
-        "/job:worker/replica:0/task:1",
-        source=_RECORDED,
-    ),
-    Message(
         key="DEADLINE_EXCEEDED",
         pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /tensorflow\.CoordinationService/Heartbeat",
         rule="LOG002",
@@ -95,8 +81,12 @@ MESSAGES = (
     ),
     Message(
         key="remote target",
-        pattern=r"remote target " + _TASK + r" while calling (?P<call>[\w./]+):\s*"
-        r"(?=[^\n]{0,60}(?:Socket closed|Connection reset|Connection refused))",
+        # At a coordinator's healthy end, handles that are left are told with a server that is gone already.
+        pattern=r"(?<!gets an error: Socket closed\n)Additional GRPC error information from remote target "
+        + _TASK
+        + r"(?: while calling [\w./]+)?:\s*"
+        # Before TensorFlow 2.13 gRPC told it as JSON, with the files and lines of its own code.
+        r"(?=[^\n]{0,400}(?:Socket closed|Connection reset|Connection refused))",
         rule="EXIT005",
         says="{job} {task} went away in the middle of a call",
         fix="read the log of {job} {task} first, and the kernel's: dmesg -T | grep -i kill",
@@ -107,6 +97,21 @@ MESSAGES = (
         ':UNKNOWN:Error received from peer  {{grpc_message:"recvmsg:Connection reset by peer", '
         "grpc_status:14}}".replace("{{", "{").replace("}}", "}"),
         source=_RECORDED,
+    ),
+    Message(
+        key="failed to connect to all addresses",
+        pattern=r"failed to connect to all addresses[^\n]*\n[^\n]*remote target " + _TASK,
+        rule="EXIT005",
+        says="{job} {task} did not answer",
+        fix="read the log of {job} {task}: did it start, and does it still run? Compare its address in "
+        "TF_CONFIG with where it listens: ss -ltnp on its host",
+        proves_not="that it ended: a wrong address, a firewall and one that has not started look the same",
+        awaits=True,
+        sample="UnavailableError: failed to connect to all addresses; last error: UNKNOWN: "
+        "ipv4:10.0.0.9:2222: Failed to connect to remote host: Connection refused\nAdditional GRPC error "
+        "information from remote target /job:ps/replica:0/task:1 while calling "
+        "/tensorflow.eager.EagerService/CreateContext:\n",
+        source="its wording from the source of gRPC and TensorFlow 2.21",
     ),
     Message(
         key="Collective instance",

@@ -74,13 +74,15 @@ MESSAGES = (
     ),
     Message(
         key="errno: 98",
-        pattern=r"failed to bind to \S{1,200}?:(?P<port>\d{1,5}) \(errno: 98",
+        # Alone it is a warning: the next address may be free.
+        pattern=r"failed to listen on any local network address\.[^\n]{0,300}failed to bind to "
+        r"\S{1,200}?:(?P<port>\d{1,5}) \(errno: 98",
         rule="NET005",
         says="port {port} was taken when rank 0 wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
-        sample="[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
-        "Address already in use).",
+        sample="RuntimeError: The server socket has failed to listen on any local network address. The "
+        "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
         source="its wording from the source of PyTorch 2.1",
     ),
     Message(
@@ -107,6 +109,21 @@ MESSAGES = (
         sample="[rank2]:[E1121 12:29:11.541042612 ProcessGroupNCCL.cpp:632] [Rank 2] Watchdog caught "
         "collective operation timeout: WorkNCCL(SeqNum=133, OpType=ALLREDUCE, NumelIn=1024, "
         "NumelOut=1024, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.",
+        source=_DOCUMENT,
+    ),
+    Message(
+        key="watchdog got stuck for",
+        pattern=r"ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
+        rule="LOG010",
+        says="a call of CUDA or NCCL did not come back for {seconds} s in a rank's watchdog, which ended the "
+        "rank",
+        fix="look at that rank's GPU: nvidia-smi; dmesg -T | grep -i xid; while it hangs: "
+        "py-spy dump --native --pid PID",
+        proves_not="that the GPU is broken: a thread that holds the GIL inside a call of CUDA, and "
+        "a peer that has gone, look the same",
+        sample="[rank2]:[E1124 10:20:13.523456789 ProcessGroupNCCL.cpp:1375] [PG ID 0 PG GUID 0(default_pg) "
+        "Rank 2] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring "
+        "enqueued collectives.",
         source=_DOCUMENT,
     ),
     Message(

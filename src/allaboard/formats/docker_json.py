@@ -1,0 +1,28 @@
+"""Docker's own files of a container's output (the driver json-file): one JSON object a line. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+_BEGIN = b'{"log":"'
+_STREAM = b'"stream":"std'
+
+
+class _Record(msgspec.Struct):
+    log: str
+
+
+def unwrapped(data: bytes) -> bytes:
+    """What the container wrote, one line for each of the file's; ``data`` itself if it is no such file."""
+    if not data.startswith(_BEGIN) or _STREAM not in data.partition(b"\n")[0]:
+        return data
+    decoder = msgspec.json.Decoder(_Record)
+    return b"\n".join(_line(line, decoder) for line in data.split(b"\n"))
+
+
+def _line(line: bytes, decoder: msgspec.json.Decoder[_Record]) -> bytes:
+    """Its text; the line itself where it is torn."""
+    try:
+        return decoder.decode(line).log.rstrip("\n").replace("\n", " ").encode()
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return line

@@ -1,0 +1,72 @@
+"""How docker compose, horovodrun, Lightning and torch's spawn saw the processes end that they started."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
+
+_SAID = re.compile(
+    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: \(restarting\))?"
+    r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
+    r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code (?P<child>-?\d{1,3})\."
+    r"[^\n]*"
+    r"|torch\.multiprocessing\.spawn\.ProcessExitedException: process (?P<index>\d{1,7}) terminated with "
+    r"(?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
+    re.MULTILINE,
+)
+_OVER = re.compile(
+    r"^(?:Aborting on container exit|Gracefully stopping|Terminating remaining workers)", re.M
+)
+"""From here on, they end what is left."""
+_VALID = {int(s) for s in signal.Signals}
+_SHELL = 128
+"""What a container's and a shell's exit code is of a process that a signal ended, and the signal's number."""
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    glimpses = tuple(_ends(exhibit))[:1000]
+    return Testimony(glimpses=glimpses) if glimpses else None
+
+
+def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
+    text = exhibit.text
+    over = _OVER.search(text)
+    failed = False
+    for match in _SAID.finditer(text):
+        code = _code(match)
+        number = -code if code < 0 else code - _SHELL
+        killed = number if number in _VALID else None
+        # An exit code of a container or a child without a rank tells nothing more than its traceback.
+        if code == 0 or (killed is None and (match["code"] or match["pid"])):
+            continue
+        late = failed or (over is not None and over.start() < match.start())
+        ours = late and killed in (signal.SIGKILL, signal.SIGTERM)
+        failed = True
+        yield Glimpse(
+            origin=exhibit.place(text.count("\n", 0, match.start())),
+            rank=int(match["rank"] or -1),
+            host=match["host"] or "",
+            pid=int(match["pid"] or 0),
+            guess=int(match["index"] or -1),
+            exit=Exit(
+                at=0.0,
+                code=code if killed is None else None,
+                signal=killed,
+                ours=ours,
+                last_line=match[0][:300],
+            ),
+        )
+
+
+def _code(match: re.Match[str]) -> int:
+    """Negative where a signal ended it; 0 for a name that is no signal here."""
+    if match["name"]:
+        return -getattr(signal, match["name"], 0)
+    return int(match["code"] or match["status"] or match["child"] or match["spawned"])
+
+
+WITNESS = Witness(hears=hears)
