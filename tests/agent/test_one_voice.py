@@ -2,7 +2,10 @@
 
 import pytest
 
-from allaboard.agent.one_voice import first_here
+from allaboard.agent.one_voice import OneVoice, first_here
+from allaboard.agent.options import Options
+from allaboard.facts import Certainty, Finding, Severity, Stage
+from allaboard.hosts.described import Described
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none"}
 
@@ -23,3 +26,34 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none"}
 )
 def test_the_first_of_a_host_speaks(environment: dict[str, str], first: bool) -> None:
     assert first_here(environment) is first
+
+
+def finding(rule: str, summary: str) -> Finding:
+    return Finding(
+        rule=rule, name="n", stage=Stage.RUNTIME, severity=Severity.ERROR, summary=summary,
+        certainty=Certainty.CERTAIN, who=(), evidence=(), fix="", at="2026-01-01T00:00:00.000Z",
+    )  # fmt: skip
+
+
+def voice(environment: dict[str, str], attached: bool = False) -> OneVoice:
+    options = Options(joined=Described("j", 2, "", False), attached=attached)
+    return OneVoice(options, environment)
+
+
+def test_beside_the_first_of_a_host_what_another_decides_is_not_told_again() -> None:
+    one = voice({"SLURM_LOCALID": "1"})
+    assert not one.tells(finding("HANG001", "a"), quiet=True) and not one.course(quiet=True)
+    assert one.tells(finding("HANG001", "b"), quiet=False) and one.course(quiet=False)
+
+
+def test_the_first_of_a_host_tells_all_that_another_decides() -> None:
+    one = voice({"SLURM_LOCALID": "0"}, attached=True)
+    assert one.tells(finding("NUM005", "of worker 1"), quiet=True)
+    assert one.tells(finding("NUM005", "of worker 2"), quiet=True)
+
+
+def test_who_is_left_without_the_one_that_decided_tells_no_rule_again() -> None:
+    one = voice({}, attached=True)
+    assert one.tells(finding("NUM005", "of worker 1, seen by all"), quiet=True)
+    assert not one.tells(finding("NUM005", "of worker 2"), quiet=False)
+    assert one.tells(finding("EXIT001", "of worker 2"), quiet=False)

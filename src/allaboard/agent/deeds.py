@@ -12,12 +12,11 @@ from allaboard.agent.ending import Ending
 from allaboard.agent.grips import Grips
 from allaboard.agent.looking import Looking
 from allaboard.agent.obedience import may_end
-from allaboard.agent.one_voice import first_here
+from allaboard.agent.one_voice import OneVoice
 from allaboard.agent.options import Options
 from allaboard.agent.recorders import Recorders
 from allaboard.agent.reserve import Reserve
 from allaboard.agent.streams import Streams
-from allaboard.agent.told_once import ToldOnce
 from allaboard.agent.voice import Voice
 from allaboard.agent.watch import Watch
 from allaboard.agent.workers import Workers
@@ -75,33 +74,18 @@ class Deeds:
         self._voice = voice
         self._wake = wake
         self._reserve = reserve
-        joined = options.joined
-        self._aside = options.attached and joined is not None and joined.rank > 0
-        self._beside = joined is not None and not first_here(os.environ)
-        self._once = ToldOnce() if options.attached and joined is not None else None
+        self._aloud = OneVoice(options, os.environ)
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
         self._looking = Looking()
         self._grips = Grips(sampler.spy_threads)
         self._recorders = Recorders()
-        self._elsewhere: set[str] = set()
-        """Rules of what another agent told. It ends with its process; who is left sees less of the job."""
         self.events: list[Event] = []
         self._fault = ""
         """The first fault of our own in a look, as it was noted."""
         self.waited = ""
         """Whom all wait for, as it was last told."""
-
-    @property
-    def _told_beside(self) -> bool:
-        """Whether another agent of this host tells the same of the job, as the one that decides tells it."""
-        return self._beside and self._job.quiet
-
-    @property
-    def _aloud(self) -> bool:
-        """Whether the course of things is told in the terminal, too."""
-        return not self._aside and not self._told_beside
 
     def beat(self, now: float) -> None:
         """Tells every member that it is watched, and what was decided of it."""
@@ -120,10 +104,11 @@ class Deeds:
             case Note() if command.waits:
                 self.waited = command.text
                 # Where there is a line for it, that is enough.
-                self._voice.say(command.text, self._aloud and not self._voice.terminal.live)
+                aloud = self._aloud.course(self._job.quiet)
+                self._voice.say(command.text, aloud and not self._voice.terminal.live)
             case Note():
                 self._launch.release_ports()
-                self._voice.say(command.text, self._aloud)
+                self._voice.say(command.text, self._aloud.course(self._job.quiet))
             case Announce():
                 self.announce(now, command.finding)
             case Look():
@@ -155,13 +140,10 @@ class Deeds:
         """Tells a finding, made here or elsewhere."""
         if self._options.attached and self._verdict:
             return  # what it raises has been told; who catches it goes on without us
-        known = self._options.attached and finding.rule in self._elsewhere
-        if self._job.quiet:
+        quiet = self._job.quiet
+        if quiet:
             self._job.ledger.told(finding)
-            self._elsewhere.add(finding.rule)
-        silent = self._told_beside or known
-        aloud = not silent and (self._once is None or self._once.first(finding))
-        self._voice.announce(finding, self._job.view(now), aloud)
+        self._voice.announce(finding, self._job.view(now), self._aloud.tells(finding, quiet))
 
     def _replace(self, command: Replace) -> None:
         worker = command.worker

@@ -1,12 +1,16 @@
-"""Which agent of a host speaks where a launcher started several there.
+"""What an agent says aloud of the job, where several agents tell the same of it.
 
-What they tell of the job is the same, and a launcher mixes their output: each finding would be read as often
-as the host has tasks.
+A launcher that starts several tasks on a host mixes their output: each finding would be read as often as the
+host has tasks. So the first of them speaks; the others do where no other agent decides for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from allaboard.agent.options import Options
+from allaboard.agent.told_once import ToldOnce
+from allaboard.facts import Finding
 
 LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 """The number of a task on its host; of launchers, and the first of them also of people."""
@@ -20,8 +24,41 @@ TORCHRUN = "TORCHELASTIC_RUN_ID"
 """Set where LOCAL_RANK is torchrun's, not that of somebody who starts each rank in a terminal of its own."""
 
 
+class OneVoice:
+    """Where ``quiet``, another agent's state decides for all, and what it tells comes here too."""
+
+    def __init__(self, options: Options, environment: Mapping[str, str]) -> None:
+        joined = options.joined
+        attached = options.attached and joined is not None
+        self._aside = attached and joined is not None and joined.rank > 0
+        self._beside = joined is not None and not first_here(environment)
+        self._once = ToldOnce() if attached else None
+        self._elsewhere: set[str] = set()
+        """Rules of what another agent told."""
+
+    def course(self, quiet: bool) -> bool:
+        """Whether the course of things is told in the terminal, too."""
+        return not self._aside and not (self._beside and quiet)
+
+    def tells(self, finding: Finding, quiet: bool) -> bool:
+        """Whether this finding is told in the terminal, too. An agent beside a process ends with it: who is
+        left without the one that decided sees less of the job, and does not tell again what was told."""
+        if quiet:
+            self._elsewhere.add(finding.rule)
+        elif self._once is not None and finding.rule in self._elsewhere:
+            return False
+        if self._beside and quiet:
+            return False
+        return self._once is None or self._once.first(finding)
+
+
 def first_here(environment: Mapping[str, str]) -> bool:
     """Whether no launcher started another task of this host before this one."""
-    names = (LOCAL_RANKS[0], *OF_LAUNCHERS) if environment.get(TORCHRUN) else OF_LAUNCHERS
+    by_torchrun = (LOCAL_RANKS[0],) if environment.get(TORCHRUN) else ()
+    return first_by((*by_torchrun, *OF_LAUNCHERS), environment)
+
+
+def first_by(names: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether the first of these variables that is set says 0; True where none is."""
     told = (environment.get(name, "") for name in names)
     return next((t for t in told if t), "0") == "0"

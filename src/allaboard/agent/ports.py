@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from allaboard.agent.leader import CLIENTS, knocked
-from allaboard.agent.one_voice import LOCAL_RANKS
+from allaboard.agent.one_voice import LOCAL_RANKS, first_by
 from allaboard.coordinator.events import Event, Knocked, PortHeld
 from allaboard.facts import Answer, Declared, Holder, Knock
 from allaboard.hosts.data_address import holder_of
@@ -181,8 +181,7 @@ def apart(declared: Declared, meeting: str) -> bool:
 
 def alone_here(rank: int, environment: dict[str, str]) -> bool:
     """Whether the first member cannot be another process of this host."""
-    told = (environment.get(name, "") for name in LOCAL_RANKS)
-    return rank > 0 and next((t for t in told if t), "0") == "0"
+    return rank > 0 and first_by(LOCAL_RANKS, environment)
 
 
 def _close(member: Connection) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from allaboard.agent.boxes import OpenBox
 from allaboard.coordinator.box_reading import BoxReading
 from allaboard.coordinator.events import Event, Exited, Measured, Seen
-from allaboard.evidence.failures import OWN_SIGNALS
+from allaboard.evidence.failures import heard
 from allaboard.evidence.servers import SERVER_JOBS
 from allaboard.facts import Phase, Silence
 from allaboard.hosts import proc
@@ -127,16 +127,14 @@ class Watch:
         return -code if code < 0 else code << 8
 
     def _exited(self, pid: int, worker: int, now: float) -> Exited:
-        """The end of one that somebody else started. Of a member it is told what killed it, but not another
-        code than 0, nor a signal that its launcher may have sent: a program may start a child that failed
-        again by itself."""
+        """The end of one that somebody else started; of one that is no member not what killed it."""
         status = self.ends.status(pid)
         status = self._status(pid) if status is None else status
         if status is None:
             return Exited(pid=pid, at=now)
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        if number is None or number not in OWN_SIGNALS or not self._declared(pid):
-            return Exited(pid=pid, at=now, code=0 if status == 0 else None)
+        code, number = heard(status)
+        if number is None or not self._declared(pid):
+            return Exited(pid=pid, at=now, code=code)
         oom = number == signal.SIGKILL and self._struck(worker)
         return Exited(pid=pid, at=now, signal=number, oom=oom)
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from allaboard.evidence.failures import OWN_SIGNALS
+from allaboard.evidence.failures import heard
 from allaboard.hosts import ends, pidfd
 from allaboard.launch.local import Launch, Worker
 from allaboard.probe import layout
@@ -75,14 +75,10 @@ class _Keeper:
             self._obey(json.loads(data))
 
     def _end(self) -> dict[str, int | None]:
-        """How it ended, as far as that says something of it: not another code than 0, nor a signal that its
-        launcher may have sent, since what one rank met ends the others."""
+        """How it ended, as far as that says something of it."""
         status = ends.told(self.pid, self.process)
-        if status is None:
-            return {"code": None, "signal": None}
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        own = number if number in OWN_SIGNALS else None
-        return {"code": 0 if status == 0 else None, "signal": own}
+        code, number = heard(status) if status is not None else (None, None)
+        return {"code": code, "signal": number}
 
     def _obey(self, message: dict[str, Any]) -> None:
         if not self._may_end():

@@ -19,9 +19,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     ``init_within``: seconds that the framework's own init may take after that; ``bound``: seconds from
     the roll call in which a job that a fault of the network holds up must have begun; ``stop_on_error``: a
     rehearsal, which ends once it is known what is wrong. ``restarts``: what failed may be started again, so
-    that a
-    failure that is certain ends the round at once, and a worker that is stopped for ``stopped_after`` s
-    while others wait does too."""
+    that a failure that is certain ends the round at once, and a worker that is stopped for
+    ``stopped_after`` s while others wait does too."""
 
     observe: bool = False
     stop_on_hang: bool = False

@@ -37,6 +37,7 @@ def stopped(view: JobView, policy: Policy) -> Verdict | None:
 
 
 def hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+    """It computes wrong values, or makes no progress: at once where proven, else after ``hang_after``."""
     if not policy.stop_on_hang:
         return None
     wrong = [c for stage, c in claims if stage is Stage.RUNTIME and proven(c)]

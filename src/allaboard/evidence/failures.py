@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 
@@ -22,6 +23,14 @@ OWN_SIGNALS = {
     signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, *FOR_PROGRAMS
 }  # fmt: skip
 """Which nobody sends to the survivors of another's failure, but a launcher that has waited for their end."""
+
+
+def heard(status: int) -> tuple[int | None, int | None]:
+    """Code and signal of a process that somebody else started, as far as they say something of it;
+    ``status`` is as waitpid(2) gives it. Not another code than 0, nor a signal that its launcher may have
+    sent: what one rank met ends the others, and a program may start a child that failed again by itself."""
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    return 0 if status == 0 else None, number if number in OWN_SIGNALS else None
 
 
 class Failures(msgspec.Struct, frozen=True):

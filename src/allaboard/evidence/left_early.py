@@ -44,18 +44,9 @@ def _left(one: Member) -> bool:
     return end.code == 0 or by_itself(one)
 
 
-def unheard(one: Member) -> bool:
-    """Whether it has ended, and nobody told us how: of a process that somebody else started only its parent
-    knows that."""
-    end = one.exit
-    if end is None or end.code is not None or end.signal is not None:
-        return False
-    return not (end.lost or end.ours or one.launcher) and one.raised is None
-
-
 def by_itself(one: Member) -> bool:
     """Whether its interpreter came to its end without an exception, with a code that nobody told us."""
-    return unheard(one) and one.phase is Phase.LEAVING
+    return one.unheard and not one.launcher and one.phase is Phase.LEAVING
 
 
 def _by_its_thread(one: Member) -> bool:

@@ -233,6 +233,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return f"logs/{self.task or f'worker-{worker}'}.log{on}"
 
     @property
+    def unheard(self) -> bool:
+        """Ended without an exception at its top, and nobody told us how: of a process that somebody else
+        started only its parent knows that."""
+        end = self.exit
+        if end is None or end.code is not None or end.signal is not None or self.raised is not None:
+            return False
+        return not (end.lost or end.ours)
+
+    @property
     def stopped(self) -> bool:
         """Stopped by a signal, or held by a tracer."""
         return self.os_state in STOPPED

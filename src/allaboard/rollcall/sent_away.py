@@ -9,18 +9,13 @@ from allaboard.rollcall.roll import Roll
 def sent_away(roll: Roll) -> tuple[Member, ...]:
     """A launcher ends all when one has failed. How they ended only it has heard: of those who raised, were
     killed or left by themselves it is known."""
-    return tuple(m for m in roll.gone if _at_the_door(roll, m) and _unheard(m))
+    return tuple(
+        m for m in roll.gone if _at_the_door(roll, m) and m.unheard and m.interrupted is None
+    )
 
 
 def _at_the_door(roll: Roll, one: Member) -> bool:
     return one.round == roll.round > 0 and one.phase is Phase.ARRIVED
-
-
-def _unheard(one: Member) -> bool:
-    end = one.exit
-    if end is None or one.raised is not None or one.interrupted is not None:
-        return False
-    return end.code is None and end.signal is None and not (end.lost or end.ours)
 
 
 def unaccounted(roll: Roll) -> tuple[int, ...]:

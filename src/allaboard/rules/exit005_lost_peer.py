@@ -22,7 +22,7 @@ from allaboard.evidence.differs import group_name
 from allaboard.evidence.failures import because_of, ended_at, failed, failed_at, failures
 from allaboard.evidence.host_gone import hosts_gone
 from allaboard.evidence.joined_again import OWN_PORT, meets_the_earlier, seen
-from allaboard.evidence.left_early import SEEN, left_early, unheard
+from allaboard.evidence.left_early import SEEN, left_early
 from allaboard.evidence.mismatch import mismatch
 from allaboard.evidence.naming import names
 from allaboard.evidence.not_come import lost_a_peer, not_come
@@ -70,8 +70,8 @@ def check(view: JobView) -> Iterator[Claim]:
     said = Evidence(message[:300], f"{first.who.name}, the first")
     if left_early(view) is not None:
         return  # the better answer
-    before = [m for m in view.members if unheard(m) and m.round > 0]
-    before = [m for m in before if ended_at(m) <= failed_at(first) + SEEN]
+    ended = [m for m in view.members if m.unheard and not m.launcher and m.round > 0]
+    before = [m for m in ended if ended_at(m) <= failed_at(first) + SEEN]
     if before:
         yield _before(lost, said, before)
         return

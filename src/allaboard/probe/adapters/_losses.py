@@ -11,9 +11,14 @@ from ..layout import LOSS, LOSS_AT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    import mmap
+    from typing import Any, Protocol
 
-    from ..blackbox import Box
+    class At(Protocol):
+        """Of a black box its map and the steps that are done; another may stand for it."""
+
+        map: mmap.mmap
+        steps: int
 
 
 SAME = 16
@@ -33,14 +38,14 @@ class Losses:
         self.plain: Any = None
         self.shaped = False
         self.bad = 0
-        self._box: Box | None = None
+        self._box: At | None = None
         self._count = 0
         self._first = 0
         self._last = 0
         self._again = 0
         self._value = 0.0
 
-    def look(self, box: Box, root: Any) -> None:
+    def look(self, box: At, root: Any) -> None:
         """Looks at the first tensor that a backward begins from, whatever it is."""
         if self.plain is None:
             self.plain = getattr(sys.modules.get("torch"), "Tensor", None)
@@ -48,7 +53,7 @@ class Losses:
         if type(root) is self.plain and root.is_cpu and root.numel() == 1:
             self.told(box, root.item())
 
-    def told(self, box: Box, value: Any) -> None:
+    def told(self, box: At, value: Any) -> None:
         """Takes in one value."""
         if box is not self._box:
             self._box, self.bad = box, 0
@@ -67,6 +72,6 @@ class Losses:
         self.bad += 1
         self._write(box)
 
-    def _write(self, box: Box) -> None:
+    def _write(self, box: At) -> None:
         self._count = n = self._count + 1
         LOSS.pack_into(box.map, LOSS_AT, n, self.bad, self._first, self._value, n)
