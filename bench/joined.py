@@ -25,9 +25,9 @@ from typing import Any
 
 import sheet
 
-from allaboard.contracts import MEETING_PORT
-from allaboard.rehearse_hosts import CLUSTER
-from allaboard.testbed import Bed, Process, missing, open_mpi, slurm
+from host_drills.contract import MEETING_PORT
+from host_drills.run_host_drill import CLUSTER
+from testbed import Bed, Process, missing, open_mpi, slurm
 
 JOB = str(sheet.JOBS / "first_step.py")
 MOMENTS = ("first line", "init done", "first step", "end")

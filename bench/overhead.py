@@ -37,6 +37,7 @@ from statistics import mean, median
 from typing import Any
 
 import sheet
+
 from launch import shell_loop
 
 JOB = str(sheet.JOBS / "steps.py")

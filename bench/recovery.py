@@ -23,8 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import launch
 import sheet
+
+import launch
 
 JOB = str(sheet.JOBS / "recover.py")
 MOMENTS = ("first line", "torch", "init done", "first step")

@@ -20,6 +20,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 JOBS = ROOT / "bench" / "jobs"
 RESULTS = ROOT / "bench" / "results"
+sys.path.insert(0, str(ROOT / "tests"))
+"""The test bed and the drills between hosts live with the tests."""
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:

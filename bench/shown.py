@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from zlib import crc32
 
-from allaboard.coordinator.events import Event, Exchanged
-from allaboard.coordinator.keys import key
 from allaboard.facts import Flow, Flows, Frame, GroupState, Loop, Pace, Signature, Traced
 from allaboard.facts.samples import signature
+from allaboard.protocol.events import Event, Exchanged
+from allaboard.protocol.process_keys import key
 
 HOST = 8
 """Ranks on one host."""
@@ -82,7 +82,7 @@ class Calls:
         flagged: int = 0,
     ) -> tuple[GroupState, ...]:
         """How far a rank of this kind is; () before its first call."""
-        from allaboard.agent.calls import _numbers
+        from allaboard.blackbox.collective_calls import _numbers
 
         if not number:
             return ()

@@ -41,13 +41,13 @@ def wilson(right: int, of: int) -> tuple[float, float]:
 
 def run(trace: traces.Trace) -> dict[str, Any]:
     """One trace through a job; what was said, and when after the fault (s)."""
-    from allaboard.catalogue import catalogue
     from allaboard.clock import FakeClock
-    from allaboard.coordinator.commands import Announce, Compare, Look
-    from allaboard.coordinator.events import Launched
-    from allaboard.coordinator.keys import split_key
+    from allaboard.coordinator.job_state import Job
     from allaboard.coordinator.settings import Settings
-    from allaboard.coordinator.state import Job
+    from allaboard.protocol.commands import Announce, Compare, Look
+    from allaboard.protocol.events import Launched
+    from allaboard.protocol.process_keys import split_key
+    from allaboard.rules.engine.catalogue import catalogue
 
     clock = FakeClock()
     here = [r for r in range(trace.ranks) if not split_key(trace.pid(r))[0]]

@@ -17,11 +17,11 @@ from functools import partial
 
 import shown
 
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.events import Answered, Event, Exited, Locks, Looked, Seen
-from allaboard.coordinator.events import Trace as CallsTold
+from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Frame, LockWait, Loop, Op, Pace, Phase, Raised, Signature
 from allaboard.facts.samples import REDUCE, USER, declared
+from allaboard.protocol.events import Answered, Event, Exited, Locks, Looked, Seen
+from allaboard.protocol.events import Trace as CallsTold
 
 LIB = "/v/lib/python3.11/site-packages/"
 BACKWARD = Frame(LIB + "torch/autograd/graph.py", 824, "_engine_run_backward")

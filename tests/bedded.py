@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed, missing
+from testbed import Bed, missing
 
-HERE = Path(__file__).parent / "testbed"
+HERE = Path(__file__).parent / "testbed_tests"
 PORTS = (7000, 7001)
 
 

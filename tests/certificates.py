@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.meeting.tls import Tls
+from allaboard.cluster.transport.tls import Tls
 
 
 def authority(folder: Path, name: str) -> tuple[Path, Path]:

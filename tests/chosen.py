@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from allaboard.catalogue import catalogue
-from allaboard.contracts import Drill, HostDrill
+from allaboard.contracts import Drill
+from allaboard.rules.engine.catalogue import catalogue
+from host_drills.contract import HostDrill
 
 
 def chosen(

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from probed import Program
+
 HERE_ONLY = "not on this machine"
 """Begins the reason of a skip that another machine would not have; the only kind that CI accepts."""
 
@@ -84,3 +86,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  
         if HERE_ONLY not in reason:
             report.outcome = "failed"
             report.longrepr = f"skipped in CI, where nothing may be missing: {reason}"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """A Python program under the probe."""
+    one = Program(tmp_path)
+    yield one
+    one.close()

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from allaboard.agent.boxes import OpenBox
-from allaboard.rehearse_hosts import CLUSTER, described
-from allaboard.testbed import Bed, Process
+from allaboard.blackbox.reader import OpenBox
+from host_drills.run_host_drill import CLUSTER, described
+from testbed import Bed, Process
 
 BIN = Path(sys.executable).parent
 LIMIT = 150.0

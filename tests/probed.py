@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from allaboard import probe
-from allaboard.agent.boxes import OpenBox
-from allaboard.coordinator.box_reading import BoxReading
+from allaboard.blackbox.reader import OpenBox
+from allaboard.blackbox.snapshot import BoxReading
 
 START = Path(probe.__file__).parent / "start"
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")

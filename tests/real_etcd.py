@@ -8,7 +8,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from allaboard.meeting.tls import Tls
+from allaboard.cluster.transport.tls import Tls
 
 
 class started:

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from allaboard.catalogue import catalogue
-from allaboard.diagnose import diagnose
 from allaboard.facts import JobView, Member
+from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.evaluate import diagnose
 
 ENTRIES = catalogue().entries
 VIEWS = [

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.config.gather import config_of, from_files, resolvers
-from allaboard.config.judge import judge
-from allaboard.config.material import LIMITS
-from allaboard.config.read import LIMIT, read
-from allaboard.config.variables import environment
+from allaboard.check.collect import config_of, from_files, resolvers
+from allaboard.check.environment import environment
+from allaboard.check.read_file import LIMIT, read
+from allaboard.check.run_rules import judge
+from allaboard.check.source_material import LIMITS
 from allaboard.facts import Finding
 
 
@@ -201,7 +201,7 @@ VARIABLES = [
 
 @pytest.mark.parametrize("variables", VARIABLES, ids=lambda v: next(iter(v)))
 def test_variables_of_any_content(variables: dict[str, str]) -> None:
-    from allaboard.config.gather import Gathered
+    from allaboard.check.collect import Gathered
 
     config = config_of("environment", environment(variables), resolvers())
     findings = judge(Gathered([config]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import Entry, catalogue, of_jobs
-from allaboard.diagnose import diagnose
 from allaboard.facts import JobView
+from allaboard.rules.engine.catalogue import Entry, catalogue, of_jobs
+from allaboard.rules.engine.evaluate import diagnose
 
 ENTRIES = catalogue().entries
 FIRES = [

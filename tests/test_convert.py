@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import typer
 
+from allaboard.check.collect import config_of, from_files, resolvers
+from allaboard.check.environment import environment
+from allaboard.check.read_file import Source
+from allaboard.check.source_material import Parsed, parse
 from allaboard.cli.spec import TARGETS, command
-from allaboard.config.gather import config_of, from_files, resolvers
-from allaboard.config.material import Parsed, parse
-from allaboard.config.read import Source
-from allaboard.config.variables import environment
+from allaboard.configuration.spec import tasks
+from allaboard.configuration.spec.conversion_choices import completed
 from allaboard.facts import ClusterSpec, facts_of
 from allaboard.rules.cfg013_rank_range import RULE
-from allaboard.spec import tasks
-from allaboard.spec.choose import completed
 
 CORPUS = Path(__file__).parent / "corpus"
 SOURCES = resolvers()

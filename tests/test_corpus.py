@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from allaboard.config.gather import Gathered, config_of, from_files, resolvers
-from allaboard.config.judge import judge
-from allaboard.config.variables import environment
+from allaboard.check.collect import Gathered, config_of, from_files, resolvers
+from allaboard.check.environment import environment
+from allaboard.check.run_rules import judge
 from allaboard.facts import Finding, LocalHost
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import catalogue
-from allaboard.decide.begin import KNOWN
-from allaboard.decide.ended import SHUT_IN
-from allaboard.decide.policy import Policy
-from allaboard.decide.stands import LOOKED
-from allaboard.decide.verdict import verdict
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -35,7 +30,12 @@ from allaboard.facts.samples import (
     stalled,
     waiting,
 )
-from allaboard.rollcall.roll import roll_calls
+from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.failure_end import SHUT_IN
+from allaboard.policy.end.hang_end import LOOKED
+from allaboard.policy.end.startup_end import KNOWN
+from allaboard.policy.end.verdict import verdict
+from allaboard.rules.engine.catalogue import catalogue
 
 HANG001 = next(e.rule for e in catalogue().entries if e.code == "HANG001")
 ABSENT = Claim(summary="nobody has heard of rank 2", awaits=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.catalogue import catalogue
 from allaboard.cli import COMMANDS
-from allaboard.rehearse import all_drills
-from allaboard.rehearse_hosts import all_host_drills
+from allaboard.drills.runner.run_drill import all_drills
+from allaboard.rules.engine.catalogue import catalogue
+from host_drills.run_host_drill import all_host_drills
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
@@ -60,7 +60,9 @@ def test_rules_and_drills_that_are_named_exist() -> None:
     named = {c for _, line in SAID for c in re.findall(r"\b(?!SHA)[A-Z]{2,4}\d{3}\b", line)}
     assert named <= codes
     drills = {d for _, line in SAID for d in re.findall(r"allaboard drill ([a-z][a-z0-9-]+)", line)}
-    assert drills <= all_drills().keys() | all_host_drills().keys()
+    assert drills <= all_drills().keys()
+    between = {d for _, line in SAID for d in re.findall(r"-m host_drills ([a-z][a-z0-9-]+)", line)}
+    assert between <= all_host_drills().keys()
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from allaboard.decide.policy import Policy
-from allaboard.decide.verdict import verdict
 from allaboard.facts import Certainty, Claim, Frame, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.verdict import verdict
 
 POLICY = Policy(stop_on_hang=True, hang_after=8.0)
 MATCH = stack(Frame("/usr/lib/python3.11/re/__init__.py", 166, "match"), USER, samples=3)

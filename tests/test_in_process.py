@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.config.in_process import ConfigurationError, checked, tensorflow_resolver
+from allaboard.check.tensorflow_resolver import ConfigurationError, checked, tensorflow_resolver
 
 TWO = {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}
 

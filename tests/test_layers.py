@@ -1,103 +1,222 @@
-"""Imports point one way, in function bodies too; siblings of a plug-in room never meet."""
+"""The rooms of the house: imports point one way, files form no cycle, and some rooms never meet."""
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
-# A room may import itself and rooms of earlier rows.
+# A room may import itself, and the rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
-    ("facts", "probe", "clock", "reaper", "testbed", "serving"),
-    ("contracts", "rollcall"),
-    ("evidence",),
-    ("discover", "hosts", "formats", "stacks", "roles"),
-    ("spec",),
-    ("rules", "drills", "resolve", "witnesses"),
-    ("catalogue",),
-    ("recover", "starting"),
-    ("diagnose", "decide", "launch"),
-    ("config", "postmortem"),
-    ("coordinator",),
-    ("report",),
-    ("meeting",),
-    ("agent", "lint"),
-    ("rehearse", "rehearse_spread", "launching"),
-    ("attached",),
-    ("rehearse_hosts", "preflight"),
-    ("dropin",),
-    ("tensorflow", "jax"),
-    ("cli",),
-    ("__main__",),
+    ("clock", "facts", "launch/parameter_servers", "launch/serving", "plugins", "probe"),
+    ("contracts", "hosts", "formats", "formats/dumps"),
+    ("analysis", "analysis/data", "analysis/parameter_servers", "analysis/roll_call"),
+    (
+        "blackbox",
+        "configuration",
+        "configuration/spec",
+        "formats/python",
+        "formats/shell",
+        "launch",
+    ),
+    ("formats/manifests", "configuration/sources", "protocol"),
+    ("analysis/performance", "analysis/stacks"),
+    ("analysis/failures", "analysis/network", "analysis/resources"),
+    ("analysis/collectives", "analysis/configuration", "cluster/transport", "coordinator/trackers"),
+    ("analysis/stalls", "diagnosis/readers"),
+    ("policy/restart", "rules", "sampling"),
+    ("policy/end", "rules/engine"),
+    ("coordinator", "diagnosis/logs", "report"),
+    ("check", "cluster", "drills"),
+    ("agent", "diagnosis/live"),
+    ("options",),
+    ("dropin/attach", "preflight"),
+    ("cli", "dropin"),
+    ("tensorflow", "jax", "__main__"),
 ]
 LEVEL = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
-PLUGIN_ROOMS = {"rules", "drills", "resolve", "launch", "witnesses"}
-STDLIB_ONLY = {"probe"}
+ONE_ROOM = ("facts", "probe", "drills")
+"""Their folders sort what is in them; they are no rooms of their own."""
+PLUGIN_ROOMS = {"rules", "drills", "configuration/sources", "diagnosis/readers"}
+"""Each file stands alone: it never imports another one of its room."""
+NEVER = {
+    "hosts": ("analysis", "launch"),
+    "formats": ("analysis",),
+    "cluster/transport": ("coordinator", "policy", "rules"),
+    "coordinator": ("agent", "cluster", "report", "hosts", "launch", "sampling"),
+    "policy": ("coordinator", "agent", "report"),
+    "analysis": ("rules", "coordinator", "report", "hosts"),
+}
+"""Rooms, with all below them, and what they may never import, whatever the rows say."""
+STARTED = {
+    # The program that is attached to starts its agent in a process of its own.
+    ("probe", "dropin/attach"),
+    # An agent is known by its command line.
+    ("hosts", "dropin/attach"),
+}
+"""Rooms that name a module to run (``-m``) of a later row: no import ties them to it."""
 
 
-def files() -> Iterator[tuple[str, Path]]:
-    for file in sorted(SRC.rglob("*.py")):
-        room = file.relative_to(SRC).parts[0].removesuffix(".py")
-        if room != "__init__" and "jobs" not in file.parts:
-            yield room, file
+def files() -> Iterator[Path]:
+    return (f for f in sorted(SRC.rglob("*.py")) if "jobs" not in f.parts)
+
+
+def room_of(file: Path) -> str:
+    """The folder of a file; the file itself at the top."""
+    folder = file.relative_to(SRC).parent.as_posix()
+    if folder == ".":
+        return file.stem
+    top = folder.partition("/")[0]
+    return top if top in ONE_ROOM else folder
+
+
+MODULES = {
+    ".".join(f.relative_to(SRC.parent).with_suffix("").parts).removesuffix(".__init__"): f
+    for f in files()
+}
+NAMED = re.compile(r"allaboard(?:\.[a-z_0-9]+)+")
+
+
+def module_of(name: str) -> str:
+    """The module that a dotted name leads to; "" if it is none of ours."""
+    while name and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name if "." in name else ""
 
 
 def imported(file: Path) -> Iterator[tuple[int, str]]:
+    """Every module of ours that a file imports, in function bodies too."""
+    own = next(name for name, other in MODULES.items() if other == file)
+    package = own if file.name == "__init__.py" else own.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, a.name) for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            if node.module == "allaboard":
-                yield from ((node.lineno, f"allaboard.{a.name}") for a in node.names)
-            else:
-                yield node.lineno, node.module
+            for alias in node.names:
+                if name := module_of(alias.name):
+                    yield node.lineno, name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, *([base] if base else [])])
+            for alias in node.names:
+                if name := module_of(f"{base}.{alias.name}"):
+                    yield node.lineno, name
 
 
-def test_every_room_has_a_row() -> None:
-    rooms = {room for room, _ in files()}
-    assert rooms <= LEVEL.keys(), f"give it a row here: {sorted(rooms - LEVEL.keys())}"
+def named(file: Path) -> Iterator[tuple[int, str]]:
+    """Every module of ours that a string names: for ``-m`` or importlib. Docstrings are none of these."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and NAMED.fullmatch(node.value)
+            and node.value in MODULES
+        ):
+            yield node.lineno, node.value
+
+
+def place(file: Path, line: int) -> str:
+    return f"{file.relative_to(SRC)}:{line}"
+
+
+def test_every_room_has_a_row_and_every_row_a_room() -> None:
+    rooms = {room_of(f) for f in files() if f.read_text().count("\n") > 1}
+    assert rooms - {"__init__"} == LEVEL.keys()
 
 
 def test_imports_point_one_way() -> None:
     wrong = []
-    for room, file in files():
+    for file in files():
+        room = room_of(file)
+        if room == "__init__":
+            continue
         for line, name in imported(file):
-            parts = name.split(".")
-            if parts[0] != "allaboard" or len(parts) < 2 or parts[1] not in LEVEL:
-                continue
-            other = parts[1]
+            other = room_of(MODULES[name])
             if other != room and LEVEL[other] >= LEVEL[room]:
-                wrong.append(f"{file.relative_to(SRC)}:{line} {room} -> {other}")
-            if (
-                other == room
-                and room in PLUGIN_ROOMS
-                and file.stem != "__init__"
-                and len(parts) > 2
-            ):
-                wrong.append(f"{file.relative_to(SRC)}:{line} siblings: {name}")
+                wrong.append(f"{place(file, line)} {room} -> {other}")
+            plain = file.stem != "__init__" and MODULES[name].stem != "__init__"
+            inside = room in PLUGIN_ROOMS and file.parent == MODULES[name].parent
+            if other == room and plain and inside and room != "drills":
+                wrong.append(f"{place(file, line)} siblings: {name}")
+    assert wrong == []
+
+
+def test_what_is_run_or_loaded_by_name_is_known() -> None:
+    """A string that names a module points down too, or is one of the few that start a process."""
+    wrong = []
+    for file in files():
+        room = room_of(file)
+        for line, name in named(file):
+            other = room_of(MODULES[name])
+            if room == "__init__" or other == room or (room, other) in STARTED:
+                continue
+            if LEVEL[other] >= LEVEL[room]:
+                wrong.append(f"{place(file, line)} {room} names {name}")
+    assert wrong == []
+
+
+def test_no_files_import_each_other() -> None:
+    """No cycle of files, within a room either."""
+    arrows = {name: {n for _, n in imported(file)} - {name} for name, file in MODULES.items()}
+    left = {name: set(others) for name, others in arrows.items()}
+    while free := [name for name, others in left.items() if not others]:
+        for name in free:
+            del left[name]
+        for others in left.values():
+            others.difference_update(free)
+    assert sorted(left) == []
+
+
+def test_rooms_that_never_meet() -> None:
+    wrong = []
+    for file in files():
+        room = room_of(file)
+        for above, never in NEVER.items():
+            if room == above or room.startswith(above + "/"):
+                for line, name in imported(file):
+                    other = room_of(MODULES[name])
+                    if other.partition("/")[0] in never:
+                        wrong.append(f"{place(file, line)} {room} -> {other}")
     assert wrong == []
 
 
 def test_the_probe_imports_the_standard_library_alone() -> None:
-    import sys
-
     wrong = []
-    for room, file in files():
-        if room in STDLIB_ONLY:
-            for line, name in imported(file):
+    for file in files():
+        if room_of(file) != "probe":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                names = [node.module]
+            for name in names:
                 top = name.partition(".")[0]
-                if file.parent.name == "adapters" and top == file.stem:
+                if "adapters" in file.parts and top in ("torch", "tensorflow", "jax"):
                     continue  # inside a call, when the user has imported it already
                 if top not in sys.stdlib_module_names and top != "_allaboard_probe":
-                    wrong.append(f"{file.relative_to(SRC)}:{line} {name}")
+                    wrong.append(f"{place(file, node.lineno)} {name}")
     assert wrong == []
 
 
 def test_no_room_is_named_for_nothing() -> None:
     nothing = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "core"}
-    assert [f for _, f in files() if nothing & set(f.with_suffix("").parts[-3:])] == []
+    assert [f for f in files() if nothing & set(f.with_suffix("").parts[-3:])] == []
+
+
+def test_no_room_is_crowded() -> None:
+    """About 25 files a folder, but for the catalogue of rules."""
+    crowded = {
+        folder.relative_to(SRC).as_posix(): count
+        for folder in {f.parent for f in files()} - {SRC / "rules", SRC / "drills"}
+        if (count := sum(f.name != "__init__.py" for f in folder.glob("*.py"))) > 26
+    }
+    assert crowded == {}
 
 
 def test_each_file_of_tests_has_a_name_of_its_own() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import catalogue
 from allaboard.facts import ScriptFacts
+from allaboard.rules.engine.catalogue import catalogue
 
 HEAD = "import torch.distributed as dist\n"
 

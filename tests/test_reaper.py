@@ -20,7 +20,7 @@ from allaboard.hosts import proc
 LIMIT = 20.0
 AGENT = """
 import json, os, socket, sys
-from allaboard import reaper
+from allaboard.launch import reaper
 kept = open(os.devnull)
 end, pid = reaper.start(sys.argv[1])
 print(json.dumps({"reaper": pid}), flush=True)
@@ -452,7 +452,7 @@ def until_said(agent: Agent, text: str) -> None:
 def test_closed_standard_streams_lead_nowhere(tmp_path: Path, closed: str) -> None:
     """As under some service managers: else a worker's pipe would become the agent's own output."""
     code = (
-        "import os, sys\nfrom allaboard import reaper\nreaper.open_standard_streams()\n"
+        "import os, sys\nfrom allaboard.launch import reaper\nreaper.open_standard_streams()\n"
         "print('said'); sys.stdout.flush()\n"
         "told = [os.readlink(f'/proc/self/fd/{n}') for n in range(3)]\n"
         "open(sys.argv[1], 'w').write(' '.join(told) + f' {min(os.pipe())}')\n"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allaboard.config.gather import Gathered, config_of, resolvers
-from allaboard.config.judge import judge
-from allaboard.config.kinds import kind_of
-from allaboard.config.material import Parsed, parse
-from allaboard.config.read import Source
-from allaboard.config.variables import environment
+from allaboard.check.collect import Gathered, config_of, resolvers
+from allaboard.check.environment import environment
+from allaboard.check.file_types import kind_of
+from allaboard.check.read_file import Source
+from allaboard.check.run_rules import judge
+from allaboard.check.source_material import Parsed, parse
+from allaboard.configuration.spec import tasks
 from allaboard.facts import ClusterSpec, Machine, Origin, Value
-from allaboard.spec import tasks
 
 SOURCES = resolvers()
 LABEL = st.from_regex(r"[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True)

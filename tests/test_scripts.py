@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.config.gather import from_files
-from allaboard.config.judge import judge
-from allaboard.config.notes import script_notes
+from allaboard.check.collect import from_files
+from allaboard.check.run_rules import judge
+from allaboard.check.runtime_notes import script_notes
 
 SCRIPTS = Path(__file__).parent / "scripts"
 GOOD = sorted((SCRIPTS / "good").glob("*.py"))

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from allaboard.decide.policy import Policy
-from allaboard.decide.verdict import verdict
-from allaboard.evidence.servers import left_over, serves
+from allaboard.analysis.parameter_servers.parameter_servers import left_over, serves
 from allaboard.facts import Exit, Member, Op, Outcome, Who
 from allaboard.facts.samples import declared, job, member
+from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.verdict import verdict
 
 JOIN = Op("Server.join", 1, 60.0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.catalogue import catalogue
 from allaboard.facts import Conflict, Origin, Value, facts_of
+from allaboard.rules.engine.catalogue import catalogue
 
 
 def test_a_variable_that_torch_needs_is_not_unset() -> None:

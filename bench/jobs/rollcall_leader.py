@@ -13,18 +13,18 @@ import time
 
 import msgspec
 
-from allaboard.agent.leader import Leader
 from allaboard.agent.main import collect_rarely
-from allaboard.catalogue import catalogue
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.commands import Announce, LetThrough, TryLinks
-from allaboard.coordinator.events import AgentHere, Answered, Launched, LinksTried, RoleTaken, Seen
+from allaboard.blackbox.snapshot import BoxReading
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
-from allaboard.decide.policy import Policy
 from allaboard.facts import Declared, Phase
-from allaboard.hosts import open_files
-from allaboard.meeting.member import FIGURES
+from allaboard.hosts import open_file_limit
+from allaboard.policy.end.end_policy import Policy
+from allaboard.protocol.commands import Announce, LetThrough, TryLinks
+from allaboard.protocol.events import AgentHere, Answered, Launched, LinksTried, RoleTaken, Seen
+from allaboard.rules.engine.catalogue import catalogue
 
 SECRET = b"the job's secret"
 TICK = 0.05
@@ -69,7 +69,7 @@ def works(targets: int) -> bytes:
 
 async def main() -> None:
     size, timeout = int(sys.argv[1]), float(sys.argv[2])
-    open_files.raise_limit()
+    open_file_limit.raise_limit()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     woken = asyncio.Event()
     leader = Leader("job=1", SECRET, "torch", woken.set)

@@ -22,10 +22,8 @@ import time
 import msgspec
 from rollcall_leader import SECRET, facts, seen, works
 
-from allaboard.coordinator.commands import Announce, Command, LetThrough
-from allaboard.coordinator.events import Answered
-from allaboard.meeting import wire
-from allaboard.meeting.wire import (
+from allaboard.cluster.transport import wire
+from allaboard.cluster.transport.wire import (
     Challenge,
     Hello,
     Orders,
@@ -35,6 +33,8 @@ from allaboard.meeting.wire import (
     Tried,
     TryThese,
 )
+from allaboard.protocol.commands import Announce, Command, LetThrough
+from allaboard.protocol.events import Answered
 
 BIND_ADDRESS_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT of ip(7)."""

@@ -10,7 +10,7 @@ import time
 
 from torch.distributed import TCPStore
 
-from allaboard.rollcall.schedule import targets
+from allaboard.analysis.roll_call.link_probe_schedule import targets
 
 HERE = "127.0.0.1:1"
 """Where every simulated host is tried."""

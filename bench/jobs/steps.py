@@ -142,7 +142,7 @@ def watched_or_not(loop, watched):
     assert adapter._recorders[0].waits.off, "Work.wait is hooked"
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
     engine = torch.autograd
-    data = sys.modules["_allaboard_probe.adapters._torch_data"]
+    data = sys.modules["_allaboard_probe.adapters._torch.data_loader"]
     reduce, run, kept = dist.all_reduce, engine._engine_run_backward, dict(hooks)
     loaders = loaded([loop.images, loop.labels])
     if watched:
@@ -172,8 +172,8 @@ def observers(probe, loop):
     in 64 is hashed in part)."""
     torch_adapter = sys.modules["_allaboard_probe.adapters.torch"]
     assert torch_adapter._recorders[0].waits.off, "Work.wait is hooked"
-    record = sys.modules["_allaboard_probe.adapters._torch_record"]
-    data = sys.modules["_allaboard_probe.adapters._torch_data"]
+    record = sys.modules["_allaboard_probe.adapters._torch.collectives"]
+    data = sys.modules["_allaboard_probe.adapters._torch.data_loader"]
     tensor = torch.ones(64)
 
     def silent(tensor):
@@ -181,7 +181,7 @@ def observers(probe, loop):
 
     reduce = record.recorded(torch_adapter._recorders[0], "all_reduce", silent)
     loss = nn.functional.cross_entropy(loop.model(loop.images), loop.labels)
-    gradients = sys.modules["_allaboard_probe.adapters._torch_backward"]
+    gradients = sys.modules["_allaboard_probe.adapters._torch.ddp_backward"]
     backward = gradients.backward(record.Recorder(None), silent)
     roots, batch = (loss,), [loop.images, loop.labels]
     bare, watched = loaded(batch), loaded(batch)

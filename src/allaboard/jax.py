@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from allaboard.config.coordinator import VARIABLE, checked
+from allaboard.check.jax_coordinator import VARIABLE, checked
 from allaboard.dropin.arguments import takes
 from allaboard.dropin.joining import joining
 from allaboard.probe.adapters.jax import declared

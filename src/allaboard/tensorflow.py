@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from allaboard.config.in_process import tensorflow_resolver
+from allaboard.check.tensorflow_resolver import tensorflow_resolver
 from allaboard.dropin.joining import UNBOUNDED, joining
 from allaboard.dropin.roll_call import Roster
 from allaboard.dropin.roll_call import roll_call as _roll_call

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from allaboard.agent.follower import Follower
-from allaboard.coordinator.events import Answered, Event
+from allaboard.cluster.follower import Follower
+from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.listener import Connection, Listener
+from allaboard.cluster.transport.wire import Told, Word
 from allaboard.facts import Knock
-from allaboard.meeting.listener import Connection, Listener
-from allaboard.meeting.member import Identity
-from allaboard.meeting.wire import Told, Word
+from allaboard.protocol.events import Answered, Event
 
 MUCH = "x" * 100_000
 """A fact that takes many segments."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.output import Terminal, WorkerLog
-from allaboard.evidence.lost_peer import lost_peer
+from allaboard.agent.terminal import Terminal, WorkerLog
+from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.facts.samples import ended
 
 FATAL = b"F1122 14:54:53.751254   18071 client.h:80] Terminating process because the JAX distributed service"

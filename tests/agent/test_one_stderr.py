@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from allaboard.agent.told_once import MANY, ToldOnce
+from allaboard.agent.host_dedup import MANY, ToldOnce
 from allaboard.facts import Certainty, Finding, Severity, Stage, Who
 
 

@@ -6,11 +6,11 @@ import asyncio
 import socket
 import time
 
-from allaboard.agent.follower import Follower
-from allaboard.agent.leader import Leader
-from allaboard.coordinator.commands import LetThrough
-from allaboard.meeting.lively import GONE
-from allaboard.meeting.member import Identity
+from allaboard.cluster.follower import Follower
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.tcp_keepalive import GONE
+from allaboard.protocol.commands import LetThrough
 
 
 def test_a_server_s_host_is_waited_for_when_the_chief_alone_was_held() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.watch import Watch
-from allaboard.coordinator.events import Exited
+from allaboard.agent.process_watcher import Watch
+from allaboard.protocol.events import Exited
 from probed import RENDEZVOUS, Program, fake_torch
 
 MEMBER = """

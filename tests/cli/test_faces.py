@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from allaboard.catalogue import catalogue
 from allaboard.facts import Certainty, Evidence, Finding, Severity, Stage, Who
 from allaboard.report.text import finding_lines
+from allaboard.rules.engine.catalogue import catalogue
 
 
 def allaboard(*words: str) -> subprocess.CompletedProcess[str]:

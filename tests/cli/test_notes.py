@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.notes import AFTER, LARGEST, STARTED, Notes, Subject
+from allaboard.agent.background_check import AFTER, LARGEST, STARTED, Notes, Subject
 
 UNDER_RANK = """\
 def main():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.hosts.ports import reserve
+from allaboard.launch.port_reservation import reserve
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 CLUSTER = {"MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "2"}

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from allaboard.report.assemble import schema
+from allaboard.agent.final_report import schema
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 PS = ["--ps", "1", "--on-failure", "restart"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from allaboard.report.assemble import schema
+from allaboard.agent.final_report import schema
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 

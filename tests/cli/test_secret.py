@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launching.refusal import Refused
-from allaboard.launching.values import secret
+from allaboard.options.option_values import secret
+from allaboard.options.usage_error import Refused
 
 WORD = b"3f9c0d"
 SAME = {

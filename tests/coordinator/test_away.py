@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from allaboard.catalogue import catalogue
+from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.commands import LetThrough, TryLinks
-from allaboard.coordinator.events import AgentGone, AgentHere, Answered, LinksTried, RoleTaken, Seen
-from allaboard.coordinator.keys import key
+from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
+from allaboard.protocol.commands import LetThrough, TryLinks
+from allaboard.protocol.events import AgentGone, AgentHere, Answered, LinksTried, RoleTaken, Seen
+from allaboard.protocol.process_keys import key
+from allaboard.rules.engine.catalogue import catalogue
 
 
 def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> None:

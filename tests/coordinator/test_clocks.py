@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import AgentHere
+from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.protocol.events import AgentHere
 
 
 def test_a_clock_like_ours_counts_for_the_majority() -> None:

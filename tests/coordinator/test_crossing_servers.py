@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken
-from allaboard.coordinator.keys import key
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
-from allaboard.rollcall.roll import Roll, roll_calls
+from allaboard.protocol.events import AgentHere, LinksTried, RoleTaken
+from allaboard.protocol.process_keys import key
 
 CLUSTER = {"worker:0": "h0:9", "worker:1": "h1:9", "ps:0": "h2:9"}
 

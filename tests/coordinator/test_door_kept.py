@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import catalogue
-from allaboard.coordinator.commands import LetThrough
-from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import RoleTaken
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.coordinator.gate import CALLERS, Gate
-from allaboard.decide.policy import Policy
-from allaboard.diagnose import diagnose
+from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Member, Phase
 from allaboard.facts.samples import ended, gathering, held
-from allaboard.rollcall.roll import roll_calls
+from allaboard.policy.end.end_policy import Policy
+from allaboard.protocol.commands import LetThrough
+from allaboard.protocol.events import RoleTaken
+from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.evaluate import diagnose
 
 NOW = 100.0
 DIED = ended(1, code=1, at=95.0, member={"phase": Phase.IMPORTED, "declared": None, "round": 0})

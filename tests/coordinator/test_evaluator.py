@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import catalogue
+from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.commands import Command, End
-from allaboard.coordinator.events import AgentHere, Exited, Launched, RoleTaken, Seen
-from allaboard.coordinator.keys import key
+from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
-from allaboard.decide.ended import LAST_EVALUATION
 from allaboard.facts import Declared, Op, Outcome, Phase, Severity
+from allaboard.policy.end.failure_end import LAST_EVALUATION
+from allaboard.protocol.commands import Command, End
+from allaboard.protocol.events import AgentHere, Exited, Launched, RoleTaken, Seen
+from allaboard.protocol.process_keys import key
+from allaboard.rules.engine.catalogue import catalogue
 
 CLUSTER = {"chief:0": "h0:9", "ps:0": "h1:9"}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.events import Looked, Seen
-from allaboard.coordinator.record import Record
+from allaboard.coordinator.process_record import Record
 from allaboard.facts import Frame, Stack
 from allaboard.facts.samples import REDUCE, USER
+from allaboard.protocol.events import Looked, Seen
 
 READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
 ELSEWHERE = Frame("/home/u/train.py", 51, "decode", "return image")

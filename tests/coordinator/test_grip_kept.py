@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.events import Looked, Seen
-from allaboard.coordinator.record import GRIPPED, Record
+from allaboard.coordinator.process_record import GRIPPED, Record
 from allaboard.facts import Grip
 from allaboard.facts.samples import USER
+from allaboard.protocol.events import Looked, Seen
 
 HELD = Grip(thread="meter", frames=(USER,), span=0.5, cpu=0.0, waiting=("MainThread",))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from allaboard.catalogue import catalogue
+from allaboard.analysis.collectives.group_deadlock import crossed
+from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.events import Launched, Seen
+from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
-from allaboard.evidence.entered import crossed
 from allaboard.facts import GroupState, Member, Op, Phase
 from allaboard.facts.samples import declared, waiting
+from allaboard.protocol.events import Launched, Seen
+from allaboard.rules.engine.catalogue import catalogue
 
 LOOKS = 24
 """Twelve seconds: some evidence is not there before."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from allaboard.agent.hush import LOOK
-from allaboard.coordinator.state import RETURN
-from allaboard.meeting.lively import AWAY
+from allaboard.cluster.silence_detector import LOOK
+from allaboard.cluster.transport.tcp_keepalive import AWAY
+from allaboard.coordinator.job_state import RETURN
 from allaboard.rules.hang017_host_silent import SILENT
 
 

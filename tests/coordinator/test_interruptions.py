@@ -6,11 +6,16 @@ import signal
 
 import pytest
 
-from allaboard.catalogue import catalogue
+from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.commands import Announce, Command, End, Halted, LetThrough, TryLinks
-from allaboard.coordinator.events import (
+from allaboard.coordinator.job_state import Job
+from allaboard.coordinator.settings import Settings
+from allaboard.facts import Outcome, Phase, Raised
+from allaboard.facts.samples import USER, declared
+from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.protocol.commands import Announce, Command, End, Halted, LetThrough, TryLinks
+from allaboard.protocol.events import (
     AgentGone,
     AgentHere,
     Answered,
@@ -22,13 +27,8 @@ from allaboard.coordinator.events import (
     RoleTaken,
     Seen,
 )
-from allaboard.coordinator.keys import key
-from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
-from allaboard.decide.policy import Policy
-from allaboard.facts import Outcome, Phase, Raised
-from allaboard.facts.samples import USER, declared
-from allaboard.recover.policy import Restarts
+from allaboard.protocol.process_keys import key
+from allaboard.rules.engine.catalogue import catalogue
 
 LOST = "[gloo/pair.cc:553] Connection closed by peer [10.77.0.2]:63888"
 SAID = "h1 was interrupted by SIGTERM, and worker 1 with it"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.ledger import Ledger
-from allaboard.diagnose import diagnose
+from allaboard.coordinator.finding_store import Ledger
 from allaboard.facts.samples import ended, job
+from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.evaluate import diagnose
 
 LOST = ("RuntimeError", "Connection closed by peer [10.77.0.2]:59819")
 

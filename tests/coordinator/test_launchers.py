@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from allaboard.catalogue import catalogue
+from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.box_reading import BoxReading
-from allaboard.coordinator.commands import Announce
-from allaboard.coordinator.events import AgentHere, Exited, Launched, RoleTaken, Seen
-from allaboard.coordinator.keys import key
+from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
 from allaboard.facts import Finding, Phase, Raised
 from allaboard.facts.samples import declared
+from allaboard.protocol.commands import Announce
+from allaboard.protocol.events import AgentHere, Exited, Launched, RoleTaken, Seen
+from allaboard.protocol.process_keys import key
+from allaboard.rules.engine.catalogue import catalogue
 
 LOST = "[gloo/pair.cc] Connection closed by peer [10.0.0.2]:18334"
 CHILD = "/train.py FAILED, root cause: rank 1"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import catalogue
 from allaboard.clock import FakeClock
-from allaboard.coordinator.events import Exited, Launched
+from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.state import Job
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Stage, Who
+from allaboard.protocol.events import Exited, Launched
+from allaboard.rules.engine.catalogue import catalogue
 
 SAID = "worker 1 ended with exit code 0 while rank 0 still trained"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import Knocked
+from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Knock
+from allaboard.protocol.events import Knocked
 
 BARE = "a worker without a certificate of this job (it hangs up where TLS begins)"
 NAMED = "does not trust the certificate that is shown here: expired"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.events import Seen
-from allaboard.coordinator.record import Record
+from allaboard.coordinator.process_record import Record
+from allaboard.protocol.events import Seen
 
 
 def waited(looks: list[tuple[str, int]]) -> float:

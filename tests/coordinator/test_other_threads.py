@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.events import Looked, Seen
-from allaboard.coordinator.record import Record
+from allaboard.coordinator.process_record import Record
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER
+from allaboard.protocol.events import Looked, Seen
 
 STANDS = Frame("/home/u/train.py", 17, "steps", "rows = queue.get()")
 GOES_ON = Frame("/home/u/train.py", 9, "beat", "send(now())")

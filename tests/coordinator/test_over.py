@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import Entry, catalogue
-from allaboard.coordinator.ledger import AGAIN, BLIND, SETTLED, Ledger
+from allaboard.coordinator.finding_store import AGAIN, BLIND, SETTLED, Ledger
 from allaboard.facts import Claim, JobView, Op, Phase, Who
 from allaboard.facts.samples import ended, job, member, stalled
 from allaboard.report.text import finding_lines
+from allaboard.rules.engine.catalogue import Entry, catalogue
 
 
 def entry(code: str) -> Entry:

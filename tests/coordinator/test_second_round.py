@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.commands import TryLinks
-from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.events import AgentHere, LinksTried, RoleTaken
-from allaboard.evidence.crossings import CONNECTS, faults
+from allaboard.analysis.network.link_faults import CONNECTS, faults
+from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Answer, Link
 from allaboard.facts.samples import declared, gathering, held
-from allaboard.meeting.member import FIGURES
-from allaboard.rollcall.roll import roll_calls
+from allaboard.protocol.commands import TryLinks
+from allaboard.protocol.events import AgentHere, LinksTried, RoleTaken
 
 HOSTS = 70
 

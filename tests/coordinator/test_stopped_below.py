@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.coordinator.events import Looked, Seen
-from allaboard.coordinator.record import Record
-from allaboard.evidence.stopped_below import states_below, stopped_below
+from allaboard.analysis.stalls.stopped_child import states_below, stopped_below
+from allaboard.coordinator.process_record import Record
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.protocol.events import Looked, Seen
 from allaboard.rules.hang003_data_loader import RULE
 from allaboard.rules.hang005_not_in_the_collective import RULE as AWAY
 from allaboard.rules.hang018_waits_for_a_child import RULE as CHILD

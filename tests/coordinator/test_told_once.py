@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.catalogue import Entry, catalogue
-from allaboard.coordinator.ledger import Ledger
-from allaboard.diagnose import stamp
+from allaboard.coordinator.finding_store import Ledger
 from allaboard.facts import Claim, Finding, Who
 from allaboard.facts.samples import member
+from allaboard.rules.engine.catalogue import Entry, catalogue
+from allaboard.rules.engine.evaluate import stamp
 
 
 def entry(code: str) -> Entry:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.config.coordinator import checked
-from allaboard.config.in_process import ConfigurationError
+from allaboard.check.jax_coordinator import checked
+from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.dropin.arguments import takes
 from allaboard.probe.adapters.jax import declared
 

@@ -11,7 +11,7 @@ import pytest
 import allaboard
 from allaboard.dropin.error import RollCallError
 from allaboard.dropin.servers import await_servers
-from allaboard.hosts.ports import reserve
+from allaboard.launch.port_reservation import reserve
 
 HEAVY = {"msgspec", "asyncio", "typer", "rich", "yaml", "subprocess", "json", "importlib.metadata"}
 

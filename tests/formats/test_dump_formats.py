@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from allaboard.formats.faulthandler_dumps import THREADS, last_dumps
-from allaboard.formats.pyspy_dumps import of_json, of_text
-from allaboard.formats.told_ranks import by_command, by_values, by_variables
+from allaboard.formats.dumps.faulthandler import THREADS, last_dumps
+from allaboard.formats.dumps.pyspy import of_json, of_text
+from allaboard.formats.dumps.rank_hints import by_command, by_values, by_variables
 
 FRAME = '  File "/h/train.py", line {} in f\n'
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from allaboard.diagnosis.logs.log_demux import owned, streams
 from allaboard.facts import Exhibit
-from allaboard.formats.line_prefixes import labelled
-from allaboard.formats.local_ranks import ranked
-from allaboard.postmortem.streams import owned, streams
+from allaboard.formats.dumps.local_ranks import ranked
+from allaboard.formats.dumps.log_prefixes import labelled
 
 
 def _ranks(*lines: str) -> list[int]:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.config.gather import from_files
-from allaboard.config.judge import judge
+from allaboard.check.collect import from_files
+from allaboard.check.run_rules import judge
 from allaboard.facts import Origin, Part
-from allaboard.formats.aligned import aligned
-from allaboard.formats.shell import read_shell, with_inner
+from allaboard.formats.shell.script import read_shell, with_inner
+from allaboard.formats.source_map import aligned
 
 POD = """apiVersion: batch/v1
 kind: Job

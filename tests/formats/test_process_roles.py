@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import Frame
-from allaboard.formats.process_roles import LOADER, PARENT, POOLED, program, role
+from allaboard.formats.dumps.process_roles import LOADER, PARENT, POOLED, program, role
 
 LIB, PACKAGES = "/usr/lib/python3.11", "/v/lib/python3.11/site-packages"
 USER = Frame("/h/train.py", 41, "train")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from allaboard.formats.python_tracebacks import tracebacks
+from allaboard.formats.dumps.python_tracebacks import tracebacks
 
 CHAINED = """def f():
     try:

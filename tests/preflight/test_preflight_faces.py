@@ -22,7 +22,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.preflight.face import of_rank
+from allaboard.preflight.command_line import of_rank
 from allaboard.preflight.summary import exit_code
 from allaboard.report.preflight import as_json, matrix, schema, speed, text
 from allaboard.report.preflight_page import page

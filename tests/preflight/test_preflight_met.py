@@ -11,12 +11,12 @@ from test_preflight_faces import found
 
 from allaboard.facts import Outcome
 from allaboard.facts.samples import declared, gathering, held, job, member
-from allaboard.launching.refusal import Refused
-from allaboard.preflight.asked import asked
-from allaboard.preflight.met import met
-from allaboard.preflight.over_ssh import remote
+from allaboard.options.usage_error import Refused
+from allaboard.preflight.roll_call_passed import met
+from allaboard.preflight.ssh_launch import remote
 from allaboard.preflight.summary import exit_code
 from allaboard.preflight.task import task, variables_of
+from allaboard.preflight.task_selection import asked
 from allaboard.report.preflight import text
 from allaboard.rules.join001_never_came import RULE
 

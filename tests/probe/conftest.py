@@ -10,13 +10,6 @@ import pytest
 from probed import VERSIONS, Program, python
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    one = Program(tmp_path)
-    yield one
-    one.close()
-
-
 @pytest.fixture(params=VERSIONS)
 def any_program(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Program]:
     one = Program(tmp_path, interpreter=python(request.param))

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allaboard.agent.boxes import OpenBox
+from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Numbered, Op, Saves
-from allaboard.probe import layout, texts
+from allaboard.probe import layout, text_records
 from allaboard.probe.blackbox import Box, start_ticks
 from probed import Program
 
@@ -34,7 +34,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     writer.phase(5, 2, now=12.5)
     writer.text("detail", "init_process_group")
     writer.text("declared", json.dumps(DECLARED))
-    writer.text("identity", texts.identity(3, {"torch": "2.13.0"}))
+    writer.text("identity", text_records.identity(3, {"torch": "2.13.0"}))
     writer.step()
     slot = writer.slot()
     assert slot is not None
@@ -60,7 +60,7 @@ def test_what_is_declared_belongs_to_the_init_for_which_it_is(tmp_path: Path) ->
     seen = []
     for round_ in (1, 2):
         declared = {**DECLARED, "place": f"tcp://h0:{round_}", "round": round_}
-        writer.text("declared", texts.declared(declared))
+        writer.text("declared", text_records.declared(declared))
         between = reader.read()  # it has not told yet that it enters another one
         writer.phase(4, round_)
         seen.append([(r.round, r.declared and r.declared.place) for r in (between, reader.read())])
@@ -292,10 +292,10 @@ def test_no_content_breaks_the_reader(
 def test_what_does_not_fit_is_left_out_not_cut(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     told: dict[str, object] = dict(DECLARED, cluster={f"worker:{i}": "é" * 90 for i in range(500)})
-    writer.text("declared", texts.declared(told))
+    writer.text("declared", text_records.declared(told))
     seen = reader.read().declared
     assert seen is not None and seen.rank == 1 and seen.cluster == {}
-    writer.text("identity", texts.identity(7, {f"hook {i}": "x" * 999 for i in range(300)}))
+    writer.text("identity", text_records.identity(7, {f"hook {i}": "x" * 999 for i in range(300)}))
     reader.read()
     assert reader.identity.worker == 7
 
@@ -306,7 +306,7 @@ def test_a_rank_of_another_library_is_told(tmp_path: Path) -> None:
             return 1
 
     writer, reader = pair(tmp_path)
-    writer.text("declared", texts.declared(dict(DECLARED, rank=Rank(), backend=object())))
+    writer.text("declared", text_records.declared(dict(DECLARED, rank=Rank(), backend=object())))
     seen = reader.read().declared
     assert seen is not None and seen.rank == 1
 

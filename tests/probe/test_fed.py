@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from allaboard.probe.adapters._tensorflow_fed import steps
+from allaboard.probe.adapters._tensorflow.fed_variables import steps
 
 
 class Value:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from allaboard.probe import member
-from allaboard.probe.adapters._torch_steps import FIRST_STEP, Steps
+from allaboard.probe.adapters._torch.step_number import FIRST_STEP, Steps
 
 
 class Optimizer:

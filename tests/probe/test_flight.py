@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from allaboard.agent.recorders import EVERY, Recorders, read
 from allaboard.facts import Recorded
+from allaboard.sampling.flight_recorder_client import EVERY, Recorders, read
 from probed import LIMIT, RENDEZVOUS, Ended, Program, fake_torch
 
 START = """
@@ -26,7 +26,7 @@ entries = [entry(n) for n in range(1, 101)] + [entry(7, "send", p2p=True), entry
 native._dump_fr_trace = lambda *asked: pickle.dumps({"pg_config": {}, "entries": entries})
 import torch.distributed as dist
 dist.init_process_group("gloo")
-flight = sys.modules["_allaboard_probe.adapters._torch_flight"]
+flight = sys.modules["_allaboard_probe.adapters._torch.flight_recorder"]
 """
 LISTENS = START + "assert flight.listen() and flight.listen()\nprint('ready', flush=True)\n"
 WAITS = LISTENS + "sys.stdin.readline()\nassert threading.active_count() == 1\n"

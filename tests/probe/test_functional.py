@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from allaboard.agent.calls import CallReader
+from allaboard.blackbox.collective_calls import CallReader
 from probed import Program
 
 pytestmark = pytest.mark.skipif(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.boxes import OpenBox
+from allaboard.blackbox.reader import OpenBox
 from allaboard.clock import FakeClock
 from allaboard.probe import gate
 from allaboard.probe.blackbox import Box

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from allaboard.probe import member
-from allaboard.probe.adapters._jax_losses import AHEAD, FINITE, Returned
+from allaboard.probe.adapters._jax.losses import AHEAD, FINITE, Returned
 from allaboard.probe.layout import LOSS, LOSS_AT
 
 NAN = float("nan")
@@ -58,7 +58,7 @@ def _share(value: float, shape: tuple[int, ...], device: str) -> Any:
 @pytest.fixture(autouse=True)
 def _formats(monkeypatch: pytest.MonkeyPatch) -> None:
     """ctypes says "<d" where JAX says "=d"."""
-    monkeypatch.setattr("allaboard.probe.adapters._jax_losses.FORMATS", ("<d",))
+    monkeypatch.setattr("allaboard.probe.adapters._jax.losses.FORMATS", ("<d",))
 
 
 def _bad(results: list[Any], returned: Returned | None = None) -> tuple[int, int]:

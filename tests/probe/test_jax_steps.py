@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from allaboard.probe import member
-from allaboard.probe.adapters._jax_steps import BY, PLACE, Steps
+from allaboard.probe.adapters._jax.steps import BY, PLACE, Steps
 from allaboard.probe.blackbox import Box
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from allaboard.evidence.lag import SHADOWS
+from allaboard.analysis.performance.stragglers import SHADOWS
 from allaboard.probe import member
-from allaboard.probe.adapters import _torch_backward
+from allaboard.probe.adapters._torch import ddp_backward
 
 
 class Recorder:
@@ -31,7 +31,7 @@ def join() -> Iterator[Any]:
         def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
             self.seen = SHADOWS in member.here.notes
 
-    _torch_backward.join(Recorder(), Join)  # type: ignore[arg-type]
+    ddp_backward.join(Recorder(), Join)  # type: ignore[arg-type]
     yield Join
     member.here.notes.pop(SHADOWS, None)
 
@@ -40,7 +40,7 @@ def test_a_rank_that_shadows_the_others_is_noted(
     join: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter((0.0, 0.1, 10.0, 15.0, 20.0, 20.1))
-    monkeypatch.setattr(_torch_backward, "monotonic", lambda: next(times))
+    monkeypatch.setattr(ddp_backward, "monotonic", lambda: next(times))
     for noted in (False, True, True):
         one = join()
         with one:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.probe.adapters import _torch_data
+from allaboard.probe.adapters._torch import data_loader
 from allaboard.probe.blackbox import Box
 from allaboard.probe.layout import SLOTS
 from probed import Program
@@ -22,10 +22,10 @@ def program(tmp_path: Path) -> Program:
 
 def test_a_batch_that_can_be_read_once_is_not_read() -> None:
     for batch in (zip([1], [2], strict=True), (n for n in (1, 2)), map(str, (1, 2)), iter([1, 2])):
-        assert _torch_data._told(batch) == (-1, 0)
+        assert data_loader._told(batch) == (-1, 0)
         assert len(list(batch)) in (1, 2)
     once = zip([1, 2], [3, 4], strict=True)
-    _torch_data._told([once])
+    data_loader._told([once])
     assert list(once) == [(1, 3), (2, 4)]
 
 

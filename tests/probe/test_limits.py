@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from allaboard.probe import texts
+from allaboard.probe import text_records
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from allaboard.probe import texts
     ],
 )  # fmt: skip
 def test_what_is_recorded_of_an_exception(error: Exception, limit: int | None) -> None:
-    told = json.loads(texts.exception(type(error), error, None, 1.0))
+    told = json.loads(text_records.exception(type(error), error, None, 1.0))
     assert told["limit"] == (0 if limit is None else resource.getrlimit(limit)[0])

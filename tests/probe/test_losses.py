@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from allaboard.probe.adapters._losses import SAME, Losses
+from allaboard.probe.adapters._loss_values import SAME, Losses
 from allaboard.probe.layout import LOSS, LOSS_AT
 
 NAN = float("nan")

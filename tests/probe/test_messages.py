@@ -9,7 +9,7 @@ from probed import Program
 CALL = """
 import os
 from _allaboard_probe import member, hooks
-from _allaboard_probe.adapters._torch_messages import BLOCKING
+from _allaboard_probe.adapters._torch.point_to_point import BLOCKING
 call = hooks.waiting("{0}", lambda *args, **named: os._exit(0), BLOCKING["{0}"])
 call({1})
 """
@@ -35,7 +35,7 @@ def test_it_names_the_other_side(program: Program, name: str, arguments: str, to
 THREAD = """
 import threading
 from _allaboard_probe import member, hooks
-from _allaboard_probe.adapters._torch_messages import BLOCKING
+from _allaboard_probe.adapters._torch.point_to_point import BLOCKING
 send = hooks.waiting("send", lambda *args, **named: None, BLOCKING["send"])
 def quiet():
     raise ValueError("before any")
@@ -69,7 +69,7 @@ def test_what_a_thread_did_last_before_it_raised(
 UNDER_WAY = """
 import gc, os
 from _allaboard_probe import member, hooks
-from _allaboard_probe.adapters import _torch_messages as messages
+from _allaboard_probe.adapters._torch import point_to_point as messages
 class Work:
     def __init__(self, *args, **named): pass
     def wait(self): {0}

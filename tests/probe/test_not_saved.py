@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.evidence.unsaved import NOTE
+from allaboard.analysis.stalls.failing_checkpoint import NOTE
 from probed import Program
 
 CODE = """

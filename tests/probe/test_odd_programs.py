@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from allaboard.agent import sampler
 from allaboard.hosts import proc
+from allaboard.sampling import stack_sampler
 from probed import LIMIT, RENDEZVOUS, Program, fake_torch
 
 STEPS = "import _allaboard_probe.member as m\nm.step(); m.step()\n"
@@ -59,7 +59,9 @@ def test_a_worker_that_renames_itself(program: Program) -> None:
     box = program.box(pid)
     assert (box.read().step, box.started) == (2, seen.started)
     until = time.monotonic() + LIMIT
-    while not any(f.function == "wait" for f in asyncio.run(sampler.look(pid, box, 1.0)).frames):
+    while not any(
+        f.function == "wait" for f in asyncio.run(stack_sampler.look(pid, box, 1.0)).frames
+    ):
         assert time.monotonic() < until
 
 
@@ -128,7 +130,7 @@ def test_a_wakeup_descriptor_hears_the_users_signals_alone(program: Program) -> 
     )
     box = program.box(pid)
     until = time.monotonic() + LIMIT
-    while asyncio.run(sampler.look(pid, box, 1.0)).by != "faulthandler":
+    while asyncio.run(stack_sampler.look(pid, box, 1.0)).by != "faulthandler":
         assert time.monotonic() < until
     out, _ = program.started[0].communicate("\n", timeout=LIMIT)
     assert out == f"[{int(signal.SIGUSR1)}]\n"
@@ -147,7 +149,7 @@ def test_who_handles_all_signals_is_sent_none(program: Program, which: str) -> N
     )
     box = program.box(pid)
     assert proc.catches(pid, box.signum), "its own handler by now"
-    assert asyncio.run(sampler.look(pid, box, 1.0)).by == "py-spy"
+    assert asyncio.run(stack_sampler.look(pid, box, 1.0)).by == "py-spy"
     out, _ = program.started[0].communicate("\n", timeout=LIMIT)
     assert out == ""
 
@@ -160,6 +162,6 @@ def test_a_program_that_blocks_all_signals(program: Program) -> None:
     )
     box = program.box(pid)
     for _ in range(2):
-        assert asyncio.run(sampler.look(pid, box, 1.0)).frames
+        assert asyncio.run(stack_sampler.look(pid, box, 1.0)).frames
     program.started[0].communicate("\n", timeout=LIMIT)
     assert program.started[0].returncode == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.probe.adapters._tensorflow_losses import FINITE, FUNCTIONS, Returned
+from allaboard.probe.adapters._tensorflow.losses import FINITE, FUNCTIONS, Returned
 from allaboard.probe.layout import LOSS, LOSS_AT
 
 NAN = float("nan")

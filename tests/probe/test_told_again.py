@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from allaboard.agent.boxes import OpenBox
+from allaboard.blackbox.reader import OpenBox
 from allaboard.probe import layout, member
-from allaboard.probe.adapters._torch_record import Recorder, recorded
+from allaboard.probe.adapters._torch.collectives import Recorder, recorded
 from allaboard.probe.blackbox import Box
 
 FLOAT, HALF = object(), object()

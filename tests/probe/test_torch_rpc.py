@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from allaboard.probe.adapters import _torch_rpc, torch
+from allaboard.probe.adapters import torch
+from allaboard.probe.adapters._torch import rpc
 from probed import RENDEZVOUS, Program, fake_torch
 
 RPC = """
@@ -20,7 +21,7 @@ import torch.distributed as dist, torch.distributed.rpc as rpc, _allaboard_probe
 
 
 def asked(*args: object, **kwargs: object) -> dict[str, object] | None:
-    return _torch_rpc.asked(args, kwargs, torch.declared)
+    return rpc.asked(args, kwargs, torch.declared)
 
 
 def test_it_tells_rank_size_and_place(monkeypatch: pytest.MonkeyPatch) -> None:

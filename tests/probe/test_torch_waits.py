@@ -7,8 +7,8 @@ from probed import Program
 PROGRAM = """
 import os
 from _allaboard_probe import member, hooks
-from _allaboard_probe.adapters import _torch_messages as messages
-from _allaboard_probe.adapters._torch_waits import ENOUGH, Waits
+from _allaboard_probe.adapters._torch import point_to_point as messages
+from _allaboard_probe.adapters._torch.work_wait import ENOUGH, Waits
 class Work:
     def wait(self): return "done"
 class Own(Work): pass

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.boxes import OpenBox
+from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Check, Loss
-from allaboard.probe.adapters import _torch_values
-from allaboard.probe.adapters._losses import Losses
-from allaboard.probe.adapters._torch_values import VARIABLE, Replicas, Values
+from allaboard.probe.adapters._loss_values import Losses
+from allaboard.probe.adapters._torch import parameter_hash
+from allaboard.probe.adapters._torch.parameter_hash import VARIABLE, Replicas, Values
 from allaboard.probe.blackbox import Box
 
 
@@ -74,7 +74,7 @@ def test_losses_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_parameters_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "2")
     known = Replicas()
-    monkeypatch.setattr(_torch_values, "replicas", known)
+    monkeypatch.setattr(parameter_hash, "replicas", known)
     box, reader = box_of(tmp_path)
     values = Values()
     one, two = Tensor(*range(100)), Tensor(1.0)

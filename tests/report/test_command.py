@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from allaboard.agent.final_report import assemble
 from allaboard.facts import Outcome
 from allaboard.facts.samples import job, member
-from allaboard.report.assemble import assemble
 
 
 @pytest.mark.parametrize(

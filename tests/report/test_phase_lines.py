@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.agent.final_report import assemble
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Spent, Stage
 from allaboard.facts.samples import job, member
-from allaboard.report.assemble import assemble
 from allaboard.report.phases import phase_lines
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from allaboard.agent.final_report import assemble
 from allaboard.facts import Load, Outcome, Pair
 from allaboard.facts.samples import job, member, task
-from allaboard.report.assemble import assemble
 from allaboard.report.servers import MOST, server_lines, size
 
 PAIR = Pair(task="ps:0", received_all=26_900_000, sent_all=13_500_000, rtt=0.0123)

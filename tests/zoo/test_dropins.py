@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 import allaboard
-from allaboard.contracts import MEETING_PORT
-from allaboard.hosts.ports import reserve
-from allaboard.rehearse_hosts import CLUSTER
-from allaboard.rehearse_hosts import described as on_host
-from allaboard.testbed import Bed
-from allaboard.testbed.firewall import Block
+from allaboard.launch.port_reservation import reserve
 from bedded import need
+from host_drills.contract import MEETING_PORT
+from host_drills.run_host_drill import CLUSTER
+from host_drills.run_host_drill import described as on_host
+from testbed import Bed
+from testbed.firewall import Block
 
 pytestmark = pytest.mark.zoo
 JOBS = Path(__file__).parent / "jobs"

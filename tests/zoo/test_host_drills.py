@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.rehearse_hosts import all_host_drills, lacks, rehearse
 from bedded import excuse
 from chosen import chosen
+from host_drills.run_host_drill import all_host_drills, lacks, rehearse
 
 DRILLS = all_host_drills()
 

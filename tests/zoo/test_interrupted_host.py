@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed
 from bedded import need
 from hosted import Hosted
+from testbed import Bed
 
 JOB = (str(Path(__file__).parents[2] / "src/allaboard/drills/jobs/torch_ddp.py"), "--steps", "9000")
 LONG = pytest.mark.long

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed
 from bedded import need
 from hosted import Hosted
+from testbed import Bed
 
 JOB = Path(__file__).parent / "jobs/ps_large.py"
 VALUES = r"step (\d+) values ([0-9 ]+)"

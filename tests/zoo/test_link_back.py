@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed
-from allaboard.testbed.firewall import Block
 from bedded import need
 from hosted import Hosted
+from testbed import Bed
+from testbed.firewall import Block
 
 JOB = (str(Path(__file__).parents[2] / "src/allaboard/drills/jobs/torch_ddp.py"), "--steps", "9000")
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from allaboard.contracts import MEETING_PORT
-from allaboard.rehearse_hosts import CLUSTER, described
-from allaboard.testbed import Bed, Process, open_mpi, slurm, ssh
-from allaboard.testbed.firewall import Block
-from allaboard.testbed.needs import other_python
 from bedded import need
 from certificates import authority, signed
+from host_drills.contract import MEETING_PORT
+from host_drills.run_host_drill import CLUSTER, described
+from testbed import Bed, Process, open_mpi, slurm, ssh
+from testbed.firewall import Block
+from testbed.requirements import other_python
 
 pytestmark = pytest.mark.zoo
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "preflight.schema.json"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.rehearse import JOBS
-from allaboard.testbed import Bed, slurm
+from allaboard.drills.runner.run_drill import JOBS
 from bedded import need
+from testbed import Bed, slurm
 
 JOB = Path(__file__).parent / "jobs" / "slurm_ps.py"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed, etcd
 from bedded import need
 from hosted import Hosted
 from hurt import Run
+from testbed import Bed, etcd
 
 LONG = pytest.mark.long
 HERE = Path(__file__).parent / "jobs"

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from allaboard.testbed import Bed, etcd
 from bedded import need
 from hosted import Hosted
+from testbed import Bed, etcd
 
 JOBS = Path(__file__).parents[2] / "src/allaboard/drills/jobs"
 RESTART = ("--on-failure", "restart")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.testbed import Bed
 from bedded import need
 from hosted import Hosted
+from testbed import Bed
 
 JOB = Path(__file__).parent / "jobs/ps_values.py"
 READ = """

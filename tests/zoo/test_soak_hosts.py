@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from test_soak import LOSS, STEPS, accounted, accounted_by_round, explained, said
 
-from allaboard.testbed import Bed, CommandFailed
 from bedded import need
 from hosted import Hosted
 from hurt import left_behind, schedule
+from testbed import Bed, CommandFailed
 
 SECONDS = 45.0
 """Of kills and stops of each job: with its start and its end it takes less than 3 minutes."""

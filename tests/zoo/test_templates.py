@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.hosts.ports import reserve
-from allaboard.testbed import Bed, slurm
+from allaboard.launch.port_reservation import reserve
 from bedded import need
+from testbed import Bed, slurm
 
 pytestmark = pytest.mark.zoo
 ROOT = Path(__file__).parents[2]

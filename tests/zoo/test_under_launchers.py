@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.contracts import MEETING_PORT
-from allaboard.rehearse import JOBS as DRILLS
-from allaboard.rehearse_hosts import CLUSTER
-from allaboard.testbed import Bed, open_mpi, slurm
-from allaboard.testbed.process import Process
+from allaboard.drills.runner.run_drill import JOBS as DRILLS
 from bedded import need
+from host_drills.contract import MEETING_PORT
+from host_drills.run_host_drill import CLUSTER
+from testbed import Bed, open_mpi, slurm
+from testbed.process import Process
 
 JOBS = Path(__file__).parent / "jobs"
 SECONDS = 120

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import gc
 
-from allaboard.agent import one_loop
-from allaboard.agent.course import Course
+from allaboard.agent import event_loop
+from allaboard.agent.announcer import Voice
+from allaboard.agent.attempt import Round
+from allaboard.agent.attempt_history import Course
+from allaboard.agent.background_check import Notes
+from allaboard.agent.final_report import assemble, code_of
 from allaboard.agent.journal import Journal
-from allaboard.agent.left_values import leave
-from allaboard.agent.notes import Notes
 from allaboard.agent.options import Options
-from allaboard.agent.output import Terminal
-from allaboard.agent.round import Round
-from allaboard.agent.voice import Voice
+from allaboard.agent.snapshot_export import leave
+from allaboard.agent.terminal import Terminal
 from allaboard.facts import Outcome, Report
-from allaboard.hosts.signals import die_of
-from allaboard.launch.local import CannotStart, Launch, again
-from allaboard.recover.policy import Stop
-from allaboard.report.assemble import assemble, code_of
+from allaboard.launch.local_workers import CannotStart, Launch, again
+from allaboard.launch.signals import die_of
+from allaboard.policy.restart.restart_policy import Stop
 from allaboard.report.text import summary_lines
 
 COLLECT = (10_000, 20, 20)
@@ -164,11 +164,11 @@ def run(launch: Launch, options: Options) -> int:
         agent = Agent(launch, options)
         return await agent.run(), agent
 
-    code, agent = one_loop.run(main())
+    code, agent = event_loop.run(main())
     agent.launch.leave()
     signal = agent.died_of
     if signal is not None:
         die_of(signal)
-    if one_loop.held_up():
-        one_loop.leave(code)
+    if event_loop.held_up():
+        event_loop.leave(code)
     return code

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from allaboard.agent.notes import Subject
+from allaboard.agent.background_check import Subject
+from allaboard.agent.final_report import exit_code
+from allaboard.cluster.transport.tls import Tls
+from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Finding, JobView, Outcome
-from allaboard.hosts.described import Described
-from allaboard.meeting.tls import Tls
-from allaboard.recover.policy import Restarts
-from allaboard.report.assemble import exit_code
+from allaboard.policy.restart.restart_policy import Restarts
 
 Code = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 

@@ -10,9 +10,9 @@ import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
-from allaboard.coordinator.events import Event, Exchanged, Exited, Seen
 from allaboard.facts import Declared, Flow, Flows
 from allaboard.hosts.tcp_info import flows as flows_of
+from allaboard.protocol.events import Event, Exchanged, Exited, Seen
 
 EVERY = 1.0
 """Seconds between two looks."""

@@ -29,15 +29,15 @@ def _main() -> None:
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
     # These are done in less time than it takes to build the application for the others.
     if asked == "run":
-        from allaboard.launching.main import main as run
+        from allaboard.options.run_command import main as run
 
         sys.exit(run(sys.argv[2:]))
     if asked == "preflight":
-        from allaboard.preflight.face import main as preflight
+        from allaboard.preflight.command_line import main as preflight
 
         sys.exit(preflight(sys.argv[2:]))
     if asked == "check":
-        from allaboard.lint import main as check
+        from allaboard.check.command_line import main as check
 
         sys.exit(check(sys.argv[2:]))
     from allaboard.cli.application import build

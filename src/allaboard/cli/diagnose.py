@@ -84,7 +84,7 @@ def command(
     found = _live(looks) if looks else _left(paths)
     if looks and _unsaid(found, looks):
         looks, found = _again(looks, found, (lambda: _there(asked, ssh, remote)) if asked else None)
-    from allaboard.postmortem.redact import shown
+    from allaboard.formats.redaction import shown
     from allaboard.report.diagnosis import as_json, as_text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -106,7 +106,7 @@ def _answer(targets: list[str]) -> None:
 
 
 def _here(targets: list[str]) -> HostLook:
-    from allaboard.agent.outside import NoSuchProcess, chosen, here
+    from allaboard.diagnosis.live.process_inspection import NoSuchProcess, chosen, here
 
     try:
         return here(chosen(targets), targets)
@@ -131,13 +131,13 @@ def _asked(hosts: str, targets: list[str]) -> dict[str, list[str]]:
 
 
 def _there(asked: dict[str, list[str]], ssh: str, remote: str) -> tuple[HostLook, ...]:
-    from allaboard.agent.elsewhere import looks
+    from allaboard.diagnosis.live.remote_diagnosis import looks
 
     return looks(asked, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
 
 
 def _live(looks: tuple[HostLook, ...], times: int = 1) -> Diagnosis:
-    from allaboard.agent.live import diagnosis
+    from allaboard.diagnosis.live.live_diagnosis import diagnosis
 
     return diagnosis(looks, times)
 
@@ -154,7 +154,7 @@ def _again(
     there: Callable[[], tuple[HostLook, ...]] | None,
 ) -> tuple[tuple[HostLook, ...], Diagnosis]:
     """A second look at the same processes; the first where one of them has ended meanwhile."""
-    from allaboard.agent.outside import NoSuchProcess, chosen, here
+    from allaboard.diagnosis.live.process_inspection import NoSuchProcess, chosen, here
 
     typer.echo("allaboard diagnose: no finding at the first look; looking once more", err=True)
     time.sleep(AGAIN)
@@ -168,9 +168,9 @@ def _again(
 
 
 def _left(paths: list[Path]) -> Diagnosis:
-    from allaboard.catalogue import catalogue
-    from allaboard.postmortem.exhibits import NothingThere
-    from allaboard.postmortem.paths import of_paths
+    from allaboard.diagnosis.logs.diagnose_paths import of_paths
+    from allaboard.diagnosis.logs.input_files import NothingThere
+    from allaboard.rules.engine.catalogue import catalogue
 
     try:
         return of_paths(paths, catalogue())
@@ -183,7 +183,7 @@ def _left(paths: list[Path]) -> Diagnosis:
 def _pack(
     out: Path, answers: dict[str, str], paths: list[Path], looks: tuple[HostLook, ...]
 ) -> None:
-    from allaboard.postmortem.bundle import pack
+    from allaboard.diagnosis.logs.bundle import pack
 
     try:
         told = pack(out, answers, paths, looks)

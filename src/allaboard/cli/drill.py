@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from allaboard.contracts import FEWEST, MOST, USUAL, Drill, HostDrill
+from allaboard.contracts import FEWEST, MOST, USUAL, Drill
 
 
 def command(
@@ -22,33 +22,24 @@ def command(
     ] = False,
 ) -> None:
     """Put a fault into a small real job under `allaboard run`, and see whether it is found."""
-    from allaboard import rehearse, rehearse_hosts
+    from allaboard.drills.runner import run_drill
     from allaboard.report.text import finding_lines
 
-    known, between = rehearse.all_drills(), rehearse_hosts.all_host_drills()
+    known = run_drill.all_drills()
     if name is None:
         for each, drill in known.items():
             typer.echo(f"{each:<24} {drill.expects:<8} {drill.script}")
-        for each, fault in between.items():
-            told = fault.expects or "nothing"
-            typer.echo(f"{each:<24} {told:<8} {fault.framework}, {fault.hosts} hosts")
         return
-    if name not in known and name not in between:
+    if name not in known:
         typer.echo(f"allaboard drill: no drill {name!r}; `allaboard drill` lists all", err=True)
         raise typer.Exit(2)
-    lacking = (
-        rehearse_hosts.lacks(between[name]) if name in between else rehearse.lacks(known[name])
-    )
-    if lacking:
+    if lacking := run_drill.lacks(known[name]):
         typer.echo(f"allaboard drill: {name} cannot be staged here: {lacking}", err=True)
         raise typer.Exit(2)
-    if workers and (why := _unfit(name, workers, known.get(name), between.get(name))):
+    if workers and (why := _unfit(name, workers, known[name])):
         typer.echo(f"allaboard drill: -n {workers}: {why}", err=True)
         raise typer.Exit(2)
-    if name in between:
-        result = rehearse_hosts.rehearse(name)
-    else:
-        result = rehearse.rehearse(name, workers=workers or USUAL)
+    result = run_drill.rehearse(name, workers=workers or USUAL)
     if verbose:
         typer.echo(result.output)
     for finding in result.findings:
@@ -69,12 +60,11 @@ def command(
     raise typer.Exit(1)
 
 
-def _unfit(name: str, workers: int, drill: Drill | None, between: HostDrill | None) -> str:
-    """Why a drill cannot be staged with so many workers; "" where it can."""
-    own = between.hosts if between is not None else drill.workers if drill is not None else 0
-    if own and workers != own:
-        return f"{name} needs {own} workers; leave -n out"
-    if drill is not None and workers < drill.fewest:
+def _unfit(name: str, workers: int, drill: Drill) -> str:
+    """Return why the drill cannot be staged with this many workers, or ""."""
+    if drill.workers and workers != drill.workers:
+        return f"{name} needs {drill.workers} workers; leave -n out"
+    if workers < drill.fewest:
         return (
             f"{name} needs {drill.fewest} or more: of two that differ nobody can say who is wrong"
         )

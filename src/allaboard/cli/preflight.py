@@ -1,6 +1,6 @@
 """`allaboard preflight`: started on every host as training would be; says whether it would start.
 
-The arguments are those of `allaboard.preflight.face`, to which `main` hands over before it builds the
+The arguments are those of `allaboard.preflight.command_line`, to which `main` hands over before it builds the
 rest of the command line; this module lists the command beside the others.
 """
 
@@ -15,6 +15,6 @@ SETTINGS = HANDED_ON
 
 def command(context: typer.Context) -> None:
     """Test hosts and network before the job: roll call, links, one real collective; no script is run."""
-    from allaboard.preflight.face import main
+    from allaboard.preflight.command_line import main
 
     raise typer.Exit(main(context.args))

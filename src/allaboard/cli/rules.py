@@ -7,7 +7,7 @@ import typer
 
 def command() -> None:
     """List every rule: its code, its name, and what it reports."""
-    from allaboard.catalogue import catalogue
+    from allaboard.rules.engine.catalogue import catalogue
 
     known = catalogue()
     width = max((len(e.name) for e in known.entries), default=0)

@@ -40,7 +40,7 @@ def command(
     if target and target not in TARGETS:
         _usage(f"--as {target}: it is one of {', '.join(TARGETS)}")
     named = [host.strip() for host in hosts.split(",") if host.strip()]
-    from allaboard.config.gather import from_environment, from_files, resolvers
+    from allaboard.check.collect import from_environment, from_files, resolvers
 
     try:
         gathered = from_files(paths) if paths else from_environment(os.environ)
@@ -54,7 +54,7 @@ def command(
     if target:
         if wrong := [p for p in configs[0].problems if p.kind in UNUSABLE]:
             _usage(f"cannot be written as {target}: {wrong[0].said} (allaboard check says more)")
-        from allaboard.spec.choose import completed
+        from allaboard.configuration.spec.conversion_choices import completed
 
         writer = resolvers()[TARGETS[target]].write
         assert writer is not None

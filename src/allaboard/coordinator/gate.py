@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.coordinator.commands import Command, LetThrough, Note
-from allaboard.coordinator.crossing import Crossing
-from allaboard.coordinator.keys import split_key
-from allaboard.decide.policy import Policy, proven
+from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.waiting_message import waits
+from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Answer, Claim, JobView
-from allaboard.rollcall.awaited import waits
-from allaboard.rollcall.roll import Roll
+from allaboard.policy.end.end_policy import Policy, proven
+from allaboard.protocol.commands import Command, LetThrough, Note
+from allaboard.protocol.process_keys import split_key
 
 FIRST_WAIT, OUTSIDE = 10.0, 4.0
 """Seconds at the door after which it is told whom all wait for, first; where this host has not met the

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.coordinator.commands import Halted
-from allaboard.coordinator.events import Interrupted
-from allaboard.evidence.naming import first_names
+from allaboard.analysis.member_names import first_names
 from allaboard.facts import ASKING, Interruption, Member
+from allaboard.protocol.commands import Halted
+from allaboard.protocol.events import Interrupted
 
 
 class Interruptions:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.decide.policy import Policy
-from allaboard.recover.policy import Restarts
+from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.restart.restart_policy import Restarts
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """A parameter server of a TensorFlow 1 job is killed by SIGKILL; its workers would hang in silence."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf1_ps.py",

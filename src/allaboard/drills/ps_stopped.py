@@ -1,7 +1,7 @@
 """A parameter server of a TensorFlow 1 job is stopped by SIGSTOP; its workers hang in Session.run."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="tf1_ps.py",

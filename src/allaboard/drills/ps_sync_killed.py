@@ -1,7 +1,7 @@
 """A worker of a synchronous job is killed by SIGKILL; the chief waits for its gradient."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf1_ps.py",

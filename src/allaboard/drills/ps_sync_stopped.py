@@ -1,7 +1,7 @@
 """A worker of a synchronous job is stopped by SIGSTOP; the other waits for its gradient."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="tf1_ps.py",

@@ -1,7 +1,7 @@
 """A rank is killed in the middle of training; all are started again, and the training comes to its end."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="torch_ddp.py",

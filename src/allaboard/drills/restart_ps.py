@@ -3,7 +3,7 @@ again: their sessions find it, and the training comes to its end. Nobody waits i
 before there is anything to say."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf1_ps.py",

@@ -1,7 +1,7 @@
 """A parameter server of TensorFlow 1 without checkpoints is killed; it comes back empty, and all is lost."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf1_ps.py",

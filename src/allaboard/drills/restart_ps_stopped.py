@@ -1,7 +1,7 @@
 """A parameter server of TensorFlow 1 is stopped, not dead, and nobody lets it go on; it is replaced."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="tf1_ps.py",

@@ -1,7 +1,7 @@
 """A rank is stopped, not dead, and nobody lets it go on; it is replaced, and the training ends well."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="torch_ddp.py",

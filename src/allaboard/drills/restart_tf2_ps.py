@@ -1,7 +1,7 @@
 """A server of a ParameterServerStrategy is killed: its chief cannot go on, so all are started again."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf2_ps.py",

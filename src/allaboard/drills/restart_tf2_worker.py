@@ -1,7 +1,7 @@
 """A worker of a ParameterServerStrategy is killed; it comes back alone, and the chief goes on with it."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf2_ps.py",

@@ -1,7 +1,7 @@
 """A rank is stopped by SIGSTOP in the middle of training."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="torch_ddp.py",

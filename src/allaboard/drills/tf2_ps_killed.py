@@ -1,7 +1,7 @@
 """A parameter server of a ParameterServerStrategy is killed by SIGKILL; the chief ends."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(
     script="tf2_ps.py",

@@ -1,7 +1,7 @@
 """A parameter server of a ParameterServerStrategy may use a twentieth of a core."""
 
 from allaboard.contracts import Drill
-from allaboard.testbed import cpu_limit
+from allaboard.drills.runner import cpu_limit
 
 
 def starve(pid: int) -> None:

@@ -1,7 +1,7 @@
 """A parameter server of a ParameterServerStrategy is stopped by SIGSTOP; the chief hangs in join."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="tf2_ps.py",

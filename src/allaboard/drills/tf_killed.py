@@ -1,6 +1,6 @@
 """A TensorFlow worker is killed by SIGKILL in the middle of training."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import kill
+from allaboard.launch.signals import kill
 
 DRILL = Drill(script="tf_mwms.py", expects="EXIT001", outside=kill)

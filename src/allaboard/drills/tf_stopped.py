@@ -1,7 +1,7 @@
 """A TensorFlow worker is stopped by SIGSTOP in the middle of training."""
 
 from allaboard.contracts import Drill
-from allaboard.hosts.signals import go_on, stop
+from allaboard.launch.signals import go_on, stop
 
 DRILL = Drill(
     script="tf_mwms.py",

@@ -24,8 +24,8 @@ class RollCallError(RuntimeError):
 def failed(run: str, said: str) -> RollCallError:
     """From what the agent noted in its folder ``run``; ``said`` are the words of its verdict."""
     try:
+        from allaboard.diagnosis.logs.run_folder import read
         from allaboard.facts import Severity
-        from allaboard.postmortem.run_folder import read
         from allaboard.report.text import finding_lines
 
         findings = [f for f in read(Path(run)).findings if f.severity is Severity.ERROR]

@@ -49,10 +49,10 @@ def roll_call(
         ValueError: nothing says which member of how many this is, or the coordinator, the
             secret or the certificates that the environment names cannot be used.
     """
-    from allaboard.launching.refusal import Refused
-    from allaboard.launching.values import coordinator as checked
-    from allaboard.launching.values import secret, tls
-    from allaboard.meeting.etcd_url import is_etcd
+    from allaboard.cluster.transport.etcd_url import is_etcd
+    from allaboard.options.option_values import coordinator as checked
+    from allaboard.options.option_values import secret, tls
+    from allaboard.options.usage_error import Refused
     from allaboard.preflight.task import Unsaid, task
     from allaboard.preflight.task import declared as declare
 

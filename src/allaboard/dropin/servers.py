@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from allaboard.catalogue import catalogue
-from allaboard.diagnose import stamp
+from allaboard.cluster.transport.connect_probe import Met, dial
 from allaboard.dropin.error import RollCallError
 from allaboard.facts import Answer, Claim, Evidence, Finding, Who
-from allaboard.meeting.dial import Met, dial
 from allaboard.report.text import finding_lines
+from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.evaluate import stamp
 
 SERVE = ("worker", "ps")
 AGAIN = 0.5

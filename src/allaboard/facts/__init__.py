@@ -1,7 +1,8 @@
 """Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
 
-from allaboard.facts.calls import GroupState, Signature, Traced, Unused
-from allaboard.facts.cluster import (
+from allaboard.facts.attempts import Cause, RoundEnd, RoundReport, TaskReturn
+from allaboard.facts.collective_calls import GroupState, Signature, Traced, Unused
+from allaboard.facts.configuration.cluster import (
     FIELDS,
     ClusterSpec,
     Conflict,
@@ -13,7 +14,18 @@ from allaboard.facts.cluster import (
     Value,
     whole,
 )
-from allaboard.facts.config import ConfigFacts, FilePlace, LocalHost, facts_of
+from allaboard.facts.configuration.config_facts import ConfigFacts, FilePlace, LocalHost, facts_of
+from allaboard.facts.configuration.manifest import (
+    ManifestFacts,
+    Role,
+    Service,
+    ServicePort,
+    Workload,
+)
+from allaboard.facts.configuration.script import ScriptFacts
+from allaboard.facts.configuration.source_material import OPAQUE, Material
+from allaboard.facts.configuration.text_positions import Part
+from allaboard.facts.configuration.tree import FormatError, Node
 from allaboard.facts.diagnosis import Branch, Crowd, Diagnosis
 from allaboard.facts.finding import (
     Certainty,
@@ -25,13 +37,21 @@ from allaboard.facts.finding import (
     Stage,
     Who,
 )
+from allaboard.facts.flight_records import Recorded, Recording
 from allaboard.facts.interruption import ASKING, Interruption
 from allaboard.facts.job import JobView, LockWait
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence, Usual
-from allaboard.facts.live import Departed, HostLook, Present, Socket
-from allaboard.facts.load import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
-from allaboard.facts.manifest import ManifestFacts, Role, Service, ServicePort, Workload
-from allaboard.facts.material import OPAQUE, Material
+from allaboard.facts.live_look import Departed, HostLook, Present, Socket
+from allaboard.facts.log_evidence import (
+    Dumps,
+    Exhibit,
+    Glimpse,
+    Heard,
+    Overdue,
+    Speaker,
+    Testimony,
+    Watchdogs,
+)
 from allaboard.facts.member import (
     ATTACHED,
     BOX,
@@ -44,26 +64,12 @@ from allaboard.facts.member import (
     Raised,
 )
 from allaboard.facts.outcome import Outcome
-from allaboard.facts.part import Part
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
-from allaboard.facts.recorded import Recorded, Recording
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
-from allaboard.facts.rounds import Cause, RoundEnd, RoundReport, TaskReturn
-from allaboard.facts.script import ScriptFacts
-from allaboard.facts.setback import Setback
+from allaboard.facts.rollback import Setback
 from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
-from allaboard.facts.testimony import (
-    Dumps,
-    Exhibit,
-    Glimpse,
-    Heard,
-    Overdue,
-    Speaker,
-    Testimony,
-    Watchdogs,
-)
+from allaboard.facts.time_shares import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.traffic import Flow, Flows, Pair
-from allaboard.facts.tree import FormatError, Node
 from allaboard.facts.usage import Reading, Trend, Use
 
 __all__ = [

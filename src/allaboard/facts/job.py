@@ -9,8 +9,8 @@ import msgspec
 from allaboard.facts.interruption import Interruption
 from allaboard.facts.link import Call, Holder, Knock, Link, Usual
 from allaboard.facts.member import Member
-from allaboard.facts.once import once
-from allaboard.facts.setback import Setback
+from allaboard.facts.memo import once
+from allaboard.facts.rollback import Setback
 from allaboard.facts.usage import Use
 
 

@@ -9,12 +9,12 @@ from enum import IntEnum
 
 import msgspec
 
-from allaboard.facts.calls import GroupState, Traced, Unused
+from allaboard.facts.collective_calls import GroupState, Traced, Unused
 from allaboard.facts.finding import Who
+from allaboard.facts.flight_records import Recorded
 from allaboard.facts.link import Silence
-from allaboard.facts.load import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
-from allaboard.facts.recorded import Recorded
 from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.time_shares import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.traffic import Pair
 
 ATTACHED = "attached"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.attempts import RoundReport, TaskReturn
 from allaboard.facts.finding import Finding
-from allaboard.facts.load import Spent
 from allaboard.facts.outcome import Outcome
-from allaboard.facts.rounds import RoundReport, TaskReturn
+from allaboard.facts.time_shares import Spent
 from allaboard.facts.traffic import Pair
 
 SCHEMA_VERSION = 1

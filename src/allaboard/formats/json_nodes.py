@@ -174,7 +174,7 @@ def _meant(text: str, closers: str) -> str:
             continue
     import ast
 
-    from allaboard.formats.names import parse_quietly
+    from allaboard.formats.python_parser import parse_quietly
 
     try:
         body = parse_quietly(plain).body

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.facts import FormatError, Node
-from allaboard.formats.aligned import aligned
+from allaboard.formats.source_map import aligned
 
 DEPTH = 100
 """Levels of nesting that are read; the deepest manifests of the field have about 20."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allaboard.facts import Reading
-from allaboard.hosts.quota import tightest
+from allaboard.hosts.cpu_quota import tightest
 
 SHARED = "shared cores"
 """Its ``value`` is their number, its ``limit`` the pid of the first of those who share them: it says who

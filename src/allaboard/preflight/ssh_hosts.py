@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from allaboard.launching.refusal import Refused
+from allaboard.options.usage_error import Refused
 
 
 def hosts_of(text: str) -> list[str]:

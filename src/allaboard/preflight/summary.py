@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from allaboard import __version__
+from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.diagnosis.logs.run_folder import Run
 from allaboard.facts import (
     Finding,
     JobView,
@@ -15,10 +17,8 @@ from allaboard.facts import (
     PreflightMember,
     Severity,
 )
-from allaboard.postmortem.run_folder import Run
-from allaboard.preflight.met import met
+from allaboard.preflight.roll_call_passed import met
 from allaboard.preflight.task import Task
-from allaboard.rollcall.roll import roll_calls
 
 OK, FAILED, INTERRUPTED = "ok", "failed", "interrupted"
 

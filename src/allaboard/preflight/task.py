@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from allaboard.config.gather import config_of, resolvers
-from allaboard.config.variables import environment
+from allaboard.analysis.roll_call.task_names import ORDER
+from allaboard.check.collect import config_of, resolvers
+from allaboard.check.environment import environment
 from allaboard.facts import ClusterSpec
 from allaboard.preflight.tensorflow_cluster import of_allocation, tf_config
-from allaboard.rollcall.called import ORDER
 
 PORT = 29500
 """Where the job meets when only its first host is known; torchrun's default."""

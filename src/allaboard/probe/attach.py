@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import member, room, texts
+from . import blackbox_folder, member, text_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def attach(
             "coordinator": coordinator,
             "argv": sys.argv[:1],
         }
-        module = "allaboard.attached.apart" if watch else "allaboard.attached"
+        module = "allaboard.dropin.attach.daemonize" if watch else "allaboard.dropin.attach"
         process = subprocess.Popen(
-            [sys.executable, "-m", module, json.dumps(told, default=texts.plain)],
+            [sys.executable, "-m", module, json.dumps(told, default=text_records.plain)],
             stdin=subprocess.DEVNULL if watch else subprocess.PIPE,
             env=_environment(),
             start_new_session=True,  # the terminal's Ctrl-C is the program's
@@ -98,7 +98,7 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
 def _folder() -> str:
     """In memory, where that is to be had."""
     prefix = "allaboard-%d-" % os.getuid()
-    best, other = room.bases(1)
+    best, other = blackbox_folder.bases(1)
     try:
         return tempfile.mkdtemp(prefix=prefix, dir=best)
     except OSError:

@@ -7,8 +7,8 @@ import importlib
 import os
 import sys
 
-from . import children, member
-from .imports import Watch
+from . import child_processes, member
+from .import_hooks import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     adapters = _adapters()
     before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
     hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
-    hooks.update(children.MODULES)
+    hooks.update(child_processes.MODULES)
 
     def importing(name: str) -> None:
         first = before[name]

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from . import member, texts
+from . import member, text_records
 from .layout import CHECKPOINT
 from .member import here
 
@@ -94,8 +94,10 @@ NOT_SAVED = "not saved"
 def _not_saved(error: Exception) -> None:
     try:
         here.unsaved += 1
-        said = texts.one_line(type(error), error, None).rpartition(" at ")[0]
-        here.note(NOT_SAVED, "%d %s at %s" % (here.unsaved, said, texts.caller(sys._getframe(2))))
+        said = text_records.one_line(type(error), error, None).rpartition(" at ")[0]
+        here.note(
+            NOT_SAVED, "%d %s at %s" % (here.unsaved, said, text_records.caller(sys._getframe(2)))
+        )
     except Exception:
         pass  # the user's own error is what counts
 

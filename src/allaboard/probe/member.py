@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from . import bell, first_port, gate, stackdump, texts
+from . import arrival_signal, gate, leader_port, stackdump, text_records
 from .blackbox import Box, mapped
 from .layout import SUFFIX
 
@@ -83,7 +83,7 @@ class _Process:
     def identify(self) -> None:
         """Writes who this is: script, Python, and what the hooks noted of the framework."""
         if self.box is not None:
-            self.box.text("identity", texts.identity(self.worker, dict(self.notes)))
+            self.box.text("identity", text_records.identity(self.worker, dict(self.notes)))
 
     def phase(self, code: int) -> None:
         if self.box is not None:
@@ -142,7 +142,7 @@ def arrive(declared: Declared) -> None:
         place = str(declared.get("place", ""))
         told = dict(declared, round=here.round, again=place in here.places)
         here.places.add(place)
-        here.box.text("declared", texts.declared(told))
+        here.box.text("declared", text_records.declared(told))
         here.box.text("detail", str(declared.get("call", "")))
         held = _held(declared)
     except Exception as error:
@@ -152,11 +152,11 @@ def arrive(declared: Declared) -> None:
         # From here on others see it here: what a signal handler of the program raises now is the program's.
         here.phase(ARRIVED)
         if held:
-            bell.ring(here.folder)
+            arrival_signal.ring(here.folder)
             gate.wait(here.box, here.round, aloud=not here.raises)
         here.phase(JOINING)
         if held:
-            first_port.wait(declared)
+            leader_port.wait(declared)
     except BaseException:
         here.depth -= 1  # the program may catch it and try once more
         raise
@@ -219,7 +219,7 @@ def raised(
     if here.told == (id(value), kind):
         return  # at the interpreter's end, which may come much later: the first time is the true one
     here.told = id(value), kind  # the exception itself would keep alive what its frames hold
-    here.box.text("raised", texts.exception(kind, value, traceback, time.monotonic()))
+    here.box.text("raised", text_records.exception(kind, value, traceback, time.monotonic()))
 
 
 DID = ("end", "nothing", "calls", "steps")
@@ -252,4 +252,4 @@ def thread_raised(
     here.notes["thread called"] = called
     name = thread.name if thread is not None else ""
     here.notes["thread ended"] = "%d %s %s" % (here.box.steps, DID[did], name[:40])
-    here.note("thread raised", texts.one_line(kind, value, traceback))
+    here.note("thread raised", text_records.one_line(kind, value, traceback))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from allaboard.catalogue import Entry, catalogue
+from allaboard.rules.engine.catalogue import Entry, catalogue
 
 
 def page(entry: Entry) -> str:

@@ -39,7 +39,7 @@ def sarif(findings: Sequence[Finding], folder: Path) -> str:
 
 
 def _rule(code: str, findings: Sequence[Finding]) -> dict[str, Any]:
-    from allaboard.catalogue import families
+    from allaboard.rules.engine.catalogue import families
 
     first = next(f for f in findings if f.rule == code)
     known = families((code.lower(),)).find(code)

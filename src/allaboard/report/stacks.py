@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from allaboard.analysis.stacks.places import groups_of
+from allaboard.analysis.stacks.ranks import SHOWN, written
+from allaboard.analysis.stacks.tree import merge, walk
+from allaboard.analysis.stacks.unranked_processes import called
 from allaboard.facts import Branch, Crowd, JobView
 from allaboard.report.text import clean
-from allaboard.stacks.places import groups_of
-from allaboard.stacks.ranks import SHOWN, written
-from allaboard.stacks.tree import merge, walk
-from allaboard.stacks.unnamed import called
 
 LINES = 200
 """Lines before the rest is counted."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from allaboard.coordinator.absence import told as returned
-from allaboard.evidence.pauses import pause_line
+from allaboard.analysis.roll_call.waiting_message import how_far, waits
+from allaboard.analysis.stalls.checkpoint_pauses import pause_line
+from allaboard.coordinator.trackers.server_downtime import told as returned
 from allaboard.facts import Certainty, Finding, JobView, Outcome, Report
-from allaboard.recover.policy import NOT_ALLOWED
+from allaboard.policy.restart.restart_policy import NOT_ALLOWED
 from allaboard.report.phases import phase_lines
 from allaboard.report.servers import server_lines
-from allaboard.rollcall.awaited import how_far, waits
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 UNSEEN = 4

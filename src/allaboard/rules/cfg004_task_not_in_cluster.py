@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Origin, Stage, Value, facts_of
-from allaboard.spec import own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.configuration.spec import hosts, own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, facts_of
 from allaboard.formats.address import DEFAULT_PORT, join, only_here, parse
-from allaboard.spec import hosts, own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

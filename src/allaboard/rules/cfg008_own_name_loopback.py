@@ -14,6 +14,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import hosts, own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -26,7 +27,6 @@ from allaboard.facts import (
     facts_of,
 )
 from allaboard.formats.address import only_here
-from allaboard.spec import hosts, own
 
 _CHOSEN = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
-from allaboard.spec import own
 
 _NUMBERS = {
     "rank": ("RANK", "0"),

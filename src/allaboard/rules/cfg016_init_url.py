@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
-from allaboard.spec import own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -26,7 +27,6 @@ from allaboard.facts import (
     Stage,
     facts_of,
 )
-from allaboard.spec import own
 
 STARTING = 120.0
 """Seconds for which a file may still belong to a run that is starting now."""

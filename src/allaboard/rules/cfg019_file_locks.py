@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import hosts, own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -24,7 +25,6 @@ from allaboard.facts import (
     Stage,
     facts_of,
 )
-from allaboard.spec import hosts, own
 
 _LOCKLESS = ("fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.sshfs", "fuse.rclone", "9p")
 

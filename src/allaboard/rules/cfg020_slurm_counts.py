@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -28,7 +29,6 @@ from allaboard.facts import (
     Value,
     facts_of,
 )
-from allaboard.spec import own
 
 _LAUNCHED = ("TORCHELASTIC_RUN_ID", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "CROSS_RANK", "GROUP_RANK")
 """What launchers set beside the ranks of the processes that they start: several in one task."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
 from allaboard.formats.address import only_here
-from allaboard.spec import own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

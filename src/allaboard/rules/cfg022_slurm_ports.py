@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -30,7 +31,6 @@ from allaboard.facts import (
     facts_of,
     whole,
 )
-from allaboard.spec import own
 
 _ONE = Value("1")
 

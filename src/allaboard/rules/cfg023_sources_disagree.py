@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -26,7 +27,6 @@ from allaboard.facts import (
     Value,
     facts_of,
 )
-from allaboard.spec import own
 
 _MOST = 10
 _ASKED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

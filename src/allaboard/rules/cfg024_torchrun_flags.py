@@ -16,8 +16,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.configuration.config_problems import told
+from allaboard.configuration.spec import likely
 from allaboard.contracts import Rule
-from allaboard.evidence.problems import told
 from allaboard.facts import (
     Claim,
     ConfigFacts,
@@ -28,7 +29,6 @@ from allaboard.facts import (
     Value,
     facts_of,
 )
-from allaboard.spec import likely
 
 _TOLD = ("PyTorchJob", "TrainJob")
 """Kinds of Kubernetes jobs whose operator sets PET_MASTER_ADDR and PET_NODE_RANK, which torchrun reads."""

@@ -15,6 +15,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -26,7 +27,6 @@ from allaboard.facts import (
     facts_of,
 )
 from allaboard.formats.address import only_here, parse
-from allaboard.spec import own
 
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """In the order in which gRPC's core looks at them."""

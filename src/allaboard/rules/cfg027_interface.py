@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import hosts, own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, facts_of
-from allaboard.spec import hosts, own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

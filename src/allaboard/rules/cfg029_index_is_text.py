@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Claim,
@@ -24,7 +25,6 @@ from allaboard.facts import (
     Stage,
     facts_of,
 )
-from allaboard.spec import own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

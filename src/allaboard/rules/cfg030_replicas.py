@@ -25,7 +25,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
-from allaboard.formats.flags import every, find_flags
+from allaboard.formats.cli_flags import every, find_flags
 
 _ONE = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}
 """The role of each kind that the operators take one pod of."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_problems import told
 from allaboard.contracts import Rule
-from allaboard.evidence.problems import told
 from allaboard.facts import Claim, ManifestFacts, Origin, Problem, Stage
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
-from allaboard.formats.flags import every, read_flags
+from allaboard.formats.cli_flags import every, read_flags
 
 _IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
 _DERIVED = """valueFrom:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -25,7 +26,6 @@ from allaboard.facts import (
     whole,
 )
 from allaboard.formats.address import DEFAULT_PORT, join, parse
-from allaboard.spec import own
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

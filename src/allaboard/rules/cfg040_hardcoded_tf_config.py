@@ -21,13 +21,15 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.address import only_here, parse
 
 if TYPE_CHECKING:
-    from allaboard.formats.script import Script
+    from allaboard.formats.python.script_ast import Script
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "TF_CONFIG" not in facts.source:
         return
-    from allaboard.formats.script import read_script  # where there is no script, it is not loaded
+    from allaboard.formats.python.script_ast import (
+        read_script,  # where there is no script, it is not loaded
+    )
 
     script = read_script(facts)
     literals = _literals(script)

@@ -22,7 +22,9 @@ _READS = ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TFConfigClu
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "TF_CONFIG" not in facts.source:
         return
-    from allaboard.formats.script import read_script  # where there is no script, it is not loaded
+    from allaboard.formats.python.script_ast import (
+        read_script,  # where there is no script, it is not loaded
+    )
 
     script = read_script(facts)
     readers = [n for name, n in script.calls if name.rpartition(".")[2] in _READS]

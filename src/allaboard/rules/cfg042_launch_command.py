@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_problems import told
+from allaboard.configuration.spec import likely
 from allaboard.contracts import Rule
-from allaboard.evidence.problems import told
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -29,7 +30,6 @@ from allaboard.facts import (
     Value,
     facts_of,
 )
-from allaboard.spec import likely
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 

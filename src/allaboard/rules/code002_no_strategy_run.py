@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.script import read_script
+from allaboard.formats.python.script_ast import read_script
 
 _RUNS = (
     "run",

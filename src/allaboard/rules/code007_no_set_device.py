@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.script import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, argument, read_script
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.script import Script, read_script
+from allaboard.formats.python.script_ast import Script, read_script
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _OTHER_INIT = re.compile(r"init|setup|launch|prepare|spawn|main_worker", re.I)

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.collectives import ALL, MADE_BY_ALL, TOPS, gathers, of_a_group
-from allaboard.formats.reach import Reach
-from allaboard.formats.script import Script, leaves, read_script
+from allaboard.formats.python.call_graph import Reach
+from allaboard.formats.python.collective_calls import ALL, MADE_BY_ALL, TOPS, gathers, of_a_group
+from allaboard.formats.python.script_ast import Script, leaves, read_script
 
 
 class _Guarded(NamedTuple):

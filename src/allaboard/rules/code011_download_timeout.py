@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.script import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, argument, read_script
 
 SHORT = 300.0
 """Seconds below which a timeout counts as short for a download."""

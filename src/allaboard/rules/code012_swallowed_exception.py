@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.script import Script, read_script
+from allaboard.formats.python.script_ast import Script, read_script
 
 _STEPS = ("backward", "all_reduce", "barrier", "experimental_run_v2", "apply_gradients")
 _TELLS = ("print", "warn", "warning", "info", "error", "exception", "debug", "write", "print_exc")

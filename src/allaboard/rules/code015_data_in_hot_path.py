@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.script import Script, read_script
+from allaboard.formats.python.script_ast import Script, read_script
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRAINS = ("backward", "apply_gradients", "train_on_batch")

@@ -21,13 +21,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.collectives.collective_order import differences
+from allaboard.analysis.data.data_sharding import PLACE, Uneven, reading, uneven
+from allaboard.analysis.failures.failure_causality import failed
+from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.member_names import names
+from allaboard.analysis.stalls.stall import stall
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failed
-from allaboard.evidence.lost_peer import lost_peer
-from allaboard.evidence.naming import names
-from allaboard.evidence.order import differences
-from allaboard.evidence.shards import PLACE, Uneven, reading, uneven
-from allaboard.evidence.stall import stall
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member, Stage
 from allaboard.facts.samples import REDUCE, USER, job, stack, stalled
 

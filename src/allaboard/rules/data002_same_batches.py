@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.data.data_sharding import SEEN, Side, reading, side_by_side
 from allaboard.contracts import Rule
-from allaboard.evidence.shards import SEEN, Side, reading, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 from allaboard.facts.samples import job
 

@@ -18,9 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import mode
 
+from allaboard.analysis.data.data_sharding import SEEN, Side, reading, side_by_side
+from allaboard.analysis.member_names import agrees, names
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import agrees, names
-from allaboard.evidence.shards import SEEN, Side, reading, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import job
 

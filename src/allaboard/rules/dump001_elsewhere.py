@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from allaboard.analysis.stacks.groups import Group, Groups
+from allaboard.analysis.stacks.outliers import Odd, outliers
+from allaboard.analysis.stacks.unranked_processes import UNNAMED, people
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
 from allaboard.facts.samples import REDUCE, USER, stack
-from allaboard.stacks.groups import Group, Groups
-from allaboard.stacks.outliers import Odd, outliers
-from allaboard.stacks.unnamed import UNNAMED, people
 
 PLACES = 3
 """Places of the odd ones out that the sentence tells."""
@@ -120,5 +120,5 @@ RULE = Rule(
         "one process alone": Dumps(stacks={0: _OWN}),
     },
     since="0.1",
-    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

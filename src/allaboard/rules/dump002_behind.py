@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.flight_record_diff import behind, described, place
+from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
-from allaboard.evidence.recording import behind, described, place
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.samples import recorded, recording
-from allaboard.stacks.ranks import told
 
 
 def check(found: Recording) -> Iterator[Claim]:
@@ -72,5 +72,5 @@ RULE = Rule(
     },
     silent_on={"all are at one number": recording(*_TWO)},
     since="0.1",
-    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

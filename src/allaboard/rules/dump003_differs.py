@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.flight_record_diff import described, differs, place
+from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
-from allaboard.evidence.recording import described, differs, place
 from allaboard.facts import Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.samples import recorded, recording
-from allaboard.stacks.ranks import told
 
 
 def check(found: Recording) -> Iterator[Claim]:
@@ -61,5 +61,5 @@ RULE = Rule(
         "one is behind": recording(*_ONE, recorded(0, 2), recorded(2, 2)),
     },
     since="0.1",
-    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

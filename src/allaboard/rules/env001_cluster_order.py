@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_comparison import pasted, usual
+from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
-from allaboard.evidence.pasted import pasted, usual
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
 from allaboard.formats.address import canonical
-from allaboard.spec import own
 
 
 def check(facts: Pasted) -> Iterator[Claim]:

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.configuration.config_comparison import pasted
 from allaboard.contracts import Rule
-from allaboard.evidence.pasted import pasted
 from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, facts_of
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_comparison import pasted
 from allaboard.contracts import Rule
-from allaboard.evidence.pasted import pasted
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -14,8 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.environment_drift import (
+    Difference,
+    differences,
+    of_the_same,
+    side_by_side,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.differences import Difference, differences, of_the_same, side_by_side
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 BREAK = ("torch", "tensorflow", "jax", "jaxlib", "cuda")

@@ -12,8 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.environment_drift import (
+    differences,
+    of_the_same,
+    side_by_side,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.differences import differences, of_the_same, side_by_side
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 
 OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",

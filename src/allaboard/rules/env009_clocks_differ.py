@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+from allaboard.analysis.network.link_faults import four, heard_by_all
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, heard_by_all
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 APART = 2.0

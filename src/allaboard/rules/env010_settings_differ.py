@@ -15,11 +15,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.member_names import agrees
+from allaboard.analysis.network.link_faults import four, on_host
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, on_host
-from allaboard.evidence.naming import agrees
 from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
-from allaboard.rollcall.roll import roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.environment_drift import differences, side_by_side
 from allaboard.contracts import Rule
-from allaboard.evidence.differences import differences, side_by_side
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 RESTARTS = "restarts"

@@ -21,11 +21,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.failure_causality import (
+    CRASHES,
+    FOR_PROGRAMS,
+    Failures,
+    failures,
+    too_early,
+)
+from allaboard.analysis.member_names import first_names, names
+from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, trainers
 from allaboard.contracts import Rule
-from allaboard.evidence.aside import mildly
-from allaboard.evidence.failures import CRASHES, FOR_PROGRAMS, Failures, failures, too_early
-from allaboard.evidence.naming import first_names, names
-from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, evaluator, job, member, waiting
 from allaboard.facts.signal_name import signal_name

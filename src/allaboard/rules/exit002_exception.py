@@ -17,17 +17,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.unused_parameters import without_gradient
+from allaboard.analysis.failures.dataloader_worker import loader_worker
+from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.failure_causality import Failures, failures, interrupted, too_early
+from allaboard.analysis.failures.known_errors import advice
+from allaboard.analysis.failures.out_of_memory import out_of_memory
+from allaboard.analysis.failures.port_in_use import lacks_port
+from allaboard.analysis.failures.resource_exhaustion import exhausted
+from allaboard.analysis.member_names import names
+from allaboard.analysis.network.address_families import has_met
 from allaboard.contracts import Rule
-from allaboard.evidence.aside import mildly
-from allaboard.evidence.exhausted import exhausted
-from allaboard.evidence.failures import Failures, failures, interrupted, too_early
-from allaboard.evidence.families import has_met
-from allaboard.evidence.known_errors import advice
-from allaboard.evidence.loader_worker import loader_worker
-from allaboard.evidence.naming import names
-from allaboard.evidence.out_of_memory import out_of_memory
-from allaboard.evidence.port_taken import lacks_port
-from allaboard.evidence.without_gradient import without_gradient
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import EADDRINUSE, coming, ended, evaluator, held, job, waiting
 

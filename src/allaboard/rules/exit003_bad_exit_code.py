@@ -18,10 +18,10 @@ import re
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.failure_causality import CRASHES, failures, too_early
+from allaboard.analysis.parameter_servers.parameter_servers import serves
 from allaboard.contracts import Rule
-from allaboard.evidence.aside import mildly
-from allaboard.evidence.failures import CRASHES, failures, too_early
-from allaboard.evidence.servers import serves
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, evaluator, held, job, waiting
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allaboard.analysis.collectives.rank_conditional_advice import or_come_to, stands_at
+from allaboard.analysis.failures.failure_causality import ended_at
+from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.stalls.early_exit import by_itself, left_early
 from allaboard.contracts import Rule
-from allaboard.evidence.come_alone import or_come_to, stands_at
-from allaboard.evidence.failures import ended_at
-from allaboard.evidence.left_early import by_itself, left_early
-from allaboard.evidence.naming import agrees, names
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -17,15 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from allaboard.analysis.collectives.absent_from_collective import lost_a_peer, not_come
+from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.failures.failure_causality import (
+    because_of,
+    ended_at,
+    failed,
+    failed_at,
+    failures,
+)
+from allaboard.analysis.failures.lost_hosts import hosts_gone
+from allaboard.analysis.failures.mismatch_errors import mismatch
+from allaboard.analysis.member_names import names
+from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
+from allaboard.analysis.stalls.early_exit import SEEN, left_early
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import group_name
-from allaboard.evidence.failures import because_of, ended_at, failed, failed_at, failures
-from allaboard.evidence.host_gone import hosts_gone
-from allaboard.evidence.joined_again import OWN_PORT, meets_the_earlier, seen
-from allaboard.evidence.left_early import SEEN, left_early
-from allaboard.evidence.mismatch import mismatch
-from allaboard.evidence.naming import names
-from allaboard.evidence.not_come import lost_a_peer, not_come
 from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (
     EADDRINUSE,

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.failure_causality import crashed_at_exit
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import crashed_at_exit
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import ended, job, waiting
 from allaboard.facts.signal_name import signal_name

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.dataloader_worker import loader_worker
+from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.failure_causality import failures, too_early
 from allaboard.contracts import Rule
-from allaboard.evidence.aside import mildly
-from allaboard.evidence.failures import failures, too_early
-from allaboard.evidence.loader_worker import loader_worker
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import USER, ended, job, waiting
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.failure_causality import Failures, failures, interrupted, too_early
+from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
-from allaboard.evidence.aside import mildly
-from allaboard.evidence.failures import Failures, failures, interrupted, too_early
-from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised, Stage
 from allaboard.facts.samples import ended, job, waiting
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.collective_order import differences
+from allaboard.analysis.failures.failure_causality import failed, failed_at, failures
+from allaboard.analysis.failures.mismatch_errors import mismatch
+from allaboard.analysis.stalls.stall import JITTED
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failed, failed_at, failures
-from allaboard.evidence.mismatch import mismatch
-from allaboard.evidence.order import differences
-from allaboard.evidence.stall import JITTED
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import EADDRINUSE, USER, ended, job, waiting
 

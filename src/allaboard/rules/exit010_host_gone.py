@@ -14,10 +14,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.failure_causality import failures
+from allaboard.analysis.failures.lost_hosts import hosts_gone
+from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import failures
-from allaboard.evidence.host_gone import hosts_gone
-from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import ended, job, waiting
 

@@ -22,11 +22,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.failures.failure_causality import TOGETHER, failures
+from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.member_names import names, ranked
+from allaboard.analysis.stalls.dead_threads import CALLED, ENDED, NOTE, EndedThread, ended_thread
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import TOGETHER, failures
-from allaboard.evidence.lost_peer import lost_peer
-from allaboard.evidence.naming import names, ranked
-from allaboard.evidence.thread_ended import CALLED, ENDED, NOTE, EndedThread, ended_thread
 from allaboard.facts import (
     Claim,
     Evidence,

@@ -19,9 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import agrees, on_host
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    AROUND,
+    beside,
+    has_servers,
+    serves,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import agrees, on_host
-from allaboard.evidence.servers import AROUND, beside, has_servers, serves
 from allaboard.facts import (
     Certainty,
     Claim,

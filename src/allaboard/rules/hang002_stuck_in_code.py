@@ -22,13 +22,18 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stacks.autograph_frames import rewritten
+from allaboard.analysis.stalls.child_process import (
+    awaits_child,
+    child_of,
+    commands_of,
+    look_at_child,
+)
+from allaboard.analysis.stalls.dead_threads import mend_thread, thread_ended
+from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stuck_members import Why, idle, stays
 from allaboard.contracts import Rule
-from allaboard.evidence.at_one_place import Why, idle, stays
-from allaboard.evidence.child_process import awaits_child, child_of, commands_of, look_at_child
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.rewritten import rewritten
-from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import mend_thread, thread_ended
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -20,14 +20,14 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.dead_threads import mend_thread, thread_ended
+from allaboard.analysis.stalls.input_generator import goes_on
+from allaboard.analysis.stalls.stall import IDLE, stall, still, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stopped_child import states_below, stopped_below, wake
 from allaboard.contracts import Rule
-from allaboard.evidence.feeding import goes_on
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, stall, still, waiting_where
-from allaboard.evidence.standing import stood_since
-from allaboard.evidence.stopped_below import states_below, stopped_below, wake
-from allaboard.evidence.thread_ended import mend_thread, thread_ended
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names, on_host
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.checkpoint_pauses import patient
+from allaboard.analysis.stalls.stall import Stall, stall, still, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names, on_host
-from allaboard.evidence.pauses import patient
-from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import Stall, stall, still, waiting_where
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -26,26 +26,26 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.contracts import Rule
-from allaboard.evidence.child_process import commands_of
-from allaboard.evidence.come_alone import or_come_to
-from allaboard.evidence.hand_over import waits_for
-from allaboard.evidence.killed_below import killed_below
-from allaboard.evidence.locks import holder
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.pauses import LONG, RESTS, patient
-from allaboard.evidence.rewritten import rewritten
-from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, JITTED, Stall, stall, still, waiting_where
-from allaboard.evidence.standing import stood_since
-from allaboard.evidence.stopped_below import stopped_below, wake
-from allaboard.evidence.thread_ended import (
+from allaboard.analysis.collectives.rank_conditional_advice import or_come_to
+from allaboard.analysis.failures.killed_child import killed_below
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stacks.autograph_frames import rewritten
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.checkpoint_pauses import LONG, RESTS, patient
+from allaboard.analysis.stalls.child_process import commands_of
+from allaboard.analysis.stalls.dead_threads import (
     NOTE,
     after_thread,
     ended_thread,
     mend_thread,
     thread_ended,
 )
+from allaboard.analysis.stalls.lock_holder import holder
+from allaboard.analysis.stalls.lock_kind import waits_for
+from allaboard.analysis.stalls.stall import IDLE, JITTED, Stall, stall, still, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stopped_child import stopped_below, wake
+from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -25,12 +25,19 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.member_names import ranked
+from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
+from allaboard.analysis.stalls.mutual_wait import (
+    MANY,
+    Everybody,
+    everybody,
+    hosts,
+    stands,
+    who_wait,
+)
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.between_two import message
-from allaboard.evidence.everybody import MANY, Everybody, everybody, hosts, stands, who_wait
-from allaboard.evidence.joined_again import OWN_PORT, meets_the_earlier, seen
-from allaboard.evidence.naming import ranked
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
     REDUCE,
@@ -44,7 +51,7 @@ from allaboard.facts.samples import (
     stalled,
     waiting,
 )
-from allaboard.facts.samples_waiting import inside, stage, stages
+from allaboard.facts.samples.group_waits import inside, stage, stages
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
 UNDER_WAY = "Work.wait for "

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stalls.stalled_members import standing
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.standing import standing
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 

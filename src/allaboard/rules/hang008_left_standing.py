@@ -17,20 +17,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.contracts import Rule
-from allaboard.evidence.hand_over import waits_for
-from allaboard.evidence.naming import agrees, names, on_host
-from allaboard.evidence.pauses import patient
-from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import stall, still
-from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import (
+from allaboard.analysis.member_names import agrees, names, on_host
+from allaboard.analysis.roll_call.roll_call import in_rpc
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.checkpoint_pauses import patient
+from allaboard.analysis.stalls.dead_threads import (
     NOTE,
     after_thread,
     ended_thread,
     mend_thread,
     thread_ended,
 )
+from allaboard.analysis.stalls.lock_kind import waits_for
+from allaboard.analysis.stalls.stall import stall, still
+from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -44,7 +45,6 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import USER, declared, ended, held, job, member, stack, task, waiting
-from allaboard.rollcall.roll import in_rpc
 
 PATIENCE = 30.0
 """Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""

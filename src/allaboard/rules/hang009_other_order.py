@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allaboard.analysis.collectives.collective_mismatch import Kind, claim, differing, two_models
+from allaboard.analysis.data.batch_counts import fewer
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import Kind, claim, differing, two_models
-from allaboard.evidence.fewer import fewer
 from allaboard.facts import Claim, JobView, Loop, Stage
-from allaboard.facts.calls import NEW_GROUP
+from allaboard.facts.collective_calls import NEW_GROUP
 from allaboard.facts.samples import USER, called, job, signature
 
 

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.stalls.stalled_members import missed
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import group_name
-from allaboard.evidence.naming import agrees, names
-from allaboard.evidence.standing import missed
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage, Unused
 from allaboard.facts.samples import called, job, signature
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.stall import IDLE, stall, still, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.spot import Spot, spot
-from allaboard.evidence.stall import IDLE, stall, still, waiting_where
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
 

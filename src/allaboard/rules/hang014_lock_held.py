@@ -20,10 +20,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.stalls.lock_holder import holder
+from allaboard.analysis.stalls.stall import IDLE, stall, still, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.locks import holder
-from allaboard.evidence.stall import IDLE, stall, still, waiting_where
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 

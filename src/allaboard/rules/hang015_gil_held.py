@@ -27,11 +27,11 @@ from typing import Any
 
 import msgspec
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stalls.gil_contention import gripped, place
+from allaboard.analysis.stalls.stall import stall, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.grips import gripped, place
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.stall import stall, waiting_where
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.collectives.collective_mismatch import Kind, claim, differing
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import Kind, claim, differing
 from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
-from allaboard.facts.calls import NEW_GROUP
+from allaboard.facts.collective_calls import NEW_GROUP
 from allaboard.facts.samples import called, job, signature
 
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.parameter_servers.parameter_servers import JOINS
+from allaboard.analysis.stalls.long_call import for_so_long, waits_in_call
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import agrees, names
-from allaboard.evidence.one_call import for_so_long, waits_in_call
-from allaboard.evidence.servers import JOINS
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 from allaboard.facts.samples import NOW, job, member, task, waiting
 

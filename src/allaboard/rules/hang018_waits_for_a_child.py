@@ -17,11 +17,16 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.stalls.checkpoint_pauses import patient
+from allaboard.analysis.stalls.child_process import (
+    awaits_child,
+    child_of,
+    commands_of,
+    look_at_child,
+)
+from allaboard.analysis.stalls.stall import IDLE, IO_MOVING, settled, stall, waiting_where
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.child_process import awaits_child, child_of, commands_of, look_at_child
-from allaboard.evidence.pauses import patient
-from allaboard.evidence.stall import IDLE, IO_MOVING, settled, stall, waiting_where
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.parameter_servers.parameter_servers import JOINS, SERVER_JOBS, in_use
+from allaboard.analysis.stalls.long_call import WAITS, for_so_long, in_one_call, waits_in_call
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import agrees, names
-from allaboard.evidence.one_call import WAITS, for_so_long, in_one_call, waits_in_call
-from allaboard.evidence.servers import JOINS, SERVER_JOBS, in_use
 from allaboard.facts import (
     Answer,
     Call,

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.collective_order import differences
+from allaboard.analysis.collectives.flight_record_diff import described, place
+from allaboard.analysis.collectives.live_flight_record import apart
+from allaboard.analysis.stacks.ranks import told
+from allaboard.analysis.stalls.stall import settled, stall
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.order import differences
-from allaboard.evidence.recorded import apart
-from allaboard.evidence.recording import described, place
-from allaboard.evidence.stall import settled, stall
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import REDUCE, USER, member, recorded, stack, stalled
-from allaboard.stacks.ranks import told
 
 SIDES = 3
 """Sides that are told."""

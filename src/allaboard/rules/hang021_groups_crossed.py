@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.parameter_servers.parameter_servers import name
+from allaboard.analysis.stalls.mutual_wait import MANY, entered_call, everybody, stands
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.everybody import MANY, entered_call, everybody, stands
-from allaboard.evidence.servers import name
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import stalled, waiting
-from allaboard.facts.samples_waiting import between, inside
+from allaboard.facts.samples.group_waits import between, inside
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import first_names
+from allaboard.analysis.stalls.mutual_wait import MANY, Everybody, everybody, stands, who_wait
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.everybody import MANY, Everybody, everybody, stands, who_wait
-from allaboard.evidence.naming import first_names
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
 from allaboard.facts.samples import stalled, waiting
 

@@ -14,11 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import first_names, ranked
+from allaboard.analysis.stalls.dead_threads import (
+    CALLED,
+    NOTE,
+    ended_thread,
+    owes_message,
+    thread_ended,
+)
+from allaboard.analysis.stalls.mutual_wait import MANY, Everybody, everybody, stands, who_wait
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.everybody import MANY, Everybody, everybody, stands, who_wait
-from allaboard.evidence.naming import first_names, ranked
-from allaboard.evidence.standing import stood_since
-from allaboard.evidence.thread_ended import CALLED, NOTE, ended_thread, owes_message, thread_ended
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
 from allaboard.facts.samples import stalled, waiting
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.member_names import ranked
+from allaboard.analysis.stalls.mutual_wait import MANY, Everybody, everybody, stands, who_wait
+from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
-from allaboard.evidence.between_two import message
-from allaboard.evidence.everybody import MANY, Everybody, everybody, stands, who_wait
-from allaboard.evidence.naming import ranked
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
 from allaboard.facts.samples import stalled, waiting
-from allaboard.facts.samples_waiting import inside, stage, stages
+from allaboard.facts.samples.group_waits import inside, stage, stages
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stuck_members import LONG_CALL, Why, stays
 from allaboard.contracts import Rule
-from allaboard.evidence.at_one_place import LONG_CALL, Why, stays
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.standing import stood_since
 from allaboard.facts import (
     Certainty,
     Claim,

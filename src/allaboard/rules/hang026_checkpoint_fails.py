@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.stalls.failing_checkpoint import NOTE, Unsaved, unsaved
+from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stuck_members import Why, stays
 from allaboard.contracts import Rule
-from allaboard.evidence.at_one_place import Why, stays
-from allaboard.evidence.standing import stood_since
-from allaboard.evidence.unsaved import NOTE, Unsaved, unsaved
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 

@@ -14,8 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis import member_names
+from allaboard.analysis.roll_call.ended_by_launcher import sent_away, unaccounted
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.task_names import called, who
+from allaboard.analysis.roll_call.waiting_message import away, turned_away
 from allaboard.contracts import Rule
-from allaboard.evidence import naming
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -29,10 +33,6 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import coming, declared, gathering, held, member
-from allaboard.rollcall.awaited import away, turned_away
-from allaboard.rollcall.called import called, who
-from allaboard.rollcall.roll import Roll, roll_calls
-from allaboard.rollcall.sent_away import sent_away, unaccounted
 
 ALIKE = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
@@ -107,7 +107,7 @@ def _ended(roll: Roll, gone: tuple[Member, ...]) -> Claim:
     absent = unaccounted(roll)
     whom = called(told, absent, 16)
     return Claim(
-        summary=f"nobody has heard of {whom}; {naming.names(gone)} waited for it, and what started "
+        summary=f"nobody has heard of {whom}; {member_names.names(gone)} waited for it, and what started "
         f"{'it' if len(gone) == 1 else 'them'} has ended {'it' if len(gone) == 1 else 'them'}",
         who=tuple(who(told, r) for r in absent),
         evidence=(Evidence(f"world size {roll.size}", told.origin or told.call),),

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.stalls.stall import STOOD, stands
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held, stack
-from allaboard.rollcall.roll import Roll, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:

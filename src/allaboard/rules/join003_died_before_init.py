@@ -14,14 +14,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.known_errors import advice
+from allaboard.analysis.roll_call.ended_by_launcher import sent_away
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.stalls.stall import STOOD
 from allaboard.contracts import Rule
-from allaboard.evidence.known_errors import advice
-from allaboard.evidence.stall import STOOD
 from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, declared, ended, gathering, held, member
 from allaboard.facts.signal_name import signal_name
-from allaboard.rollcall.roll import Roll, roll_calls
-from allaboard.rollcall.sent_away import sent_away
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -22,15 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import agrees, names, on_host
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    TF2_CHIEF,
+    collective_with_servers,
+)
+from allaboard.analysis.roll_call.previous_attempt import BUSY, before
+from allaboard.analysis.roll_call.reinit import OWN_PORT, joined_again
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.task_names import called
 from allaboard.contracts import Rule
-from allaboard.evidence.earlier_launch import BUSY, before
-from allaboard.evidence.joined_again import OWN_PORT, joined_again
-from allaboard.evidence.naming import agrees, names, on_host
-from allaboard.evidence.servers import TF2_CHIEF, collective_with_servers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
-from allaboard.rollcall.called import called
-from allaboard.rollcall.roll import Roll, roll_calls
 
 TRIES = 8
 """Commands that are given."""

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.task_names import called
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import declared, ended, gathering, held
-from allaboard.rollcall.called import called
-from allaboard.rollcall.roll import Roll, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:

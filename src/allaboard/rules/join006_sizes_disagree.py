@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import agrees, names
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
 from allaboard.facts.samples import declared, gathering, held
-from allaboard.rollcall.roll import Roll, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:

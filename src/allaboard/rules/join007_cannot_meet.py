@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Declared, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import coming, declared, gathering, held
-from allaboard.rollcall.roll import Roll, roll_calls
 
 Clusters = list[tuple[dict[str, str], list[Member]]]
 

@@ -23,10 +23,11 @@ from typing import Any
 
 import msgspec
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.roll_call.previous_attempt import before, misled
+from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
-from allaboard.evidence.earlier_launch import before, misled
-from allaboard.evidence.naming import on_host
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -41,7 +42,6 @@ from allaboard.facts import (
     Who,
 )
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
-from allaboard.rollcall.roll import Roll, roll_calls
 
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -32,7 +33,6 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import gathering, held
-from allaboard.rollcall.roll import roll_calls
 
 _BOTH = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
 PATIENCE = 2.0

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import declared, gathering, held
-from allaboard.rollcall.roll import Roll, roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:

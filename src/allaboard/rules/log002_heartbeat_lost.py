@@ -11,8 +11,8 @@ for a disk). Then read its own log and the kernel's.
 
 from __future__ import annotations
 
+from allaboard.analysis.log_messages import told
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
@@ -38,5 +38,5 @@ RULE = Rule(
         )
     },
     since="0.1",
-    unstaged="it is read after the fact: its recordings of real runs are in tests/witnesses/samples",
+    unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

@@ -11,8 +11,8 @@ Compare what the ranks do: branches on the rank, loops over data of different le
 
 from __future__ import annotations
 
+from allaboard.analysis.log_messages import told
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 

@@ -10,8 +10,8 @@ processes on a host than it has GPUs. Check CUDA_VISIBLE_DEVICES.
 
 from __future__ import annotations
 
+from allaboard.analysis.log_messages import told
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 

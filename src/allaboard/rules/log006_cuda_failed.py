@@ -10,8 +10,8 @@ Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's ow
 
 from __future__ import annotations
 
+from allaboard.analysis.log_messages import told
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 

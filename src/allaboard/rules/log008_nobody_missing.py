@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.nccl_watchdogs import Complete, compared, described
+from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
-from allaboard.evidence.watchdogs import Complete, compared, described
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
 from allaboard.facts.samples import overdue, watchdogs
-from allaboard.stacks.ranks import told
 
 
 def check(found: Watchdogs) -> Iterator[Claim]:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.nccl_watchdogs import Unequal, certainty, compared, described
+from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
-from allaboard.evidence.watchdogs import Unequal, certainty, compared, described
 from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
 from allaboard.facts.samples import overdue, watchdogs
-from allaboard.stacks.ranks import told
 
 
 def check(found: Watchdogs) -> Iterator[Claim]:

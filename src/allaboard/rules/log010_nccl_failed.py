@@ -12,8 +12,8 @@ firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that di
 
 from __future__ import annotations
 
+from allaboard.analysis.log_messages import told
 from allaboard.contracts import Rule
-from allaboard.evidence.messages import told
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling, overdue
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import Attempt, attempt, calling, overdue
 from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
 
 PATIENCE = 2.0

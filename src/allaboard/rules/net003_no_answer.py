@@ -15,8 +15,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.rendezvous_attempt import calling, overdue
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import calling, overdue
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.failures.failure_causality import failed_at, failures, undecided
+from allaboard.analysis.failures.port_in_use import lacks_port, port_taken
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling, overdue
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import Attempt, attempt, calling, overdue
-from allaboard.evidence.failures import failed_at, failures, undecided
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.port_taken import lacks_port, port_taken
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -32,7 +33,6 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import EADDRINUSE, ended, gathering, held, job, waiting
-from allaboard.rollcall.roll import roll_calls
 
 PATIENCE = 2.0
 """Seconds: an earlier run may just be closing."""

@@ -19,8 +19,16 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.network.link_faults import (
+    CONNECTS,
+    Fault,
+    failed,
+    faults,
+    four,
+    on,
+    on_host,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import CONNECTS, Fault, failed, faults, four, on, on_host
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
 WORDS = {

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allaboard.analysis.network.link_faults import failed, faults, four, on
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import failed, faults, four, on
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Stage
 
 

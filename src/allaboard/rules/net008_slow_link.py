@@ -17,8 +17,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from allaboard.analysis.network.link_faults import DELAY, RATE, failed, four, on
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import DELAY, RATE, failed, four, on
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
 FACTOR = 8.0

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.network.link_faults import four, heard_by_all, on_host
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, heard_by_all, on_host
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.network.link_faults import four, on_host
+from allaboard.analysis.network.unacked_links import SilentLink, silent_links
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, on_host
-from allaboard.evidence.silent_links import SilentLink, silent_links
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Silence, Stage
 from allaboard.facts.samples import NOW
 

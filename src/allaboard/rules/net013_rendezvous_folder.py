@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.network.link_faults import four, heard, on_host
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, heard, on_host
 from allaboard.facts import Claim, Evidence, JobView, Stage
-from allaboard.rollcall.roll import roll_calls
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.roll_call.rendezvous_attempt import calling, overdue
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import calling, overdue
 from allaboard.facts import Answer, Claim, Evidence, JobView, Stage
 
 

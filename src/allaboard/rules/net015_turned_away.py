@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
 from allaboard.facts import Answer, Certainty, Claim, JobView, Stage
 
 PATIENCE = 1.0

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import attempt, calling
 from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import NOW, declared, held
 

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.network.link_faults import four
+from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling
+from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
-from allaboard.evidence.calling import Attempt, attempt, calling
-from allaboard.evidence.crossings import four
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
 from allaboard.facts.samples import NOW
-from allaboard.rollcall.roll import roll_calls
 
 PATIENCE = 4.0
 """Seconds in which rank 0 is refused at an address that may be forwarded to it before that is told."""

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from allaboard.analysis.failures.failure_causality import failures, too_early
+from allaboard.analysis.network.address_families import Apart, address, apart, family, has_met
+from allaboard.analysis.network.link_faults import four, heard_by_all, on_host
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, heard_by_all, on_host
-from allaboard.evidence.failures import failures, too_early
-from allaboard.evidence.families import Apart, address, apart, family, has_met
 from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import job
 

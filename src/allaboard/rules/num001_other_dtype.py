@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.collective_mismatch import Kind, agreeing, one_of_three, passed
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import Kind, agreeing, one_of_three, passed
 from allaboard.facts import Claim, JobView, Stage
 from allaboard.facts.samples import signature
 

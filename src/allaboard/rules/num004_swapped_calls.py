@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.collectives.swapped_collectives import Swap, swaps
+from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
-from allaboard.evidence.differs import group_name
-from allaboard.evidence.naming import names
-from allaboard.evidence.swapped import Swap, swaps
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature, Stage
 from allaboard.facts.samples import called, job, signature
 

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import serves
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import serves
 from allaboard.facts import (
     Certainty,
     Claim,

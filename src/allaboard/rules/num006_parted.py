@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import declared, job, member
 

@@ -23,10 +23,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.failure_causality import TOGETHER, ended_at
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    SERVER_JOBS,
+    TF2_CHIEF,
+    find,
+    how_ended,
+    name,
+    trainers,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.failures import TOGETHER, ended_at
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import SERVER_JOBS, TF2_CHIEF, find, how_ended, name, trainers
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import ended, job, task, waiting
 

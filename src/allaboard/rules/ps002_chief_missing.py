@@ -20,10 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names, on_host
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    AWAITS_CHIEF,
+    CREATES,
+    chief,
+    doing,
+    find,
+    has_servers,
+    wait,
+)
+from allaboard.analysis.stalls.stall import STOOD, stands
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names, on_host
-from allaboard.evidence.servers import AWAITS_CHIEF, CREATES, chief, doing, find, has_servers, wait
-from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
 from allaboard.facts.samples import USER, job, stack, task

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.parameter_servers.parameter_servers import CREATES, doing, find, name
+from allaboard.analysis.stalls.stall import STOOD, stands
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import CREATES, doing, find, name
-from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import USER, job, stack, task
 

@@ -19,10 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    AWAITS_CHIEF,
+    CLOSES,
+    doing,
+    has_servers,
+    name,
+    serves,
+)
+from allaboard.analysis.stalls.stall import STOOD, stands
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import on_host
-from allaboard.evidence.servers import AWAITS_CHIEF, CLOSES, doing, has_servers, name, serves
-from allaboard.evidence.stall import STOOD, stands
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -20,13 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    SERVER_JOBS,
+    has_servers,
+    name,
+    wait,
+)
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import Split, split, used
+from allaboard.analysis.performance.recent_window import SPAN as SOON
+from allaboard.analysis.performance.recent_window import lately
+from allaboard.analysis.resources.host_load import throttled
 from allaboard.contracts import Rule
-from allaboard.evidence.host_load import throttled
-from allaboard.evidence.lately import SPAN as SOON
-from allaboard.evidence.lately import lately
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import SERVER_JOBS, has_servers, name, wait
-from allaboard.evidence.waiting import Split, split, used
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import SERVING, job, task
 

@@ -22,9 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    SERVER_JOBS,
+    find,
+    has_servers,
+    trainers,
+)
+from allaboard.analysis.parameter_servers.variable_placement import Held, placement
 from allaboard.contracts import Rule
-from allaboard.evidence.placement import Held, placement
-from allaboard.evidence.servers import SERVER_JOBS, find, has_servers, trainers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
 from allaboard.facts.samples import SERVING, job, task
 

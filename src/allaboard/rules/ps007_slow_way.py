@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import name, wait
+from allaboard.analysis.parameter_servers.ps_link_usage import FAR, Way, full
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import name, wait
-from allaboard.evidence.ways import FAR, Way, full
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, trainers
+from allaboard.analysis.parameter_servers.variable_placement import placement
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
-from allaboard.evidence.placement import placement
-from allaboard.evidence.servers import SERVER_JOBS, trainers
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import declared, job, task
 

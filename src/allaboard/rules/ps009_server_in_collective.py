@@ -17,9 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    COLLECTIVE,
+    collective_with_servers,
+    name,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import COLLECTIVE, collective_with_servers, name
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import declared, job, member, task
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import declared, job, member, task
 

@@ -25,12 +25,12 @@ from statistics import median
 
 import msgspec
 
+from allaboard.analysis.member_names import names, on_host
+from allaboard.analysis.parameter_servers.parameter_servers import has_servers, name, trainers
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import Split, split
+from allaboard.analysis.performance.recent_window import SPAN as SOON
+from allaboard.analysis.performance.recent_window import lately
 from allaboard.contracts import Rule
-from allaboard.evidence.lately import SPAN as SOON
-from allaboard.evidence.lately import lately
-from allaboard.evidence.naming import names, on_host
-from allaboard.evidence.servers import has_servers, name, trainers
-from allaboard.evidence.waiting import Split, split
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -25,9 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    TF2_CHIEF,
+    has_servers,
+    name,
+    trainers,
+    wait_for_peers,
+)
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import TF2_CHIEF, has_servers, name, trainers, wait_for_peers
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import name
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import name
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
 from allaboard.facts.samples import job, task
 

@@ -26,8 +26,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.parameter_servers.parameter_servers import has_servers, trainers
 from allaboard.contracts import Rule
-from allaboard.evidence.servers import has_servers, trainers
 from allaboard.facts import (
     Certainty,
     Claim,

@@ -21,11 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    SERVER_JOBS,
+    has_servers,
+    name,
+    wait,
+)
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import split
+from allaboard.analysis.resources.host_load import throttled
 from allaboard.contracts import Rule
-from allaboard.evidence.host_load import throttled
-from allaboard.evidence.naming import names
-from allaboard.evidence.servers import SERVER_JOBS, has_servers, name, wait
-from allaboard.evidence.waiting import split
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import job, task
 

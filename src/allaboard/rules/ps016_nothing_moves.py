@@ -19,9 +19,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.contracts import Rule
-from allaboard.evidence.naming import names, on_host
-from allaboard.evidence.servers import (
+from allaboard.analysis.member_names import names, on_host
+from allaboard.analysis.parameter_servers.parameter_servers import (
     AROUND,
     AWAITS_CHIEF,
     CLOSES,
@@ -36,8 +35,9 @@ from allaboard.evidence.servers import (
     trainers,
     wait,
 )
-from allaboard.evidence.spot import spot
-from allaboard.evidence.stall import IO_MOVING, LOOKS, waits
+from allaboard.analysis.stacks.stack_classifier import spot
+from allaboard.analysis.stalls.stall import IO_MOVING, LOOKS, waits
+from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
     Claim,

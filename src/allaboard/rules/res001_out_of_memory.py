@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.failure_causality import failures
+from allaboard.analysis.failures.out_of_memory import of_a_gpu, out_of_memory
 from allaboard.contracts import Rule
-from allaboard.evidence.aside import mildly
-from allaboard.evidence.failures import failures
-from allaboard.evidence.out_of_memory import of_a_gpu, out_of_memory
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, evaluator, job, waiting
 

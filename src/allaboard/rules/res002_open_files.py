@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.member_names import names, on_host
+from allaboard.analysis.resources.resource_forecast import claim, rising, running_out
 from allaboard.contracts import Rule
-from allaboard.evidence.naming import names, on_host
-from allaboard.evidence.running_out import claim, rising, running_out
 from allaboard.facts import Claim, JobView, Stage
 
 

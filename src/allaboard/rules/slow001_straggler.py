@@ -34,9 +34,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.member_names import agrees, names, on_host
+from allaboard.analysis.performance.stragglers import SHADOWS, Lag, Part, lag
 from allaboard.contracts import Rule
-from allaboard.evidence.lag import SHADOWS, Lag, Part, lag
-from allaboard.evidence.naming import agrees, names, on_host
 from allaboard.facts import (
     Certainty,
     Claim,

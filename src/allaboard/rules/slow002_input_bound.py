@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+from allaboard.analysis.performance.stragglers import lag, stepping, stepping_lately
 from allaboard.contracts import Rule
-from allaboard.evidence.lag import lag, stepping, stepping_lately
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
 from allaboard.facts.samples import job, member
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.resources.host_load import busy, loaded, pressed
 from allaboard.contracts import Rule
-from allaboard.evidence.host_load import busy, loaded, pressed
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 SHARE = 0.1

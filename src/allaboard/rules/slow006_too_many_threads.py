@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from allaboard.analysis.member_names import names
+from allaboard.analysis.resources.host_load import busy, loaded, trains
 from allaboard.contracts import Rule
-from allaboard.evidence.host_load import busy, loaded, trains
-from allaboard.evidence.naming import names
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
 
 QUEUED = 0.3

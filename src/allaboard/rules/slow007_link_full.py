@@ -22,9 +22,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.network.link_faults import four, on
+from allaboard.analysis.network.slow_links import Held, Way, held_up
 from allaboard.contracts import Rule
-from allaboard.evidence.crossings import four, on
-from allaboard.evidence.slow_links import Held, Way, held_up
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pace, Pair, Phase, Severity, Stage
 from allaboard.facts.samples import NOW
 

@@ -13,7 +13,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.modules.update(jax=None, sklearn=None)
 import tensorflow.compat.v1 as tf
 
-from allaboard.probe.adapters import _tensorflow_fed as fed
+from allaboard.probe.adapters._tensorflow import fed_variables as fed
 
 tf.disable_eager_execution()
 tf.logging.set_verbosity(tf.logging.ERROR)

@@ -11,9 +11,8 @@ import functools
 import os
 import sys
 
-from .. import devices, hooks, member
-from . import _jax_steps as steps
-from . import _jax_waits as waits
+from .. import hooks, member, visible_devices
+from ._jax import steps, waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def _api(module: Any) -> None:
     waits.api(module)
 
 
-before_import = devices.widen
+before_import = visible_devices.widen
 
 MODULES = {
     "jax._src.distributed": _distributed,

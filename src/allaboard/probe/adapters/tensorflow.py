@@ -14,13 +14,12 @@ import functools
 import json
 from time import monotonic, process_time
 
-from .. import devices, hooks, member
-from . import _keras as keras
-from . import _tensorflow_checkpoints as checkpoints
-from . import _tensorflow_numbers as numbers
-from . import _tensorflow_phases as phases
-from . import _tensorflow_servers as servers
-from ._tensorflow_losses import Returned
+from .. import hooks, member, visible_devices
+from ._tensorflow import checkpoints, phases
+from ._tensorflow import global_step as numbers
+from ._tensorflow import keras_callbacks as keras
+from ._tensorflow import parameter_servers as servers
+from ._tensorflow.losses import Returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def _function(module: Any) -> None:
     module.Function.__call__ = inside
 
 
-before_import = devices.narrow
+before_import = visible_devices.narrow
 
 
 def _checkpoint(module: Any) -> None:

@@ -13,20 +13,18 @@ import os
 import sys
 import time
 
-from .. import devices, hooks, member
-from . import _torch_1 as first
-from . import _torch_accelerate as accelerate
-from . import _torch_backward as gradients
-from . import _torch_compiled as compiled
-from . import _torch_functional as functional
-from . import _torch_messages as messages
-from . import _torch_phases as phases
-from . import _torch_record as record
-from . import _torch_rpc as rpc
-from ._torch_calls import DESCRIBE
-from ._torch_data import loader
-from ._torch_steps import Steps
-from ._torch_waits import Waits
+from .. import hooks, member, visible_devices
+from ._torch import accelerate, phases, rpc
+from ._torch import collectives as record
+from ._torch import compiled_graphs as compiled
+from ._torch import ddp_backward as gradients
+from ._torch import functional_collectives as functional
+from ._torch import point_to_point as messages
+from ._torch import torch1_compat as first
+from ._torch.collective_signatures import DESCRIBE
+from ._torch.data_loader import loader
+from ._torch.step_number import Steps
+from ._torch.work_wait import Waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,7 +230,7 @@ def _optimizer(module: Any) -> None:
         member.here.lacks("torch.optim", "register_optimizer_step_post_hook")
 
 
-before_import = devices.widen
+before_import = visible_devices.widen
 
 MODULES = {
     "torch.distributed.distributed_c10d": _distributed,

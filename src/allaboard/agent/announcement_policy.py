@@ -1,0 +1,42 @@
+"""What an agent says aloud of the job, where several agents tell the same of it.
+
+A launcher that starts several tasks on a host mixes their output: each finding would be read as often as the
+host has tasks. So the first of them speaks; the others do where no other agent decides for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allaboard.agent.host_dedup import ToldOnce
+from allaboard.agent.options import Options
+from allaboard.configuration.local_rank import first_here
+from allaboard.facts import Finding
+
+
+class OneVoice:
+    """Where ``quiet``, another agent's state decides for all, and what it tells comes here too."""
+
+    def __init__(self, options: Options, environment: Mapping[str, str]) -> None:
+        joined = options.joined
+        attached = options.attached and joined is not None
+        self._aside = attached and joined is not None and joined.rank > 0
+        self._beside = joined is not None and not first_here(environment)
+        self._once = ToldOnce() if attached else None
+        self._elsewhere: set[str] = set()
+        """Rules of what another agent told."""
+
+    def course(self, quiet: bool) -> bool:
+        """Whether the course of things is told in the terminal, too."""
+        return not self._aside and not (self._beside and quiet)
+
+    def tells(self, finding: Finding, quiet: bool) -> bool:
+        """Whether this finding is told in the terminal, too. An agent beside a process ends with it: who is
+        left without the one that decided sees less of the job, and does not tell again what was told."""
+        if quiet:
+            self._elsewhere.add(finding.rule)
+        elif self._once is not None and finding.rule in self._elsewhere:
+            return False
+        if self._beside and quiet:
+            return False
+        return self._once is None or self._once.first(finding)

@@ -1,0 +1,61 @@
+"""What is told to people: in the terminal, and the same in the journal with its time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import msgspec
+
+from allaboard.agent.background_check import SHOWN
+from allaboard.agent.journal import Journal
+from allaboard.agent.terminal import Terminal
+from allaboard.clock import SystemClock
+from allaboard.facts import Finding, JobView, Stage
+from allaboard.report.stacks import verbose_lines
+from allaboard.report.text import finding_lines
+
+
+class Voice:
+    """``notes`` are the lines of a run about its course; ``read`` the findings in the script's text."""
+
+    def __init__(self, journal: Journal, terminal: Terminal, verbose: bool, script: str) -> None:
+        self.clock = SystemClock()
+        self.journal = journal
+        self.terminal = terminal
+        self.notes: list[str] = []
+        self.read: tuple[Finding, ...] = ()
+        self._verbose = verbose
+        self._script = script
+        self._colour = terminal.live and "NO_COLOR" not in os.environ
+
+    def say(self, text: str, aloud: bool = True) -> None:
+        """One line about the course of things; ``aloud``: in the terminal too."""
+        self.notes.append(text)
+        self.journal.event(self.clock.utc(self.clock.monotonic()), text)
+        if aloud:
+            self.terminal.say(f"allaboard: {text}")
+
+    def announce(self, finding: Finding, view: JobView | None = None, aloud: bool = True) -> None:
+        """A finding; with ``view``, where everybody is too if the user wants everything. ``aloud``: in the
+        terminal too."""
+        self.journal.finding(finding)
+        if not aloud:
+            return
+        for line in finding_lines(finding, self._colour, self._verbose):
+            self.terminal.say(line)
+        if self._verbose and view is not None and finding.stage is Stage.RUNTIME:
+            for line in verbose_lines(view):
+                self.terminal.say(line)
+
+    def note(self, now: float, found: Iterable[Finding]) -> None:
+        """Tells what the text of the script or the environment lets expect."""
+        stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in found]
+        self.read += tuple(stamped)
+        for finding in stamped[:SHOWN]:
+            self.announce(finding)
+        for finding in stamped[SHOWN:]:
+            self.journal.finding(finding)
+        if len(stamped) > SHOWN:
+            more = len(stamped) - SHOWN
+            self.say(f"{more} more notes on the text: allaboard check {self._script}".rstrip())

@@ -1,0 +1,51 @@
+"""By which members tell their agent that they stand at a door: it need not look all the time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from allaboard.probe.arrival_signal import NAME
+
+_TAKEN = 4096
+
+
+class Bell:
+    """A pipe with a name beside the black boxes of this folder; ``rung`` is called when somebody has rung.
+
+    Where none can be made (a disk without pipes), the next look finds who has come.
+    """
+
+    def __init__(self, folder: Path, rung: Callable[[], None]) -> None:
+        self._path = folder / NAME
+        self._rung = rung
+        self._fd = -1
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            os.mkfifo(self._path, 0o600)
+        except FileExistsError:
+            pass  # of the round before
+        except OSError:
+            return
+        try:
+            # For writing, too: a pipe without a writer would be ready, and empty, for ever.
+            self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return
+        loop.add_reader(self._fd, self._read)
+
+    def close(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._fd >= 0:
+            loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read(self) -> None:
+        try:
+            os.read(self._fd, _TAKEN)
+        except BlockingIOError:
+            return
+        self._rung()

@@ -1,0 +1,358 @@
+"""One launch of the workers, watched from their start to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import traceback
+from pathlib import Path
+
+from allaboard.agent.announcer import Voice
+from allaboard.agent.arrival_fifo import Bell
+from allaboard.agent.background_check import Notes
+from allaboard.agent.command_executor import Deeds
+from allaboard.agent.control_plane import Council
+from allaboard.agent.coordinator_settings import settings
+from allaboard.agent.options import Options
+from allaboard.agent.port_conflict import Taken
+from allaboard.agent.process_watcher import Watch
+from allaboard.agent.ps_snapshot_process import Snapshots
+from allaboard.agent.shutdown import Ending
+from allaboard.agent.standby_process import Reserve
+from allaboard.agent.traffic import Traffic
+from allaboard.agent.worker_output import Streams
+from allaboard.agent.worker_processes import Workers
+from allaboard.coordinator.job_state import Job
+from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
+from allaboard.hosts import proc
+from allaboard.launch.local_workers import Launch, folder
+from allaboard.policy.restart.attempt_summary import round_end
+from allaboard.protocol.commands import Announce, Command, End, Note, RoundOver
+from allaboard.protocol.events import Event, Interrupted, Overslept
+from allaboard.report.text import progress
+from allaboard.rules.engine.catalogue import of_jobs
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+QUICK, WARY, CALM = 0.05, 0.25, 1.0
+"""Seconds between two looks: while the job ends; while it starts, nobody has made a step for a moment, or a
+part of it that stands is looked at; while it trains. (That a worker ended is not looked for: the kernel
+tells.) While it starts a glance at the workers' phases every QUICK seconds tells whether to look at once."""
+SETTLED = 5.0
+"""Seconds after the roll call in which the workers have the machine to themselves: nothing is read then that
+can be read later."""
+STILL = 1.0
+"""Seconds without a step after which it is looked more often."""
+SLOW = 1.0
+"""Seconds between two looks at what changes rarely."""
+OVERSLEPT = 2.0
+"""An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
+PULSE = 60.0
+"""Seconds between two signs of life in the journal."""
+LEFTOVER = 2.0
+"""Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+SHOWN, COMMAND = 4, 80
+"""Processes that are left running and said, and characters of their commands."""
+DRAIN = 5.0
+"""Seconds for the last lines, where something that was left behind holds a pipe."""
+
+
+class Round:
+    """The loop around the state of the job. It decides nothing."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        voice: Voice,
+        reading: Notes,
+        restarted: int = 0,
+    ) -> None:
+        plan = launch.plan
+        self.launch = launch
+        self.options = options
+        self.voice = voice
+        self.clock = voice.clock
+        self.journal = voice.journal
+        self.reading = reading
+        self.wake = asyncio.Event()
+        self.watch = Watch(
+            launch.boxes,
+            (plan.run_dir, Path(folder())),
+            wrapped=options.wrapped,
+            struck=lambda worker: self.workers.struck(worker),
+            beside=options.joined.beside if options.joined is not None else "",
+        )
+        self.bell = Bell(launch.boxes, self.wake.set)
+        self.traffic = Traffic(self.clock.monotonic)
+        self.taken = Taken()
+        # Under a launcher of one process a rank, what is printed is that rank's.
+        joined = options.joined if not options.wrapped else None
+        rank = max(joined.rank, 0) if joined is not None else 0
+        logs = plan.run_dir / "logs"
+        self.streams = Streams(launch.workers, logs, voice.terminal, plan.tasks, rank)
+        self.workers = Workers(
+            launch.reaper,
+            self.streams,
+            self.watch,
+            voice.say,
+            self.wake.set,
+            lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
+        )
+        self.ending = Ending(self.workers, options.grace, voice.say)
+        state = settings(launch, options, restarted)
+        self.job = Job(state, launch.at, of_jobs().entries, self.clock.utc)
+        self.reserve = Reserve(launch, self.workers, options.restarts)
+        self.snapshots = Snapshots(launch, self.workers, voice, self.wake.set)
+        self.deeds = Deeds(
+            launch,
+            options,
+            self.job,
+            self.watch,
+            self.ending,
+            self.workers,
+            self.streams,
+            voice,
+            self.wake.set,
+            self.reserve,
+        )
+        self.council = Council(
+            launch, options, self.job, self.watch, self.wake.set, lambda: self.workers.over
+        )
+        self.events: list[Event] = []
+        self.interrupted = 0
+        self.next_slow = 0.0
+        self.next_pulse = 0.0
+        self.broken = False
+        self.told_needed = False
+        self.told_trouble = False
+        self.used = restarted
+
+    async def run(self) -> None:
+        """Returns when every worker has ended."""
+        loop = asyncio.get_running_loop()
+        for log in self.streams.logs:
+            log.trouble = self.voice.say
+        if self.launch.plan.round:
+            self.streams.mark(f"--- allaboard: round {self.launch.plan.round} ---")
+        self.workers.listen(loop)
+        self.bell.listen(loop)
+        loop.add_reader(self.watch.ends.fileno(), self._somebody_ended)
+        self.streams.listen(loop)
+        self.ending.listen(loop, self._interrupted)
+        self.council.start()
+        last = self.clock.monotonic()
+        while True:
+            now = self.clock.monotonic()
+            if now - last > OVERSLEPT + CALM:
+                self.events.append(Overslept(seconds=now - last))
+            last = now
+            self._careful_tick(now)
+            if self.workers.over and not (self.council.stays(now) or self._needed(now)):
+                return
+            self.wake.clear()
+            # Not wait_for: its task and its cancelling cost as much as a look at two workers.
+            pause = self._pause(now)
+            first = QUICK if self.job.rolled_at is None else pause
+            self.alarm = loop.call_later(first, self._glance, now + pause)
+            await self.wake.wait()
+            self.alarm.cancel()
+
+    def _somebody_ended(self) -> None:
+        """Below a launcher, which is about to wait for it."""
+        self.watch.ends.take()
+        self.wake.set()
+
+    def _glance(self, due: float) -> None:
+        """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
+        if self.clock.monotonic() >= due or self.watch.moved():
+            self.wake.set()
+        else:
+            self.alarm = asyncio.get_running_loop().call_later(QUICK, self._glance, due)
+
+    def _needed(self, now: float) -> bool:
+        """Whether this host has to stay for others' sake, though its own workers have ended."""
+        if self.interrupted or self.job.ending is not None:
+            return False
+        rest = self.council.awaited(now)
+        if rest and not self.told_needed:
+            self.told_needed = True
+            self.voice.say(f"done here; ends what serves elsewhere when {rest} ended too")
+        return bool(rest)
+
+    async def close(self) -> None:
+        """Ends what the workers left behind, reads their last lines, and says the last findings."""
+        self.ending.cancel()
+        loop = asyncio.get_running_loop()
+        self.bell.close(loop)
+        loop.remove_reader(self.watch.ends.fileno())
+        self.watch.ends.close()
+        bond = self.council.bond
+        # Where another host decides for all, it has told what was found.
+        self.job.quiet = bond is not None and bond.told is not None
+        self.deeds.cancel()
+        self.reserve.close()
+        self.snapshots.close()
+        spare = self.launch.keeper > 0 and self._ended_well()
+        self.workers.end(LEFTOVER, spare)
+        await self.streams.drain(DRAIN)
+        await self.deeds.over()
+        if spare:
+            await self._say_who_is_left()
+        if bond is None:
+            self.council.close()
+        now = self.clock.monotonic()
+        for command in self.council.last_words(now, self.job.handle(now)):
+            if isinstance(command, Announce):
+                self.deeds.announce(now, command.finding)
+        self.journal.view(self.clock.utc(now), self.job.view(now))
+
+    def _ended_well(self) -> bool:
+        """Whether all came to their end by themselves: what they meant to outlive them may."""
+        if self.interrupted or self.workers.failed_to_start or self.job.ending is not None:
+            return False
+        elsewhere = self.told is None or self.told.report.outcome is Outcome.COMPLETED
+        return elsewhere and self.job.outcome()[0] is Outcome.COMPLETED
+
+    async def _say_who_is_left(self) -> None:
+        """Where something is ended first, that may take longer than there is to say."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN)
+        for pid in self.workers.left[:SHOWN]:
+            command = " ".join(proc.command_line(pid))[:COMMAND]
+            said = f"left running, since it has a session and streams of its own: process {pid} ({command})"
+            self.voice.say(said)
+
+    @property
+    def told(self) -> RoundOver | None:
+        """What the host that decides for all has told of this round; None where this one decides."""
+        bond = self.council.bond
+        return bond.told if bond is not None and not self.interrupted else None
+
+    @property
+    def signal(self) -> int:
+        """By which the user ended the job, on this host or another one; 0 where nobody did."""
+        elsewhere = self.elsewhere
+        return self.interrupted if elsewhere is None else elsewhere.signal
+
+    @property
+    def elsewhere(self) -> Interruption | None:
+        """The interruption of another host with which the job has ended here."""
+        return None if self.interrupted else self.job.fell_with()
+
+    @property
+    def hindrance(self) -> str:
+        """Why another host cannot take part in a further round; "" where nothing is in its way."""
+        bond = self.council.bond
+        return bond.hindrance() if bond is not None else ""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the host that decides for all has gone without a word of how the job ended."""
+        return self.council.bond is not None and self.council.bond.orphaned
+
+    def part(self, report: RoundReport) -> None:
+        """Tells the other hosts what was decided, and leaves them."""
+        if self.council.bond is not None:
+            self.council.bond.tell(report, tuple(self.job.returns.made))
+        self.council.close()
+
+    async def clear(self) -> None:
+        """Returns when nothing of this round is left: no process, no port. It was closed before."""
+        await self.workers.all_ended.wait()
+        self.workers.leave(asyncio.get_running_loop())
+        self.launch.release_ports()
+
+    async def interrupted_within(self, seconds: float) -> bool:
+        """Whether the user ended the job after its workers had ended, or does so in this time (s)."""
+        deadline = self.clock.monotonic() + seconds
+        while not self.interrupted and (left := deadline - self.clock.monotonic()) > 0:
+            self.wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), left)
+        return self.interrupted != 0
+
+    def result(self) -> RoundEnd:
+        """How it went, once it is closed."""
+        outcome, reason = self.job.outcome()
+        if self.interrupted:
+            outcome, reason = Outcome.INTERRUPTED, "interrupted"
+        elif self.workers.failed_to_start and outcome is not Outcome.INTERRUPTED:
+            outcome, reason = Outcome.FAILED, "a worker could not be started"
+        view = self.job.view(self.clock.monotonic())
+        codes = tuple(dict.fromkeys(f.rule for f in self.job.ledger.findings))
+        ending = self.job.ending
+        final = ending is not None and ending.final
+        return round_end(self.launch.plan.round, view, outcome, reason, codes, final)
+
+    def _careful_tick(self, now: float) -> None:
+        """A fault of ours must not end somebody's training: it is told once, and watching goes on."""
+        try:
+            self._tick(now)
+        except Exception as error:
+            if not self.broken:
+                self.broken = True
+                self.journal.event(self.clock.utc(now), traceback.format_exc())
+                self.voice.say(f"a fault of allaboard's own, training goes on: {error!r}")
+
+    def _tick(self, now: float) -> None:
+        sources = (self, self.workers, self.deeds, self.snapshots)
+        events = [e for source in sources for e in source.events]
+        for source in sources:
+            source.events = []
+        slow = now >= self.next_slow
+        if slow:
+            self.next_slow = now + SLOW
+            self.workers.count_ooms()
+        # Of a process that runs by itself the only Python child that is known is this agent.
+        awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        awaited = awaited and not self.options.attached
+        events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
+        events += self.traffic.look(now, events)
+        events += self.taken.look(now, events)
+        if self.traffic.trouble and not self.told_trouble:
+            self.told_trouble = True
+            self.voice.say(self.traffic.trouble)
+        if self.job.rolled_at is not None:
+            events += self.watch.measure(now)
+        self.deeds.beat(now)
+        commands = self.council.decided(now, events)
+        for command in commands:
+            self.deeds.do(now, command)
+        if self.ending.begun:
+            self.deeds.drop()
+        elif self.launch.plan.returns:
+            used = self.used + len(self.job.returns.made)
+            view = self.job.view(now)
+            self.reserve.tend(view, used)
+            self.snapshots.tend(view)
+        self._keep(now, commands)
+        rolled = self.job.rolled_at
+        self.voice.note(now, self.reading.take(now, rolled is None or now < rolled + SETTLED))
+        if self.voice.terminal.live:
+            text = progress(self.job.recent(now)) if not self.job.quiet else self._elsewhere()
+            turn = SPINNER[int(now * 8) % len(SPINNER)]
+            self.voice.terminal.status(f"{turn} {text}" if text else "")
+
+    def _elsewhere(self) -> str:
+        """The line of a host whose members another host counts."""
+        return self.deeds.waited if self.job.rolled_at is None else ""
+
+    def _keep(self, now: float, commands: list[Command]) -> None:
+        """Leaves in the journal what someone needs who was not there."""
+        if any(isinstance(c, Announce | Note | End) for c in commands):
+            self.journal.view(self.clock.utc(now), self.job.view(now))
+        elif now >= self.next_pulse:
+            self.next_pulse = now + PULSE
+            self.journal.pulse(self.clock.utc(now), self.job.view(now))
+
+    def _pause(self, now: float) -> float:
+        if self.ending.begun:
+            return QUICK
+        if self.job.rolled_at is None or self.job.lookout.watches:
+            return WARY
+        return WARY if now - self.job.progress_at > STILL else CALM
+
+    def _interrupted(self, number: int) -> None:
+        self.interrupted = self.interrupted or number
+        self.events.append(Interrupted(signal=number, at=self.clock.monotonic()))
+        self.wake.set()

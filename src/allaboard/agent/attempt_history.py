@@ -1,0 +1,78 @@
+"""The rounds of a job so far, what was found in them, and what was decided after each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts import Finding, Interruption, Outcome, RoundEnd, RoundReport, TaskReturn
+from allaboard.policy.restart.attempt_restart import after_round, repeated
+from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
+
+
+class Course:
+    """``signal`` is the user's, on whichever host, 0 where there was none; ``findings`` are those of all
+    rounds."""
+
+    def __init__(self, policy: Restarts) -> None:
+        self._policy = policy
+        self._rounds: list[RoundEnd] = []
+        self.reports: list[RoundReport] = []
+        self.findings: tuple[Finding, ...] = ()
+        self.returns: tuple[TaskReturn, ...] = ()
+        self.signal = 0
+        self.outcome = Outcome.COMPLETED
+        self.reason = ""
+
+    @property
+    def restarts(self) -> int:
+        """How often all, or a task alone, were started again."""
+        return len(self._rounds) + len(self.returns)
+
+    def ended(
+        self,
+        ended: RoundEnd,
+        findings: tuple[Finding, ...],
+        signal: int = 0,
+        hindrance: str = "",
+    ) -> Again | Stop:
+        """Takes in how a round went; says what is done now. ``hindrance``: why another host cannot
+        take part in a further round."""
+        self._rounds.append(ended)
+        self.findings += findings
+        self.outcome, self.reason, self.signal = ended.outcome, ended.reason, signal
+        answer = after_round(self._rounds, self._policy, len(self.returns), hindrance)
+        self.reports.append(
+            RoundReport(
+                **msgspec.structs.asdict(ended),
+                decision=answer.reason,
+                again=isinstance(answer, Again),
+                delay=answer.delay if isinstance(answer, Again) else 0.0,
+                repeated=repeated(self._rounds),
+            )
+        )
+        return answer
+
+    def told(
+        self,
+        report: RoundReport,
+        findings: tuple[Finding, ...],
+        elsewhere: Interruption | None = None,
+    ) -> Again | Stop:
+        """Takes in how a round went as the host that decides for all has told it. Should this host decide
+        after the next one, it knows all rounds. ``elsewhere``: the interruption with which it ended here."""
+        if report.outcome is Outcome.INTERRUPTED and elsewhere is not None:
+            report = msgspec.structs.replace(report, reason=str(elsewhere))
+        self._rounds.append(report)
+        self.findings += findings
+        self.outcome, self.reason, self.signal = report.outcome, report.reason, 0
+        if elsewhere is not None:
+            self.signal = elsewhere.signal
+        self.reports.append(report)
+        return Again(report.decision, report.delay) if report.again else Stop(report.decision)
+
+    def cut_short(self, outcome: Outcome, reason: str, signal: int = 0) -> None:
+        """The next round was decided, and did not come to be."""
+        self.outcome, self.reason, self.signal = outcome, reason, signal
+        self.reports[-1] = msgspec.structs.replace(
+            self.reports[-1], decision=reason, again=False, delay=0.0
+        )

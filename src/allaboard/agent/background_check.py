@@ -1,0 +1,92 @@
+"""What the script's text and the environment alone let expect, told while the job trains.
+
+Read in a thread of its own, and only when the workers are well under way: a note never delays the
+start, and a fault in here never reaches the job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from allaboard.check.runtime_notes import environment_errors, script_notes
+from allaboard.facts import Certainty, Finding, Severity
+
+AFTER, STARTED = 1.0, 10.0
+"""Seconds after the launch before anything is read: the first line of the script goes first; and the start of
+all workers, unless it takes so long that a note may help."""
+LARGEST = 512 * 1024
+"""Bytes of a script that is still read beside a running job."""
+SHOWN = 5
+"""Notes that are told; the rest is in `allaboard check`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What there is to read: the script, "" where the command names none, and the environment that
+    describes the cluster which the job joins, empty where allaboard describes it itself."""
+
+    script: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class Notes:
+    """Read once; `take` gives what was found, once; ``trouble`` says what was not read."""
+
+    def __init__(self, subject: Subject, launched: float) -> None:
+        self._subject = subject
+        self._launched = launched
+        self._found: list[Finding] = []
+        self._thread: threading.Thread | None = None
+        self._taken = False
+        self.trouble = ""
+
+    def take(self, now: float, starting: bool = False) -> list[Finding]:
+        """The notes as soon as they are read, with nothing before and after; later while the job is
+        ``starting``."""
+        if self._taken or now < self._launched + (STARTED if starting else AFTER):
+            return []
+        if self._thread is None:
+            self._begin()
+        return [] if self._thread is None or self._thread.is_alive() else self._all()
+
+    def last(self, patience: float) -> list[Finding]:
+        """The notes at the end of the job, waited for no longer than ``patience`` s."""
+        if self._taken:
+            return []
+        if self._thread is None:
+            self._begin()
+        if self._thread is not None:
+            self._thread.join(patience)
+        return self._all()
+
+    def _all(self) -> list[Finding]:
+        self._taken = True
+        return list(self._found)
+
+    def _begin(self) -> None:
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            if self._subject.variables:
+                self._found += environment_errors(self._subject.variables)
+            script = self._subject.script
+            if script and Path(script).stat().st_size <= LARGEST:
+                self._found += [mild(f) for f in script_notes(script)]
+        except Exception as error:
+            self.trouble = f"not all of the script and the environment was read: {error!r}"
+
+
+def mild(finding: Finding) -> Finding:
+    """As a note: a warning at most, and no more than likely, since nothing was run."""
+    return msgspec.structs.replace(
+        finding,
+        severity=Severity.WARNING if finding.severity is Severity.ERROR else finding.severity,
+        certainty=Certainty.LIKELY if finding.certainty is Certainty.CERTAIN else finding.certainty,
+    )

@@ -1,0 +1,233 @@
+"""Carries out what the state of the job commands, one method a command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+from allaboard.agent.announcement_policy import OneVoice
+from allaboard.agent.announcer import Voice
+from allaboard.agent.end_authorization import may_end
+from allaboard.agent.options import Options
+from allaboard.agent.process_watcher import Watch
+from allaboard.agent.shutdown import Ending
+from allaboard.agent.standby_process import Reserve
+from allaboard.agent.worker_output import Streams
+from allaboard.agent.worker_processes import Workers
+from allaboard.coordinator.job_state import Job
+from allaboard.facts import Finding, Outcome, Phase
+from allaboard.hosts.file_locks import lock_waits
+from allaboard.launch.local_workers import CannotStart, Launch
+from allaboard.protocol.commands import (
+    Announce,
+    Command,
+    Compare,
+    End,
+    Halted,
+    LetThrough,
+    Look,
+    Note,
+    Put,
+    Replace,
+    TryLinks,
+)
+from allaboard.protocol.events import Event, Locks, Looked, Trace
+from allaboard.sampling import stack_sampler
+from allaboard.sampling.flight_recorder_client import Recorders
+from allaboard.sampling.gil_sampler import Grips
+from allaboard.sampling.sampling_task import Looking
+
+LEAVE = 1.0
+"""Seconds that members at the gate get to read the verdict and leave by themselves."""
+SOON = 0.05
+"""Seconds between two looks whether the process that waits has imported what it imports."""
+SERVERS = 5.0
+"""Seconds between SIGTERM and SIGKILL for servers whose job is done."""
+
+
+class Deeds:
+    """``events`` collects what was learned on the way, until it is taken; ``wake`` is called when
+    there is something new."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        job: Job,
+        watch: Watch,
+        ending: Ending,
+        workers: Workers,
+        streams: Streams,
+        voice: Voice,
+        wake: Callable[[], None],
+        reserve: Reserve,
+    ) -> None:
+        self._launch = launch
+        self._options = options
+        self._job = job
+        self._watch = watch
+        self._ending = ending
+        self._workers = workers
+        self._streams = streams
+        self._voice = voice
+        self._wake = wake
+        self._reserve = reserve
+        self._aloud = OneVoice(options, os.environ)
+        self._let_through: dict[int, int] = {}
+        self._verdict = 0
+        self._coming: dict[int, asyncio.TimerHandle] = {}
+        self._looking = Looking()
+        self._grips = Grips(stack_sampler.spy_threads)
+        self._recorders = Recorders()
+        self.events: list[Event] = []
+        self._fault = ""
+        """The first fault of our own in a look, as it was noted."""
+        self.waited = ""
+        """Whom all wait for, as it was last told."""
+
+    def beat(self, now: float) -> None:
+        """Tells every member that it is watched, and what was decided of it."""
+        for box in self._watch.boxes.values():
+            box.beat(now, self._let_through.get(box.pid, 0), self._verdict)
+
+    def do(self, now: float, command: Command) -> None:
+        match command:
+            case LetThrough():
+                if not command.beside:
+                    self._job.gate.boarded(now)
+                self._let_through[command.pid] = command.round
+                box = self._watch.boxes.get(command.pid)
+                if box is not None:
+                    box.beat(now, command.round)
+            case Note() if command.waits:
+                self.waited = command.text
+                # Where there is a line for it, that is enough.
+                aloud = self._aloud.course(self._job.quiet)
+                self._voice.say(command.text, aloud and not self._voice.terminal.live)
+            case Note():
+                self._launch.release_ports()
+                self._voice.say(command.text, self._aloud.course(self._job.quiet))
+            case Announce():
+                self.announce(now, command.finding)
+            case Look():
+                if not self._looking.under_way:
+                    self._looking.begin(self._look(command.pids))
+            case Compare():
+                self._compare(command)
+            case End():
+                if not self._job.quiet or may_end(command, self._options, self._job.view(now)):
+                    self._end(now, command)
+            case Halted():
+                self._halted(now, command)
+            case Put():
+                self._voice.say(f"{command.text}; it is ended, to be replaced")
+                self._workers.put(command.pid)
+            case Replace():
+                self._replace(command)
+            case TryLinks():
+                pass  # the party's
+
+    def _halted(self, now: float, command: Halted) -> None:
+        """Where this one is interrupted too, that is all that there is to say."""
+        if not self._job.interrupted:
+            heard = self._job.interruptions.told(now, command)
+            if heard is not None:
+                self._voice.say(str(heard))
+
+    def announce(self, now: float, finding: Finding) -> None:
+        """Tells a finding, made here or elsewhere."""
+        if self._options.attached and self._verdict:
+            return  # what it raises has been told; who catches it goes on without us
+        quiet = self._job.quiet
+        if quiet:
+            self._job.ledger.told(finding)
+        self._voice.announce(finding, self._job.view(now), self._aloud.tells(finding, quiet))
+
+    def _replace(self, command: Replace) -> None:
+        worker = command.worker
+        wait = f" in {command.delay:g} s" if command.delay else ""
+        # On several hosts its number here says nothing; the reason names it.
+        who = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
+        self._voice.say(f"{who}starts again{wait}: {command.reason}")
+        self._workers.expect(worker)
+        loop = asyncio.get_running_loop()
+        self._coming[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
+
+    def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
+        del self._coming[worker]
+        now = self._voice.clock.monotonic()
+        ready = self._reserve.take(worker, now)
+        if ready is None and self._reserve.soon(worker, now):
+            self._coming[worker] = loop.call_later(SOON, self._respawn, loop, worker)
+            return
+        try:
+            self._streams.again(loop, ready or self._launch.respawn(worker))
+        except CannotStart as error:
+            self._workers.give_up(worker)
+            self._voice.say(f"{self._launch.name(worker)} cannot be started again: {error}")
+            self._wake()
+
+    def drop(self) -> None:
+        """The job ends: who was to come again does not."""
+        for worker, timer in self._coming.items():
+            timer.cancel()
+            self._workers.give_up(worker)
+        self._coming.clear()
+
+    def cancel(self) -> None:
+        """Looks no more."""
+        self._looking.cancel()
+
+    async def over(self) -> None:
+        """Comes back when the look that was cancelled has ended its processes."""
+        await self._looking.over()
+
+    async def _look(self, pids: tuple[int, ...]) -> None:
+        now = self._voice.clock.monotonic
+        looked = await asyncio.gather(
+            *(
+                stack_sampler.look(p, self._watch.boxes.get(p), now(), self._grips, self._recorders)
+                for p in pids
+            ),
+            return_exceptions=True,
+        )
+        # Only now: while it was waited for, what there was has been taken.
+        self.events += [one for one in looked if isinstance(one, Looked)]
+        for fault in looked:
+            if isinstance(fault, Exception) and not self._fault:
+                self._fault = f"a look at a stack failed: {fault!r}"
+                self._voice.journal.event(self._voice.clock.utc(now()), self._fault)
+        ours = self._watch.boxes
+        self.events.append(Locks(waits=tuple(w for w in lock_waits() if w.waiter in ours)))
+
+    def _at_gate(self) -> bool:
+        boxes = self._watch.boxes.values()
+        return any(box.read().phase == Phase.ARRIVED for box in boxes)
+
+    def _compare(self, command: Compare) -> None:
+        for pid in command.pids:
+            box = self._watch.boxes.get(pid)
+            traced = (
+                box.calls.trace(command.group, command.round)
+                if box is not None and box.whole
+                else None
+            )
+            if traced is not None:
+                self.events.append(Trace(pid=pid, traced=traced))
+        self._wake()
+
+    def _end(self, now: float, command: End) -> None:
+        # At the gate it becomes an exception, which says it.
+        raised = self._options.attached and self._at_gate()
+        self._voice.say(command.reason, aloud=not raised)
+        self._job.ending = self._job.ending or command
+        self._verdict = 1
+        for box in self._watch.boxes.values():
+            box.say(f"allaboard: {command.reason}")
+        self.beat(now)
+        patience = LEAVE if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
+        if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
+            self._ending.grace = min(self._ending.grace, SERVERS)
+        self._ending.begin(patience, signal.SIGTERM, group=False)

@@ -1,0 +1,131 @@
+"""Who decides what is done: this host's coordinator, or the one that it is linked to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from allaboard.agent.options import Options
+from allaboard.agent.process_watcher import Watch
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import AROUND, awaited_by_servers
+from allaboard.cluster.file_rendezvous_check import Rendezvous
+from allaboard.cluster.linger import Staying
+from allaboard.cluster.membership import Party
+from allaboard.cluster.membership_role import Role
+from allaboard.cluster.multi_host_restart import Bond
+from allaboard.coordinator.job_state import Job
+from allaboard.facts import Phase
+from allaboard.hosts.fingerprint import fingerprint
+from allaboard.launch.local_workers import Launch
+from allaboard.policy.end.failure_end import LAST_EVALUATION
+from allaboard.policy.restart.task_restart import RESTARTS
+from allaboard.protocol.commands import Announce, Command, Put, Replace, RoundOver
+from allaboard.protocol.events import Answered, Event, Seen
+
+AGREED = (Put, Replace, RoundOver)
+"""What another host may ask for only where this one's user has allowed restarts."""
+
+
+class Council:
+    """The job's own state alone where all members are on this host, else with the other hosts."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        options: Options,
+        job: Job,
+        watch: Watch,
+        wake: Callable[[], None],
+        over: Callable[[], bool],
+    ) -> None:
+        self._job = job
+        self._watch = watch
+        self._answered: set[int] = set()
+        self._party: Party | None = None
+        self._staying: Staying | None = None
+        self._allowed = options.restarts.text
+        self.bond: Bond | None = None
+        self._rendezvous = Rendezvous(launch.at, wake)
+        self._observes = options.observe
+        if options.joined is not None and not options.observe:
+            role = Role(
+                options.joined,
+                options.secret,
+                options.coordinator,
+                wake,
+                options.tls,
+                launch.plan.round,
+                patient=not options.stop_on_error,  # a rehearsal has nothing to lose
+            )
+            self._party = Party(role, {**os.environ, **launch.plan.extra})
+            self._staying = Staying(self._party, job, options.timeout)
+            if options.restarts.allowed:
+                self.bond = Bond(self._party, job, options.grace, options.timeout, over)
+
+    def start(self) -> None:
+        if self._party is not None:
+            self._party.start()
+
+    def close(self) -> None:
+        self._rendezvous.close()
+        if self._party is not None:
+            self._party.close()
+
+    def stays(self, now: float) -> bool:
+        """Whether others may yet have to be told what became of our worker, which has ended."""
+        if self.bond is not None:
+            return self.bond.stays(now)
+        return self._staying is not None and self._staying.stays(now)
+
+    def decided(self, now: float, events: list[Event]) -> list[Command]:
+        """What is to be done on this host now."""
+        party = self._party
+        if party is None:
+            seen = events if self._observes else self._rendezvous.look(events)
+            return self._job.handle(now, *seen)
+        events += self._answers(events)
+        elsewhere = party.observe(now, events)
+        self._job.quiet = party.linked
+        commands = self._job.handle(now, *events, *elsewhere)
+        if self.bond is None:
+            return [c for c in party.route(now, commands) if not isinstance(c, AGREED)]
+        return self.bond.heard(party.route(now, commands + self.bond.look(now)))
+
+    def last_words(self, now: float, commands: list[Command]) -> list[Command]:
+        """What is found once all have ended is told to all."""
+        leader = self._party.leader if self._party is not None else None
+        if leader is not None and self.bond is not None:
+            for command in commands:
+                if isinstance(command, Announce):
+                    leader.tell(command)
+        return commands
+
+    def awaited(self, now: float) -> str:
+        """Who still trains on other hosts, or evaluates, by name, where servers wait for the word that all is
+        done, which only this host can give; else nobody."""
+        if self._party is None or self._party.leader is None:
+            return ""
+        rest = awaited_by_servers(self._job.view(now))
+        brief = any(m.who.job in AROUND for m in rest)
+        return names(rest) + (f" ({LAST_EVALUATION:.0f} s at the most)" if brief else "")
+
+    def _answers(self, events: list[Event]) -> list[Event]:
+        """What a member runs with, once it stands at the door."""
+        found: list[Event] = []
+        if self._party is not None and not self._party.facts:
+            return found  # what is known of this host belongs to it
+        for event in events:
+            if not isinstance(event, Seen) or event.box is None or event.pid in self._answered:
+                continue
+            box = self._watch.boxes.get(event.pid)
+            told = event.box.declared
+            if told is not None and self._party is not None and not self._party.knows(told.place):
+                continue  # looked at again at the next tick
+            if event.box.phase >= Phase.ARRIVED and box is not None:
+                self._answered.add(event.pid)
+                facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
+                if self._party is not None:
+                    facts |= self._party.facts_of(told) | {RESTARTS: self._allowed}
+                found.append(Answered(pid=event.pid, facts=facts))
+        return found

@@ -1,0 +1,53 @@
+"""From what was launched and asked to the settings of the job's state."""
+
+from __future__ import annotations
+
+import os
+
+from allaboard.agent.options import Options
+from allaboard.coordinator.settings import Settings
+from allaboard.launch.local_workers import Launch
+from allaboard.policy.end.end_policy import Policy
+
+
+def settings(launch: Launch, options: Options, restarted: int) -> Settings:
+    """What the state machine is told at the start; ``restarted``: how often something was before."""
+    return Settings(
+        launched=launch.plan.size,
+        host=os.uname().nodename,
+        tasks=launch.plan.tasks,
+        restarts=options.restarts,
+        restarted=restarted,
+        wrapped=options.wrapped,
+        joined=options.joined is not None,
+        rank=options.joined.rank if options.joined is not None else -1,
+        timeout=options.timeout,
+        timeout_hard=options.timeout_hard,
+        policy=Policy(
+            observe=options.observe,
+            stop_on_hang=options.stop_on_hang,
+            hang_after=options.hang_after,
+            stop_on_error=options.stop_on_error,
+            patience=options.patience,
+            init_within=options.init_within,
+            bound=options.timeout if _bounded(options) else None,
+            restarts=options.restarts.allowed,
+            stopped_after=options.stopped_after,
+            ends_survivors=_ends_survivors(options),
+            ends_servers=not options.wrapped,
+            only_reports=options.joined is not None and not options.strict,
+        ),
+    )
+
+
+def _ends_survivors(options: Options) -> bool:
+    """On several hosts only where all of them are to be started again."""
+    if options.joined is not None:
+        return options.restarts.allowed
+    return not options.wrapped
+
+
+def _bounded(options: Options) -> bool:
+    """Whether the user gave the time in which a job on several hosts must have begun."""
+    rehearsed = options.stop_on_error or options.attached
+    return options.joined is not None and options.strict and not rehearsed

@@ -1,0 +1,136 @@
+"""From the last view and the findings to the `Report` that every face renders."""
+
+from __future__ import annotations
+
+from allaboard import __version__
+from allaboard.analysis.parameter_servers.parameter_servers import has_servers
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import split
+from allaboard.analysis.parameter_servers.variable_placement import placement
+from allaboard.facts import (
+    Exit,
+    Finding,
+    JobView,
+    Member,
+    Outcome,
+    Report,
+    RoundReport,
+    TaskReturn,
+    Times,
+    WorkerReport,
+)
+from allaboard.facts.signal_name import signal_name
+from allaboard.report.unseen import unseen
+
+EXIT_CODES = {
+    Outcome.COMPLETED: 0,
+    Outcome.FAILED: 1,
+    Outcome.USAGE: 2,
+    Outcome.ROLL_CALL_FAILED: 3,
+    Outcome.HANG: 4,
+    Outcome.INTERRUPTED: 130,
+}
+"""One code an outcome. An interruption by another signal than SIGINT gives 128 + its number."""
+
+
+def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
+    """The exit code of allaboard for this outcome."""
+    if outcome is Outcome.INTERRUPTED and interrupted_by:
+        return 128 + interrupted_by
+    return EXIT_CODES[outcome]
+
+
+def code_of(end: Exit) -> int:
+    """A process's own exit code, as a shell gives it for one that a signal killed."""
+    return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
+
+
+def worker_report(view: JobView, member: Member) -> WorkerReport:
+    """One member as the report shows it."""
+    end = member.exit
+    served = has_servers(view)
+    trained = member.step > 0 and member.run.span > 0 and not served
+    held = placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
+    return WorkerReport(
+        job=member.who.job,
+        index=member.who.index,
+        rank=member.who.rank,
+        host=member.who.host,
+        pid=member.who.pid,
+        exit_code=end.code if end is not None else None,
+        signal=signal_name(end.signal) if end is not None and end.signal is not None else None,
+        phase=member.phase.name.lower(),
+        step=member.step,
+        trained=round(member.run.span, 3) if trained else 0.0,
+        spent=member.spent if trained else None,
+        times=_times(view, member) if served else None,
+        cpu=round(member.run.cpu, 3) if served else 0.0,
+        allowed=member.run.allowed if served else 0.0,
+        pairs=member.pairs if served else (),
+        variables=held.variables if held is not None else 0,
+        bytes=held.bytes if held is not None else 0,
+    )
+
+
+def _times(view: JobView, member: Member) -> Times | None:
+    found = split(view, member, whole=True)
+    if found is None:
+        return None
+    return Times(
+        seconds=round(found.span, 3),
+        own=round(found.own, 3),
+        computing=round(found.computing, 3),
+        servers=round(found.servers, 3),
+        workers=round(found.workers, 3),
+        chief=round(found.chief, 3),
+        server=found.most,
+    )
+
+
+def assemble(
+    *,
+    job: str,
+    command: tuple[str, ...],
+    outcome: Outcome,
+    reason: str,
+    code: int,
+    started: str,
+    seconds: float,
+    run_dir: str,
+    view: JobView,
+    findings: tuple[Finding, ...],
+    notes: tuple[str, ...],
+    rounds: tuple[RoundReport, ...] = (),
+    returns: tuple[TaskReturn, ...] = (),
+) -> Report:
+    """The report of a run that has ended."""
+    return Report(
+        allaboard=__version__,
+        job=job,
+        command=_shareable(command),
+        outcome=outcome,
+        reason=reason,
+        exit_code=code,
+        started=started,
+        seconds=round(seconds, 3),
+        run_dir=run_dir,
+        workers=tuple(worker_report(view, m) for m in view.members if not m.candidate),
+        findings=findings,
+        notes=notes,
+        unseen=unseen(view),
+        restarts=max(0, len(rounds) - 1),
+        rounds=rounds,
+        returns=returns,
+    )
+
+
+MAY_BE_SECRET = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt", "@", "login")
+
+
+def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A report is handed on: without passwords. What finds them takes longer to load than the rest of a run's
+    end, and is needed by few."""
+    if not any(sign in word.lower() for word in command for sign in MAY_BE_SECRET):
+        return command
+    from allaboard.formats import redaction
+
+    return tuple(redaction.command(command))

@@ -1,0 +1,34 @@
+"""Who holds the port that a member wanted, looked for once it says that it could not have it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from allaboard.analysis.failures.port_in_use import port_taken
+from allaboard.facts import Holder
+from allaboard.hosts.interface_address import holder_of
+from allaboard.protocol.events import Event, PortHeld, Seen
+
+
+class Taken:
+    """Asks the kernel once for each member that failed so."""
+
+    def __init__(self) -> None:
+        self._asked: set[int] = set()
+
+    def look(self, now: float, events: Iterable[Event]) -> list[Event]:
+        """The holder, also where it is not to be seen: then without a pid."""
+        found: list[Event] = []
+        for event in events:
+            if not isinstance(event, Seen) or event.box is None or event.pid in self._asked:
+                continue
+            port = port_taken(event.box.raised, event.box.declared)
+            if port:
+                self._asked.add(event.pid)
+                pid, command = holder_of(port)
+                address = f"{os.uname().nodename}:{port}"
+                found.append(
+                    PortHeld(holder=Holder(address=address, pid=pid, command=command, at=now))
+                )
+        return found

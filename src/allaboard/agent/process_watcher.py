@@ -1,0 +1,264 @@
+"""One look at all processes of the job: boxes, /proc, children that may be members."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from allaboard.analysis.failures.failure_causality import heard
+from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS
+from allaboard.blackbox.reader import OpenBox
+from allaboard.blackbox.snapshot import BoxReading
+from allaboard.facts import Phase, Silence
+from allaboard.hosts import proc
+from allaboard.hosts.cpu_quota import quota
+from allaboard.hosts.exit_watcher import Ends
+from allaboard.hosts.resource_usage import Usage
+from allaboard.hosts.tcp_retransmits import Unanswered
+from allaboard.probe.layout import ENDED
+from allaboard.protocol.events import Event, Exited, Measured, Seen
+
+QUOTA = 1.0
+"""Seconds after which it is looked anew how much CPU a process may use."""
+LONG = 2.0
+"""Seconds in init or in one operation after which the kernel is asked for connections without answer,
+and between two such questions."""
+
+_TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
+
+
+MEASURED = 1.0
+"""Seconds between two looks at files, memory and disks."""
+
+
+class Watch:
+    """Keeps the open boxes and what belongs to which worker.
+
+    ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
+    from one of a worker's child. ``written`` are folders that the job writes to; ``wrapped``: the worker is
+    somebody else's launcher; ``struck`` says whether the kernel has killed below this worker for want of
+    memory; ``beside`` is the worker's task where that is outside of the cluster.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        written: tuple[Path, ...] = (),
+        *,
+        wrapped: bool = False,
+        struck: Callable[[int], bool] = lambda _: False,
+        beside: str = "",
+    ) -> None:
+        self.folder = folder
+        self.ends = Ends()
+        self._wrapped = wrapped
+        self._struck = struck
+        self._beside = beside
+        self.ready = False
+        self.boxes: dict[int, OpenBox] = {}
+        self.workers: dict[int, int] = {}
+        self.gone: set[int] = set()
+        self._known: dict[int, int] = {}
+        self._broken: dict[str, str] = {}
+        self._quotas: dict[int, tuple[float, float | None]] = {}
+        self._usage = Usage(written)
+        self._measured = float("-inf")
+        self._asked: dict[int, tuple[float, tuple[Silence, ...]]] = {}
+        self._kernel = Unanswered()
+        self._glanced: tuple[object, ...] = ()
+        self._untold: dict[int, float] = {}
+
+    def measure(self, now: float) -> list[Event]:
+        """What the members use of what is limited, once in a while."""
+        if now < self._measured + MEASURED or not self.boxes:
+            return []
+        self._measured = now
+        alive = [pid for pid in self.boxes if pid not in self.gone]
+        serving = [pid for pid in alive if self.boxes[pid].job in SERVER_JOBS]
+        readings = self._usage.read(alive, serving)
+        return [Measured(at=now, readings=tuple(readings))] if readings else []
+
+    def launched(self, worker: int, pid: int) -> None:
+        self.workers[pid] = worker
+
+    def exited(self, pid: int) -> None:
+        self.gone.add(pid)
+
+    def look(self, now: float, candidates: bool = False) -> list[Event]:
+        """What every process of the job does now; ends of processes that are not our children.
+        ``candidates``: also look for children that have not declared themselves."""
+        self._open_new()
+        if candidates:
+            self._find_candidates()
+        events: list[Event] = []
+        for pid, worker in {**self.workers, **self._known}.items():
+            if pid in self.gone:
+                continue
+            box = self.boxes.get(pid)
+            seen = proc.stat(pid)
+            own = pid in self.workers
+            if seen is None or (seen.state in "ZX" and not own):
+                if not own and self._told(pid, now):
+                    self.gone.add(pid)
+                    at = self._untold.pop(pid, now)
+                    if box is not None:
+                        events.append(self._seen(pid, worker, at, "S", 0.0))
+                    events.append(self._exited(pid, worker, at))
+                continue
+            if seen.state not in "ZX":
+                events.append(self._seen(pid, worker, now, seen.state, seen.cpu))
+        return events
+
+    def _told(self, pid: int, now: float) -> bool:
+        """Whether it is known how this one ended, or will not be: its parent, which may just have heard it
+        from the kernel, has until the next look to tell."""
+        if self.ends.status(pid) is not None or self._status(pid) is not None:
+            return True
+        return pid not in self.boxes or self._untold.setdefault(pid, now) < now
+
+    def _status(self, pid: int) -> int | None:
+        """How it ended by its parent's word, as waitpid(2) gives it; None where that said nothing."""
+        try:
+            code = int((self.folder / f"{pid}{ENDED}").read_text())
+        except (OSError, ValueError):
+            return None
+        return -code if code < 0 else code << 8
+
+    def _exited(self, pid: int, worker: int, now: float) -> Exited:
+        """The end of one that somebody else started; of one that is no member not what killed it."""
+        status = self.ends.status(pid)
+        status = self._status(pid) if status is None else status
+        if status is None:
+            return Exited(pid=pid, at=now)
+        code, number = heard(status)
+        if number is None or not self._declared(pid):
+            return Exited(pid=pid, at=now, code=code)
+        oom = number == signal.SIGKILL and self._struck(worker)
+        return Exited(pid=pid, at=now, signal=number, oom=oom)
+
+    def _declared(self, pid: int) -> bool:
+        box = self.boxes.get(pid)
+        return box is not None and box.declared
+
+    def moved(self) -> bool:
+        """Whether somebody came or is in another phase since this was asked last; costs next to nothing."""
+        states = [box.state for pid, box in self.boxes.items() if pid not in self.gone]
+        try:
+            files = len(os.listdir(self.folder))  # noqa: PTH208 - asked all the time
+        except OSError:
+            files = 0
+        before, self._glanced = self._glanced, (files, *states)
+        return before != self._glanced
+
+    def last(self, pid: int, now: float) -> list[Event]:
+        """The last words of a worker that has ended: its box outlives it."""
+        if pid not in self.boxes:
+            self._open(self.folder / f"{pid}.box")
+        known = pid in self.boxes or str(pid) in self._broken
+        return [self._seen(pid, self.workers[pid], now, "X", 0.0)] if known else []
+
+    def _seen(self, pid: int, worker: int, now: float, state: str, cpu: float) -> Seen:
+        box = self.boxes.get(pid)
+        rank = -1
+        if box is None and pid not in self.workers:
+            text = proc.variable(pid, "RANK")
+            rank = int(text) if text is not None and text.isdigit() else -1
+        reading = self._read(pid, box) if box is not None else None
+        return Seen(
+            pid=pid,
+            worker=worker,
+            at=now,
+            state=state,
+            cpu=cpu,
+            sleeps=proc.sleeps(pid) if state == "D" or _in_own_code(reading) else 0,
+            box=reading,
+            candidate=box is None and pid not in self.workers,
+            rank=rank,
+            started=pid in self.workers,
+            wraps=self._wrapped and pid in self.workers,
+            allowed=self._allowed(pid, now),
+            unanswered=self._unanswered(pid, reading, now),
+            unreadable=self._broken.get(str(pid), "") if self._broken else "",
+            beside=self._beside if pid in self.workers else "",
+        )
+
+    def _read(self, pid: int, box: OpenBox) -> BoxReading | None:
+        """One look; a box that was cut is let go, and its owner seen from outside alone."""
+        try:
+            return box.read()
+        except ValueError as error:
+            self._broken[str(pid)] = str(error)
+            del self.boxes[pid]
+            return None
+
+    def _unanswered(self, pid: int, box: BoxReading | None, now: float) -> tuple[Silence, ...]:
+        """Asked only while the member has been inside init or one operation for a while, or before its
+        first step: JAX connects to the others only there."""
+        since = now if box is None else box.op.since if box.op is not None else now
+        if box is not None and box.phase in (Phase.JOINING, Phase.JOINED) and not box.step:
+            since = min(since, box.phase_since)
+        if now - since < LONG:
+            self._asked.pop(pid, None)
+            return ()
+        at, told = self._asked.get(pid, (0.0, ()))
+        if now - at >= LONG:
+            told = self._kernel.ask(pid)
+            self._asked[pid] = now, told
+        return told
+
+    def _allowed(self, pid: int, now: float) -> float:
+        at, limit = self._quotas.get(pid, (-QUOTA, None))
+        if now - at >= QUOTA:
+            limit = quota(pid)
+            self._quotas[pid] = now, limit
+        cores = proc.allowed_cores(pid)
+        return min(cores, limit) if limit is not None else cores
+
+    def _open_new(self) -> None:
+        if not self.ready:
+            return
+        try:
+            names = os.listdir(self.folder)  # noqa: PTH208 - every look; a glob costs ten times it
+        except OSError:  # somebody cleaned /dev/shm; open boxes stay open
+            return
+        for name in names:
+            stem, _, suffix = name.partition(".")
+            if suffix == "box" and stem.isdigit() and int(stem) not in self.boxes:
+                self._open(self.folder / name)
+
+    def _open(self, path: Path) -> None:
+        if path.stem in self._broken or not path.exists():
+            return
+        try:
+            box = OpenBox(path)
+            box.read()
+        except (OSError, ValueError) as error:
+            self._broken[path.stem] = str(error)
+            return
+        self.boxes[box.pid] = box
+        if box.pid not in self.workers:
+            self._known[box.pid] = box.identity.worker
+            self.ends.follow(box.pid)
+
+    def _find_candidates(self) -> None:
+        """Python children of the workers that have not declared themselves."""
+        for pid, worker in self.workers.items():
+            if pid in self.gone:
+                continue
+            for child in proc.descendants(pid):
+                if child not in self._known and child not in self.gone and _may_be_member(child):
+                    self._known[child] = worker
+
+
+def _may_be_member(pid: int) -> bool:
+    command = proc.command_line(pid)
+    if not command or not any("python" in part for part in command[:1]):
+        return False
+    return not any(t in part for t in _TRACKERS for part in command)
+
+
+def _in_own_code(box: BoxReading | None) -> bool:
+    """Whether the framework is imported, and its init not begun: somebody may wait for that."""
+    return box is not None and box.phase == Phase.IMPORTED

@@ -1,0 +1,94 @@
+"""How a job is ended: by the user's signal, or because the coordinator says so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from allaboard.agent.worker_processes import Workers
+from allaboard.facts.signal_name import signal_name
+
+Say = Callable[[str], None]
+TWICE = 0.1
+"""Seconds in which a second signal is still the first: nobody types so fast."""
+
+
+class Ending:
+    """Signals first, SIGKILL after the grace (s), at once when the user asks a second time."""
+
+    def __init__(self, workers: Workers, grace: float, say: Say) -> None:
+        self._workers = workers
+        self.grace = grace
+        self._say = say
+        self._asked = 0
+        self._last = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def begun(self) -> bool:
+        return self._task is not None
+
+    def listen(self, loop: asyncio.AbstractEventLoop, interrupted: Callable[[int], None]) -> None:
+        """SIGINT, SIGTERM and SIGHUP end the job and are told to ``interrupted``; SIGUSR1 and
+        SIGUSR2 are the user's own and only passed on; SIGTSTP (Ctrl-Z) stops the workers, too."""
+
+        def end(number: int) -> None:
+            interrupted(number)
+            self.interrupt(number)
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asks us to ignore SIGHUP
+                loop.add_signal_handler(number, end, number)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            loop.add_signal_handler(number, self._pass_on, number)
+        if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
+            loop.add_signal_handler(signal.SIGTSTP, self._stop)
+
+    def _pass_on(self, number: int) -> None:
+        self._say(f"{signal_name(number)}: passed on")
+        self._workers.signal(number, False)
+
+    def _stop(self) -> None:
+        """Stops all workers, and this process; and lets them go on when it goes on (fg, bg)."""
+        self._workers.signal(signal.SIGSTOP, True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._workers.signal(signal.SIGCONT, True)
+
+    def interrupt(self, number: int) -> None:
+        """The user's signal is passed on; at the second one everything ends at once. That a terminal closes
+        is told by its shell and by the kernel; timeout(1) tells its child, and then the child's group."""
+        now = time.monotonic()
+        if self._asked and (number == signal.SIGHUP or now - self._last < TWICE):
+            return
+        self._last = now
+        self._asked += 1
+        name = signal_name(number)
+        if self._workers.over:
+            self._say(f"{name}: ending")
+            return
+        if self._asked > 1:
+            self._say(f"{name} again: ending everything now")
+            self._workers.end(0.0)
+            return
+        self._say(f"{name}: passed on; ending in {self.grace:g} s, again: at once")
+        if not self.begun:
+            self.begin(0.0, number, group=number == signal.SIGINT)
+
+    def begin(self, patience: float, number: int, group: bool) -> None:
+        """The signal after ``patience`` s, SIGKILL after the grace, to all that is left."""
+        self._task = asyncio.ensure_future(self._run(patience, number, group))
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self, patience: float, number: int, group: bool) -> None:
+        await asyncio.sleep(patience)
+        self._workers.signal(number, group)
+        if number == signal.SIGTERM:
+            self._workers.signal(signal.SIGCONT, group)  # a stopped process cannot act on SIGTERM
+        await asyncio.sleep(self.grace)
+        self._workers.end(0.0)

@@ -1,0 +1,117 @@
+"""The process that waits to take the place of a task that ends: started, handed over, followed by another."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from allaboard.agent.worker_processes import Workers
+from allaboard.facts import JobView
+from allaboard.launch import serving
+from allaboard.launch.local_workers import Launch, Worker
+from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.standby_start import is_due
+
+NUMBER = -1
+"""What the reaper calls it."""
+LONGEST = 60.0
+"""Seconds from its start in which it is waited for."""
+
+
+class Reserve:
+    """``waiting``: whether a process of it lives that nobody has taken."""
+
+    def __init__(self, launch: Launch, workers: Workers, policy: Restarts) -> None:
+        self._launch = launch
+        self._workers = workers
+        self._policy = policy
+        self._asked: Worker | None = None
+        self._pid = 0
+        self._taken_at = 0.0
+        self._failed = 0
+        self._count = 0
+        self._promised = -1
+        self._asked_at = 0.0
+        workers.aside[NUMBER] = self._heard
+
+    @property
+    def waiting(self) -> bool:
+        return self._asked is not None
+
+    def tend(self, view: JobView, used: int) -> None:
+        """Starts one where it is time for it; ``used`` starts were made again before."""
+        if not self._launch.plan.standby or self.waiting:
+            return
+        if is_due(view, self._policy, used, self._taken_at, self._failed):
+            self._start(view.now)
+
+    def soon(self, index: int, now: float) -> bool:
+        """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
+        if not self.waiting or self._promised not in (-1, index) or now - self._asked_at > LONGEST:
+            return False
+        self._promised = index
+        return True
+
+    def take(self, index: int, now: float) -> Worker | None:
+        """It becomes this worker, with the addresses that it had; None where nobody is ready yet."""
+        asked, pid = self._asked, self._pid
+        self._taken_at = now
+        if asked is None or not pid or self._promised not in (-1, index):
+            return None
+        environment = dict(self._launch.environments[index])
+        environment["ALLABOARD_STDOUT"] = str(os.fstat(asked.out).st_ino)
+        told = {
+            "worker": index,
+            "words": self._launch.words(index),
+            "environment": environment,
+        }
+        try:
+            fd = os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # it does not listen yet: it imports
+            return None
+        os.set_blocking(fd, True)
+        with os.fdopen(fd, "wb") as file:
+            file.write(json.dumps(told).encode())
+        Path(self._fifo).unlink(missing_ok=True)
+        self._asked = None
+        self._workers.adopt(index, pid, now)
+        worker = Worker(index=index, out=asked.out, err=asked.err)
+        self._launch.workers[index] = worker
+        return worker
+
+    def close(self) -> None:
+        """Lets go of the pipes of one that was not needed; the reaper ends it with all the others."""
+        if self._asked is not None:
+            os.close(self._asked.out)
+            os.close(self._asked.err)
+            self._asked = None
+
+    @property
+    def _fifo(self) -> str:
+        return str(self._launch.boxes / f"standby-{self._count}")
+
+    def _start(self, now: float) -> None:
+        self._count += 1
+        self._pid = 0
+        self._promised = -1
+        self._asked_at = now
+        plan = self._launch.plan
+        script = "" if plan.command[1] == "-m" else plan.command[1]
+        place = str(Path(serving.__file__).with_name("standby.py"))
+        environment = dict(self._launch.environments[-1])
+        try:
+            os.mkfifo(self._fifo, 0o600)
+        except OSError:  # no room in memory: whoever ends is started as at the beginning
+            self._failed += 1
+            return
+        command = [plan.command[0], place, self._fifo, script]
+        self._asked = self._launch.aside(NUMBER, command, environment)
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        if "spawned" in message:
+            self._pid = int(message["pid"])
+        elif self.waiting:
+            self._failed += 1
+            self.close()

@@ -1,0 +1,222 @@
+"""Whether the ranks of a group called the same collectives in the same order, and where they first differ.
+
+Every rank keeps a rolling digest of its calls in each group. Two that differ at one number prove that the
+calls differed there or before; the traces of the members then show where.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from allaboard.analysis.failures.failure_causality import failed
+from allaboard.facts import GroupState, JobView, Member, Signature, Traced
+from allaboard.facts.memo import once
+
+Key = tuple[str, int]
+MANY = 64
+"""Members whose last calls are asked for at once."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """The first call of a group in which its ranks differ.
+
+    ``number`` is the call's in the group, 0 where it is not known any more; ``calls`` who called what
+    there; ``usual`` what more than half of the group called, None where there is no such half; ``odd``
+    those that called something else, all where there is no half. ``complete``: no rank that has not
+    got there yet can change that.
+    """
+
+    group: Key
+    number: int
+    calls: tuple[tuple[Member, Signature], ...]
+    usual: Signature | None
+    odd: tuple[Member, ...]
+    complete: bool
+
+    @property
+    def other(self) -> Signature:
+        """What the odd ones called; where all are odd, the last of them."""
+        odd = {m.called for m in self.odd}
+        return next(s for m, s in reversed(self.calls) if m.called in odd)
+
+    @property
+    def expected(self) -> Signature:
+        """What the others called."""
+        return self.usual or next(s for _, s in self.calls if s.required != self.other.required)
+
+
+@once
+def split(view: JobView) -> dict[Key, int]:
+    """The groups in which digests differ, each with a number at which they do."""
+    return _split(view, lambda state: state.marks)
+
+
+@once
+def path_split(view: JobView) -> dict[Key, int]:
+    """The groups in which the places of the calls differ, as far as the calls themselves do not."""
+    calls = split(view)
+    return {k: n for k, n in _split(view, lambda state: state.paths).items() if k not in calls}
+
+
+def _split(
+    view: JobView, marks: Callable[[GroupState], tuple[tuple[int, int], ...]]
+) -> dict[Key, int]:
+    seen: dict[tuple[Key, int], int] = {}
+    found: dict[Key, int] = {}
+    same: set[object] = set()
+    for member in view.members:
+        for state in member.groups:
+            if state.size == 1:
+                continue  # a group of its own, of a name that any rank may give
+            told = marks(state)
+            alike = state.name, state.round, state.unordered, told
+            if alike in same:
+                continue  # as nearly all ranks of a job that is well
+            same.add(alike)
+            for number, digest in told:
+                if state.unordered and number >= state.unordered:
+                    continue
+                if seen.setdefault((state.key, number), digest) != digest:
+                    found[state.key] = min(number, found.get(state.key, number))
+    return found
+
+
+Ranks = list[tuple[Member, GroupState]]
+
+
+def paths_of(view: JobView) -> Iterator[tuple[Key, list[tuple[Member, GroupState, Traced | None]]]]:
+    """The ranks of those groups in which only places differ, with their last calls where they are known; of
+    many ranks those that tell."""
+    for key in path_split(view):
+        members = [(m, s) for m in view.members if (s := _state(m, key)) is not None]
+        if len(members) != members[0][1].size or any(s.unordered for _, s in members):
+            continue
+        if len(members) > MANY:
+            members = _telling(members)
+        if members:
+            yield (
+                key,
+                [
+                    (m, s, next((t for t in m.traces if (t.group, t.round) == key), None))
+                    for m, s in members
+                ],
+            )
+
+
+def _telling(members: Ranks) -> Ranks:
+    """The few whose places differ from those of most, and as many of these as are read at once: who has the
+    same digest at the same number has called at the same places. None where it is not few that differ."""
+    paths = [dict(s.paths) for _, s in members]
+    shared = set.intersection(*map(set, paths))
+    if not shared:
+        return []
+    at = max(shared)
+    (most, count), *_ = Counter(p[at] for p in paths).most_common(1)
+    few = len(members) - count
+    if not 0 < few < MANY // 2:
+        return []
+    odd = [one for one, p in zip(members, paths, strict=True) if p[at] != most]
+    return odd + [one for one, p in zip(members, paths, strict=True) if p[at] == most][: MANY - few]
+
+
+def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
+    """Whose last calls have to be read, in which group, to say where its ranks differ."""
+    asked = []
+    for key, number in (_fallen(view) | split(view)).items():
+        known = difference(view, key)
+        at = known.number if known is not None and known.number else number
+        pids = []
+        for member in view.members:
+            state = _state(member, key)
+            if state is None or state.number < at:
+                continue
+            trace = next((t for t in member.traces if (t.group, t.round) == key), None)
+            if trace is None or trace.last < at:
+                pids.append(member.called)
+        if pids:
+            asked.append((key, tuple(pids[:MANY])))
+    return asked
+
+
+def _fallen(view: JobView) -> dict[Key, int]:
+    """The groups of a member that failed, with its last call there: who catches what that does to the others
+    may have gone on, and does not show its call of that number any more."""
+    caught = {s.key for m in view.members for s in m.groups if s.unordered}
+    return {
+        state.key: state.number
+        for member in view.members
+        if caught and failed(member)
+        for state in member.groups
+        if state.number and state.key in caught
+    }
+
+
+@once
+def differences(view: JobView) -> tuple[Difference, ...]:
+    """Every group whose ranks are known to differ, with its first difference."""
+    keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)
+    return tuple(d for key in keys if (d := difference(view, key)) is not None)
+
+
+def difference(view: JobView, key: Key) -> Difference | None:
+    """The first difference in one group; None where none is known."""
+    traced = []
+    for member in view.members:
+        state = _state(member, key)
+        trace = next((t for t in member.traces if (t.group, t.round) == key), None)
+        if state is not None and state.size > 1 and trace is not None:
+            end = min(trace.last, state.unordered - 1 if state.unordered else trace.last)
+            traced.append((member, state, trace, end))
+    if len(traced) < 2:
+        return None
+    number = _first_apart([(t, end) for *_, t, end in traced])
+    if number is None:
+        return None
+    calls = tuple(
+        (m, found[1])
+        for m, _, t, e in traced
+        if number <= e and (found := t.at(number)) is not None and found[1] is not None
+    )
+    if len({s.required for _, s in calls}) < 2:
+        return None  # the first difference is older than what is remembered
+    return _judge(view, key, number, calls, traced[0][1].size)
+
+
+def _first_apart(traced: list[tuple[Traced, int]]) -> int | None:
+    """The first number at which digests differ, of each up to where its order proves something."""
+    # A digest is of all calls up to it: who has the same last one has the same before, as nearly all have.
+    kinds = {
+        (t.first, t.last, end, t.calls[-1][0]): (t, end) for t, end in traced if t.calls
+    }.values()
+    if len(kinds) < 2:
+        return None
+    for number in range(min(t.first for t, _ in kinds), max(end for _, end in kinds) + 1):
+        digests = {d[0] for t, end in kinds if number <= end and (d := t.at(number)) is not None}
+        if len(digests) > 1:
+            return number
+    return None
+
+
+def _judge(
+    view: JobView, key: Key, number: int, calls: tuple[tuple[Member, Signature], ...], size: int
+) -> Difference:
+    counts = Counter(s.required for _, s in calls)
+    best, many = counts.most_common(1)[0]
+    half = many * 2 > size
+    usual = next(s for _, s in calls if s.required == best) if half else None
+    odd = tuple(m for m, s in calls if usual is None or s.required != best)
+    return Difference(
+        group=key,
+        number=number,
+        calls=calls,
+        usual=usual,
+        odd=odd,
+        complete=len(calls) >= size or view.stalled or half or view.ended,
+    )
+
+
+def _state(member: Member, key: Key) -> GroupState | None:
+    return next((s for s in member.groups if s.key == key), None)

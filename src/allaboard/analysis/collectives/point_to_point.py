@@ -1,0 +1,79 @@
+"""Messages between two ranks that somebody waits for, and on whom all of those wait in the end."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from allaboard.analysis.collectives.group_deadlock import entered
+from allaboard.facts import Member
+
+_NAME = re.compile(
+    r"(?:Work\.wait for i)?(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?"
+)
+"""How the probe calls one: a call that blocks, or the wait for one that is under way."""
+
+
+class Message(NamedTuple):
+    """``way`` is "recv" or "send", ``peer`` the rank of the other side."""
+
+    way: str
+    peer: int
+    tag: str
+
+    def answers(self, other: Message) -> bool:
+        """Whether the two may be the sides of one message, going by way and tag."""
+        return self.way != other.way and self.tag == other.tag
+
+
+def message(name: str) -> Message | None:
+    """The message that an operation of this name is; None where it is none, or its other side is not said."""
+    found = _NAME.fullmatch(name)
+    return Message(found["way"], int(found["peer"]), found["tag"] or "") if found else None
+
+
+def knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
+    """Those of the waiting on whom all others wait in the end: in a circle each waits for a message of the
+    next, or one of two waits for the other's message, which is in a call that both must make. Nobody else can
+    end their wait. () where there is none, or more than one, or nobody else waits."""
+    ranks = {m.who.rank: m for m in waiting}
+    asks = {r: m for r, m in ranks.items() if _asked(m) is not None}
+    if len(ranks) < len(waiting):
+        return ()
+    ends = {_end(ranks, rank) for rank in asks}
+    if len(ends) != 1:
+        return ()
+    end = ends.pop()
+    rest = [m for r, m in ranks.items() if r not in end and r not in asks]
+    if not end or len(end) == len(ranks) or not all(_lacks(m, end) for m in rest):
+        return ()
+    return tuple(ranks[r] for r in sorted(end))
+
+
+def _asked(one: Member) -> int | None:
+    """The rank of whose side of a message this member waits, in its main thread."""
+    found = message(one.op.name) if one.op is not None and not one.op.beside else None
+    return found.peer if found is not None else None
+
+
+def _end(ranks: dict[int, Member], start: int) -> frozenset[int]:
+    """The circle to which the chain of who asks whom leads from here, or its last two; empty where it leads
+    to somebody of whom nothing is known."""
+    way = [start]
+    while True:
+        last = way[-1]
+        peer = _asked(ranks[last])
+        if peer is None:
+            before = way[-2]
+            return frozenset((before, last)) if _lacks(ranks[last], {before}) else frozenset()
+        if peer not in ranks:
+            return frozenset()
+        if peer in way:
+            return frozenset(way[way.index(peer) :])
+        way.append(peer)
+
+
+def _lacks(one: Member, some: frozenset[int] | set[int]) -> bool:
+    """Whether it is in a call of a group that one of these must make too."""
+    group = entered(one)
+    return group is not None and not some.isdisjoint(group.ranks)

@@ -1,0 +1,1 @@
+"""Configurations and environments compared between members."""

@@ -1,0 +1,1 @@
+"""Which member failed first, why, and who failed as a consequence."""

@@ -1,0 +1,111 @@
+"""Whether an exception says that another member went away, and not that this one failed.
+
+The phrases are those of gloo, NCCL, torch's stores and RPC (TensorPipe), TensorFlow's gRPC and coordination
+service, and JAX, as their current releases print them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.analysis.failures.dataloader_worker import within_loader
+from allaboard.analysis.failures.known_errors import advice
+from allaboard.analysis.failures.mismatch_errors import mismatch
+from allaboard.analysis.failures.port_in_use import lacks_port
+from allaboard.facts import Member, Raised
+
+_TYPES = {
+    "DistNetworkError",
+    "DistStoreError",
+    "DistBackendError",
+    "UnavailableError",
+    "AbortedError",
+    "DeadlineExceededError",
+    "CancelledError",
+    "BrokenPipeError",
+    "ConnectionResetError",
+    "HorovodInternalError",
+    "RendezvousTimeoutError",
+    "RendezvousConnectionError",
+    "RendezvousClosedError",
+}
+_PHRASES = re.compile(
+    r"Read error \[|writev \["
+    r"|Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
+    r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
+    r"|connectFullMesh failed|wait timeout after|clients? (has )?joined|Wait timeout"
+    r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|remote process exited"
+    r"|(?-i:UNAVAILABLE|DEADLINE_EXCEEDED)|task .* (unavailable|crashed|is unhealthy|has been)"
+    r"|(stopped sending|send|sending|missed|missing|no) heartbeats?|heartbeats? (timeout|timed out|failed)"
+    r"|HeartbeatMonitor|(task|worker|process)[^\n]{0,80} preempted"
+    r"|Collective ops is aborted|barrier .* (failed|timed out)"
+    r"|Application timeout caused pair closure|CoordinationService"
+    r"|Terminating process because the JAX distributed service"
+    r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
+    r"|dump signal due to a collective timeout"
+    r"|this error originated at tensorpipe/|with a different incarnation|Horovod has been shut down",
+    re.IGNORECASE,
+)
+"""gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""
+
+_ENGINES = re.compile(
+    r"/(torch|tensorflow|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
+    r"|/bin/(torchrun|accelerate|deepspeed)$"
+)
+"""In the path of whose code the job's own connections are used, and of our hooks around it."""
+_PYTHON = re.compile(r"/lib(64)?/python3[^/]*/(?!site-packages/|dist-packages/)|^<frozen ")
+_OWN = {
+    "AssertionError",
+    "AttributeError",
+    "FileNotFoundError",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "ModuleNotFoundError",
+    "NameError",
+    "TypeError",
+    "UnboundLocalError",
+    "ZeroDivisionError",
+}
+"""What no engine raises of a peer."""
+_SOCKETS = {
+    "BrokenPipeError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "TimeoutError",
+}
+"""Python's own, of any pipe or socket."""
+
+
+def _of_other_code(raised: Raised) -> bool:
+    """Whether it speaks of another connection than the job's: to a database, a web server, a program that was
+    started. Who raised is the innermost frame that is not the standard library's."""
+    if raised.type in _OWN:
+        return True
+    place = next((f for f in raised.frames if not _PYTHON.search(f.file)), None)
+    if place is None or _ENGINES.search(place.file):
+        return False
+    if not place.is_user:
+        return True
+    # Native code of an engine is called from here too, but what it raises is none of these. Ranks that are
+    # each other's parent and child have pipes of multiprocessing.
+    shared = any("/multiprocessing/" in f.file for f in raised.frames)
+    return raised.type in _SOCKETS and not shared
+
+
+def lost_peer(member: Member) -> bool:
+    """Whether what ended this member speaks of a peer: of one that went away, or that called another
+    collective, which both suffer from, whoever is wrong."""
+    if mismatch(member) is not None:
+        return True
+    if member.raised is not None:
+        if within_loader(member.raised):
+            return False  # a worker process of its own DataLoader is no peer
+        if lacks_port(member) or advice(member.raised):
+            return False  # torch's store and NCCL's group raise the same type for both
+        if _of_other_code(member.raised):
+            return False
+        return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
+    return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))

@@ -1,0 +1,81 @@
+"""An exception that says that something limited is used up: what it is, and what helps.
+
+The words are the C library's for EMFILE, ENFILE, ENOSPC and EDQUOT, which Python, PyTorch and TensorFlow pass
+on, and Python's for a thread that could not be started.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from allaboard.analysis.member_names import on_host
+from allaboard.facts import Evidence, JobView, Member, Raised
+
+_FILE = re.compile(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
+_SHARED = re.compile(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
+"""As PyTorch names a tensor that processes share."""
+
+
+class Exhausted(NamedTuple):
+    """``fix`` is what to do; ``evidence`` the limit, where it is known."""
+
+    fix: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+def exhausted(view: JobView, one: Member, raised: Raised) -> Exhausted | None:
+    """None of an exception that speaks of no limit."""
+    said = raised.message
+    if "Too many open files in system" in said:
+        return Exhausted(on_host(view, one, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
+                         + "   # all processes of that host together have too many files open")  # fmt: skip
+    if "Too many open files" in said:
+        return Exhausted(_files(said), _limit(raised, "ulimit -n"))
+    if "No space left on device" in said:
+        return Exhausted(_space(view, one, said))
+    if "Disk quota exceeded" in said:
+        return Exhausted(
+            f"{on_host(view, one, 'quota -s')}   # what you may use of {_folder(said)}"
+        )
+    if "can't start new thread" in said:
+        return Exhausted(_threads(view, one), _limit(raised, "ulimit -u"))
+    return None
+
+
+def _limit(raised: Raised, command: str) -> tuple[Evidence, ...]:
+    return (Evidence(f"its limit is {raised.limit}", command),) if raised.limit > 0 else ()
+
+
+def _files(said: str) -> str:
+    most = "ulimit -n $(ulimit -Hn) before the start moves the end"
+    if _SHARED.search(said):
+        share = 'torch.multiprocessing.set_sharing_strategy("file_system")'
+        return f"{share}: each tensor from a DataLoader worker takes a descriptor; {most}"
+    return f"close what each step opens (with open(...) as f), make pools and loaders once; {most}"
+
+
+def _space(view: JobView, one: Member, said: str) -> str:
+    if _SHARED.search(said):
+        look = on_host(view, one, "df -h /dev/shm")
+        return f"{look}   # --shm-size of the container, or fewer DataLoader workers"
+    folder = _folder(said)
+    if not folder:
+        return on_host(view, one, "df -h; df -i") + "   # which is full: bytes, or files (inodes)"
+    at = shlex.quote(folder)
+    look = on_host(view, one, f"df -h {at}; df -i {at}; du -xsh {at}/* | sort -h | tail")
+    return f"{look}   # keep fewer checkpoints, or write elsewhere"
+
+
+def _threads(view: JobView, one: Member) -> str:
+    look = on_host(view, one, "ulimit -u; cat /sys/fs/cgroup/pids.max")
+    return (
+        f"{look}   # threads count as processes; fewer: OMP_NUM_THREADS, num_workers of DataLoader"
+    )
+
+
+def _folder(said: str) -> str:
+    found = _FILE.search(said)
+    return str(PurePosixPath(found[1]).parent) if found is not None else ""

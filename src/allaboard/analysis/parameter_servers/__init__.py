@@ -1,0 +1,1 @@
+"""Jobs with parameter servers: who serves, who waits, for whom."""

@@ -1,0 +1,1 @@
+"""Who is slow, and since when."""

@@ -1,0 +1,1 @@
+"""Limits, load and what will run out."""

@@ -1,0 +1,47 @@
+"""Ranks that met at a place before those who meet there now: their launcher started all of them again."""
+
+from __future__ import annotations
+
+from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.facts import JobView, Member, Phase
+
+STUCK = 10.0
+"""Seconds in init, idle, from which it is taken for one that does not come back."""
+BUSY = 0.5
+"""Cores; one that computes is compiling or loading libraries, not waiting."""
+REFUSED = "connectFullMesh failed"
+"""What gloo raises where the addresses that it read from the store are not those of its peers."""
+
+
+def before(view: JobView, roll: Roll) -> tuple[Member, ...]:
+    """Those who passed the door at this roll's place, and had ended before the last of it came there."""
+    told = roll.here[0].declared if roll.here else None
+    if told is None or not told.place.startswith("tcp://"):
+        return ()
+    began = min(m.started_at for m in roll.here)
+    ours = {m.called for m in roll.here}
+    return tuple(
+        m
+        for m in view.members
+        if m.called not in ours
+        and m.declared is not None
+        and m.declared.place == told.place
+        and m.exit is not None
+        and m.phase > Phase.ARRIVED
+        and m.exit.at <= began
+    )
+
+
+def misled(view: JobView, roll: Roll) -> tuple[Member, ...]:
+    """Those of a roll for whom init does not come back, or has failed since peers were not where the store
+    says that they are."""
+    stuck = [
+        m
+        for m in roll.here
+        if m.alive
+        and m.phase is Phase.JOINING
+        and view.now - m.phase_since >= STUCK
+        and m.cpu <= BUSY
+    ]
+    failed = [m for m in roll.here if m.raised is not None and REFUSED in m.raised.message]
+    return (*failed, *(m for m in stuck if m not in failed))

@@ -1,0 +1,129 @@
+"""This host's attempts to reach the meeting place, as rules read them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.facts import (
+    Answer,
+    Call,
+    Certainty,
+    Evidence,
+    JobView,
+    Member,
+    Phase,
+    Severity,
+)
+from allaboard.facts.samples import NOW, declared, gathering, held
+
+
+class Attempt(NamedTuple):
+    """``member`` stands at the door of init since ``waited`` s; its host's attempts are ``call``. ``serves``:
+    nobody holds it, and it has been up for so long."""
+
+    member: Member
+    call: Call
+    waited: float
+    serves: bool = False
+
+    @property
+    def certainty(self) -> Certainty:
+        """Who serves may be up long before there is anybody to be met."""
+        return Certainty.LIKELY if self.serves else Certainty.CERTAIN
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.WARNING if self.serves else Severity.ERROR
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What was met, how often, and where the address was read."""
+        call = self.call
+        met = f" ({call.met})" if call.met and not call.address.startswith(call.met) else ""
+        times = f", {call.tries} times" if call.tries > 1 else ""
+        return (
+            Evidence(f"connect to {call.address}{met}: {call.said}{times}", self.member.who.host),
+            Evidence(call.address, self.origin),
+        )
+
+    @property
+    def origin(self) -> str:
+        """Where the address was read."""
+        told = self.member.declared
+        if told is None:
+            return ""
+        own = f"//{self.call.address}" in told.place or self.call.address in told.cluster.values()
+        if own or told.place.startswith("file:"):
+            return told.origin
+        return "--coordinator" if self.call.given else "posted by the host where all meet"
+
+    @property
+    def numeric(self) -> str:
+        """The address that the name led to; the name where none is known."""
+        return _bare(self.call.met.rpartition(":")[0]) or self.name
+
+    @property
+    def port(self) -> str:
+        return self.call.address.rpartition(":")[2]
+
+    @property
+    def name(self) -> str:
+        return _bare(self.call.address.rpartition(":")[0])
+
+
+def _bare(host: str) -> str:
+    """As commands take an address of IPv6: without the brackets that its port wants."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def attempt(view: JobView, *answers: Answer, served: bool = False) -> Attempt | None:
+    """Where somebody of this host waits, another host leads, and it answers in one of these ways. ``served``:
+    also where a server, or a worker beside a chief, which nobody holds, has never been taken in: for what no
+    time mends, since servers are up long before the others by right."""
+    call = view.call
+    if not view.joined or view.leads or call is None or call.answer not in answers:
+        return None
+    waiting = [m for roll in roll_calls(view) for m in roll.held]
+    serves = served and not waiting and not call.shook
+    if serves:
+        waiting = [m for roll in roll_calls(view) for m in roll.here if _unheld(m)]
+    if not waiting:
+        return None
+    member = min(waiting, key=lambda m: m.phase_since)
+    return Attempt(member, call, view.now - max(member.phase_since, view.launched_at), serves)
+
+
+def _unheld(one: Member) -> bool:
+    return one.alive and one.declared is not None and not one.declared.hold
+
+
+def overdue(view: JobView, *answers: Answer, served: bool = False) -> Attempt | None:
+    """An `attempt` that has gone on for as long as the roll call may take; of who serves, with one and the
+    same answer."""
+    tried = attempt(view, *answers, served=served)
+    if tried is None or tried.waited < view.timeout:
+        return None
+    return tried if not tried.serves or view.now - tried.call.since >= view.timeout else None
+
+
+def calling(
+    answer: Answer, waited: float = 61.0, said: str = "", serves: bool = False, **changes: object
+) -> JobView:
+    """A view for rules' examples: rank 1 of 3 at the door, and how its attempts end. ``serves``: it is a
+    parameter server, which nobody holds."""
+    place = declared(1, place="tcp://node0:29500")
+    call = Call(
+        address="node0:29500",
+        answer=answer,
+        since=NOW - waited,
+        tries=50,
+        met="10.0.0.1:29500" if answer is not Answer.NO_NAME else "",
+        said=said,
+        **changes,  # type: ignore[arg-type]  # fields of Call
+    )
+    if serves:
+        place = declared(1, place="tcp://node0:29500", job="ps", index=0, hold=False)
+    phase = Phase.JOINED if serves else Phase.ARRIVED
+    member = held(1, declared=place, phase_since=NOW - waited, phase=phase)
+    return gathering(member, joined=True, launched=1, call=call)

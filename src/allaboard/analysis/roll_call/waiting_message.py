@@ -1,0 +1,91 @@
+"""Whom a roll call that is not complete waits for, and since when, in a line for people. Pure."""
+
+from __future__ import annotations
+
+from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.task_names import called
+from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
+
+
+def waits(view: JobView) -> str:
+    """What this host's members wait for; "" where nobody of them stands at the door."""
+    rolls = [r for r in roll_calls(view) if not r.complete]
+    if not rolls:
+        return ""
+    call = view.call
+    if view.joined and not view.leads and call is not None and rolls[0].held:
+        seconds = view.now - rolls[0].first_arrival
+        place = f"{call.address}, where all meet" if call.address else "the way to the meeting"
+        return f"waiting {seconds:.0f} s for {place}: {_means(call)}"
+    return awaited(view, rolls[0])
+
+
+def _means(call: Call) -> str:
+    """What was met there, and what it leaves open."""
+    if call.answer in (Answer.OTHER, Answer.FAILED):
+        told = call.kind or call.answer is Answer.FAILED
+        return call.said if told else "another program answers there"
+    if call.answer is not Answer.REFUSED:
+        return MET[call.answer]
+    if call.shook:
+        return "it was there before, and now refuses the port: it has gone, or is coming back"
+    return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
+
+
+def awaited(view: JobView, roll: Roll) -> str:
+    """Who is here, and who is not: in which line, or never heard of."""
+    here = roll.size - len(roll.missing)
+    seconds = view.now - roll.first_arrival if roll.held else 0.0
+    text = f"{here} of {roll.size} aboard, waiting {seconds:.0f} s for "
+    told = [how_far(m) for m in roll.late[:NAMED]]
+    unheard = roll.never_heard_of
+    if unheard:
+        told.append(f"{called(roll.here[0].declared, unheard)}: never heard of")
+    elif not told:
+        told.append("those who came to agree on who is who")
+    return text + "; ".join([*told, *(away(k) for k in turned_away(view, roll))])
+
+
+def turned_away(view: JobView, roll: Roll) -> list[Knock]:
+    """Who came, was not let in, and may be of those that are missing: not who says to be one that is here. A
+    worker of another job must say to be one that is not: most that come are none of ours."""
+    return [
+        k
+        for k in view.knocks
+        if k.named and (k.rank in roll.missing or (k.rank < 0 and k.kind != OTHER_JOB))
+    ][:NAMED]
+
+
+def away(knock: Knock) -> str:
+    """Who was not let in, and why."""
+    return f"{knock.who} came and was turned away, since it {knock.said}"
+
+
+MET = {
+    Answer.ABOARD: "this host is taken in",
+    Answer.SILENT: "nothing answers there",
+    Answer.UNREACHABLE: "there is no route to that host",
+    Answer.NO_NAME: "its name does not resolve here",
+    Answer.CLOSED: "what listens there hangs up at once",
+    Answer.MUTE: "what listens there says nothing",
+    Answer.STORE: "a PyTorch store has the port",
+    Answer.GRPC: "a gRPC server (TensorFlow or JAX) has the port",
+    Answer.HTTP: "a web server has the port",
+    Answer.CUT: "large messages do not pass",
+    Answer.UNPOSTED: "it is not posted yet",
+}
+"""How the last attempt there ended, in words."""
+OTHER_JOB = "other-job"
+NAMED = 2
+"""Late members whose place is told."""
+
+
+def how_far(member: Member) -> str:
+    """Who it is, and what it does meanwhile."""
+    name = member.who.name
+    if member.phase is Phase.IMPORTING:
+        return f"{name}: importing {member.detail}"
+    place = member.stack.user if member.stack is not None else None
+    if place is not None:
+        return f"{name}: at {place}"
+    return f"{name}: {member.phase.name.lower()}"

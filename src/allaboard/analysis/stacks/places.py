@@ -1,0 +1,62 @@
+"""Where everybody is, as the faces show it: one entry a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from allaboard.analysis.stacks.groups import Group, Groups
+from allaboard.analysis.stacks.outliers import outliers
+from allaboard.analysis.stacks.ranks import told
+from allaboard.analysis.stacks.unranked_processes import UNNAMED, others, ranks_of
+from allaboard.facts import Crowd, Frame, Member, Who
+
+
+def unnamed_of(members: Iterable[Member]) -> dict[int, Who]:
+    """Those of whom no rank is known, as for `Dumps`: others started them, and nobody numbered them."""
+    found = [m for m in members if m.who.rank < 0]
+    hosts = {m.who.host for m in found}
+    return {
+        UNNAMED + m.worker: Who(
+            job="process", index=-1, pid=m.who.pid, host=m.who.host if len(hosts) > 1 else ""
+        )
+        for m in found
+    }
+
+
+def groups_of(members: Iterable[Member], unnamed: Mapping[int, Who] | None = None) -> Groups:
+    """The last stacks of these members by rank; where the rank is not known, by their numbers in ``unnamed``,
+    else by the worker's."""
+    groups = Groups()
+    for member in members:
+        if not member.launcher:
+            number = member.who.rank if member.who.rank >= 0 else member.worker
+            if member.who.rank < 0 and UNNAMED + member.worker in (unnamed or {}):
+                number = UNNAMED + member.worker
+            groups.add(number, member.stack.frames if member.stack is not None else ())
+    return groups
+
+
+def crowds(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) -> tuple[Crowd, ...]:
+    """Every place, that of most ranks first; ``unnamed`` as for `Dumps`."""
+    known = list(groups)
+    odd = outliers(known).odd
+    return tuple(_crowd(g, g in odd, unnamed or {}) for g in known)
+
+
+def _crowd(group: Group, odd: bool, unnamed: Mapping[int, Who]) -> Crowd:
+    leaf, user = group.frames[0] if group.frames else None, group.user
+    return Crowd(
+        ranks=told(ranks_of(group.ranks), len(group.ranks)),
+        count=len(group.ranks),
+        doing=str(group.spot),
+        at=str(user or ""),
+        inside=leaf.function if leaf is not None and leaf is not user else "",
+        odd=odd,
+        calls=tuple(_call(f) for f in group.frames),
+        why=group.why,
+        others=others(group.ranks, unnamed),
+    )
+
+
+def _call(frame: Frame) -> str:
+    return f"{frame.file}:{frame.line} in {frame.function}"

@@ -1,0 +1,221 @@
+"""What a member does at its place in the code: told from its frames alone.
+
+The table names functions of the frameworks and of the standard library in which a process waits for
+somebody. The innermost frame that the table knows decides; a stack without one is the user's own code.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from functools import lru_cache
+
+from allaboard.analysis.stacks.external_wait import asks_another
+from allaboard.facts import Frame, Stack
+
+
+class Spot(StrEnum):
+    """Kinds of places."""
+
+    GATE = "held by the roll call"
+    INIT = "in the framework's init"
+    GROUP = "making a process group"
+    COLLECTIVE = "in a collective"
+    STEP = "in a training step"
+    SERVER = "serving its peers"
+    SESSION = "making or closing a session with its servers"
+    DATA = "waiting for data"
+    DATA_SERVICE = "waiting for the tf.data service"
+    FILE_LOCK = "waiting for a file lock"
+    LOCK = "waiting for a lock"
+    CHILD = "waiting for a child process"
+    ANSWER = "waiting for the answer of another process"
+    SLEEP = "asleep"
+    INPUT = "waiting for input"
+    DEBUGGER = "in a debugger"
+    CHECKPOINT = "writing or reading a checkpoint"
+    IMPORT = "importing"
+    LEAVING = "shutting down"
+    USER = "in its own code"
+    UNKNOWN = "at an unknown place"
+
+
+_TABLE: tuple[tuple[str, str, Spot], ...] = (
+    # end of the file's path, function (regular expression), what it means
+    ("probe/gate.py", "wait", Spot.GATE),
+    ("torch/distributed/rendezvous.py", ".*", Spot.INIT),
+    ("torch/distributed/distributed_c10d.py", "init_process_group|_new_process_group.*", Spot.INIT),
+    ("torch/distributed/distributed_c10d.py", "new_group.*|split_group", Spot.GROUP),
+    ("torch/distributed/distributed_c10d.py", "destroy_process_group", Spot.LEAVING),
+    ("torch/distributed/distributed_c10d.py", ".*", Spot.COLLECTIVE),
+    ("torch/distributed/_functional_collectives.py", ".*", Spot.COLLECTIVE),
+    ("torch/distributed/utils.py", "_verify_param_shape_.*|_sync_.*", Spot.COLLECTIVE),
+    ("torch/autograd/graph.py", "_engine_run_backward", Spot.STEP),
+    ("torch/autograd/__init__.py", "backward", Spot.STEP),
+    ("torch/utils/data/dataloader.py", ".*", Spot.DATA),
+    ("torch/utils/data/_utils/fetch.py", ".*", Spot.DATA),
+    ("torch/serialization.py", ".*", Spot.CHECKPOINT),
+    ("torch/distributed/checkpoint/.*", ".*", Spot.CHECKPOINT),
+    ("tensorflow/python/eager/context.py", "ensure_initialized|.*configure_coord.*", Spot.INIT),
+    ("tensorflow/python/eager/context.py", "enable_collective_ops", Spot.INIT),
+    ("tensorflow/python/distribute/.*coordinat.*", "join|.*wait.*", Spot.COLLECTIVE),
+    ("tensorflow/python/data/ops/iterator_ops.py", "_next_internal|__next__|get_next.*", Spot.DATA),
+    ("tensorflow/python/checkpoint/checkpoint.py", "save|write|restore|read", Spot.CHECKPOINT),
+    ("tensorflow/python/eager/execute.py", "quick_execute", Spot.STEP),
+    ("tensorflow/python/eager/context.py", "call_function", Spot.STEP),
+    ("tensorflow/python/framework/ops.py", "_numpy.*", Spot.STEP),
+    ("tensorflow/python/training/server_lib.py", "join", Spot.SERVER),
+    ("tensorflow/python/client/session.py", "_call_tf_sessionrun|_run_fn", Spot.STEP),
+    ("tensorflow/python/client/session.py", "close|__del__|__init__|_extend_graph", Spot.SESSION),
+    ("tensorflow/python/training/session_manager.py", ".*", Spot.SESSION),
+    ("tensorflow/python/training/coordinator.py", "join|wait_for_stop", Spot.SESSION),
+    ("tensorflow/python/eager/remote.py", "connect_to_.*", Spot.INIT),
+    ("jax/_src/distributed.py", "initialize", Spot.INIT),
+    ("jax/_src/distributed.py", "shutdown", Spot.LEAVING),
+    ("jax/experimental/multihost_utils.py", ".*", Spot.COLLECTIVE),
+    ("orbax/checkpoint/.*|flax/training/checkpoints.py", ".*", Spot.CHECKPOINT),
+    ("jax/_src/array.py", ".*", Spot.STEP),
+    ("jax/_src/pmap.py", "wrapped", Spot.STEP),
+    ("jax/_src/api.py", "block_until_ready|device_get", Spot.STEP),
+    ("keras/src/backend/jax/core.py", "convert_to_numpy", Spot.STEP),
+    ("filelock/.*", "acquire|_acquire", Spot.FILE_LOCK),
+    ("portalocker/.*", "lock|acquire", Spot.FILE_LOCK),
+    ("python3.*/bdb.py|pdb.py", ".*", Spot.DEBUGGER),
+    ("site-packages/(debugpy|pydevd|ipdb|pudb)/.*", ".*", Spot.DEBUGGER),
+    ("python3.*/subprocess.py", "_?wait|_try_wait|_?communicate", Spot.CHILD),
+    ("python3.*/multiprocessing/popen_fork.py", "wait|poll", Spot.CHILD),
+    ("python3.*/threading.py", "_shutdown", Spot.LEAVING),
+    ("python3.*/threading.py", "acquire|wait|_wait_for_tstate_lock|join|__enter__", Spot.LOCK),
+    ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
+)
+_COMPILED = tuple(
+    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), spot)
+    for file, function, spot in _TABLE
+)
+_LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
+    # The source line of the innermost user frame, for waits in C that leave no frame of their own.
+    (re.compile(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
+    (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
+    (re.compile(r"\bsleep\s*\("), Spot.SLEEP),
+    (re.compile(r"(?<!\bsys)\.(stdout|stderr)\b"), Spot.CHILD),
+    (re.compile(r"\binput\s*\(|\bstdin\b"), Spot.INPUT),
+    (re.compile(r"\.acquire\s*\(|^with [\w.\[\]'\"]+\s*:"), Spot.LOCK),  # a bare name blocks in C
+)
+
+
+_DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
+"""What it runs is no step of the training: it asks the service's dispatcher, for as long as it takes."""
+_IN_THREADS = "tensorflow/python/distribute/cross_device_ops.py"
+"""It calls collectives in threads, where no tf.function is around them, and waits for these."""
+_OPERATION = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
+
+
+def spot(stack: Stack | None) -> Spot:
+    """What the member of this stack does; `Spot.UNKNOWN` where there is no stack."""
+    if stack is None or not stack.frames:
+        return Spot.UNKNOWN
+    leaf = stack.frames[0]
+    if leaf.is_user:
+        for pattern, meaning in _LINES:
+            if pattern.search(leaf.text):
+                return meaning if not _inside_data(stack) else Spot.DATA
+    compiled = next((f.text for f in stack.frames if f.is_compiled), "")
+    called = compiled or (stack.user.text if stack.user is not None else "")
+    if leaf.file.endswith("torch/_ops.py") and _OPERATION.search(called):
+        return Spot.COLLECTIVE  # as compiled graphs call them
+    for frame in stack.frames:
+        known = _known(frame.file, frame.function)
+        if known is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
+            return Spot.DATA_SERVICE
+        if known is Spot.LOCK:
+            return _at_lock(stack)
+        if known is Spot.INIT and any(_makes_group(f) for f in stack.frames):
+            return Spot.GROUP  # by the same functions as the first one
+        if known is not None:
+            return known
+    if asks_another(stack.frames):
+        return Spot.ANSWER
+    return Spot.USER if stack.user is not None else Spot.UNKNOWN
+
+
+def _makes_group(frame: Frame) -> bool:
+    return _known(frame.file, frame.function) is Spot.GROUP
+
+
+def _at_lock(stack: Stack) -> Spot:
+    """For what a thread waits by one of Python's locks."""
+    if _inside_data(stack):
+        return Spot.DATA
+    if any(f.file.endswith(_IN_THREADS) for f in stack.frames):
+        return Spot.COLLECTIVE
+    return Spot.ANSWER if asks_another(stack.frames) else Spot.LOCK
+
+
+@lru_cache(maxsize=4096)
+def _known(path: str, name: str) -> Spot | None:
+    """What the table says of this function; the ranks of a job are in the same few."""
+    found = (s for file, function, s in _COMPILED if function.match(name) and file.search(path))
+    return next(found, None)
+
+
+def waits_for_peers(stack: Stack | None) -> bool:
+    """Whether it is at a place where a process waits for the other members of its job."""
+    return spot(stack) in (
+        Spot.GATE,
+        Spot.INIT,
+        Spot.GROUP,
+        Spot.COLLECTIVE,
+        Spot.STEP,
+        Spot.SERVER,
+        Spot.SESSION,
+    )
+
+
+def _inside_data(stack: Stack) -> bool:
+    return any("torch/utils/data/" in f.file for f in stack.frames)
+
+
+_ASKING = tuple(
+    (re.compile(f"(?:^|[/ ])(?:{file})>?$"), re.compile(f"(?:{function})$"))
+    for file, function in (
+        (r"genericpath(?:\.py)?", "exists|lexists|isfile|isdir|islink|getsize|getmtime|isjunction"),
+        (r"posixpath(?:\.py)?", "exists|lexists|islink|ismount|join|_get_sep"),
+        (r"pathlib(?:\.py|/\w+\.py|\._\w+)?", "exists|is_file|is_dir|is_symlink|stat|lstat"),
+        (r"pathlib(?:\.py|/\w+\.py|\._\w+)?", "__fspath__|__str__"),
+        (r"python3[^/]*/glob\.py", ".*"),
+        (r"python3[^/]*/threading\.py", "is_set|is_alive|locked"),
+        (r"python3[^/]*/queue\.py", "empty|full|qsize|_qsize"),
+        (r"python3[^/]*/subprocess\.py", "poll|_internal_poll"),
+        (r"python3[^/]*/multiprocessing/(?:process|queues)\.py", "is_alive|empty|full|qsize"),
+        (r"python3[^/]*/concurrent/futures/_base\.py", "done|running|cancelled"),
+    )
+)
+"""Functions of the standard library that answer at once: whoever calls one again and again is at its own
+line, and not in there. Those that are frozen have no path."""
+
+
+def asking_line(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The frames without the innermost ones that only ask for a state, where the user's own code asks: a busy
+    wait is now in the question, now at the line itself, which is one place."""
+    for at, frame in enumerate(frames):
+        if frame.is_user:
+            return frames[at:]
+        if not _asks(frame.file, frame.function):
+            break
+    return frames
+
+
+@lru_cache(maxsize=1024)
+def _asks(file: str, function: str) -> bool:
+    return any(f.search(file) and g.match(function) for f, g in _ASKING)
+
+
+def same_place(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> bool:
+    """Whether two looks show one place: the same functions all the way out. The innermost line may
+    differ, as it does in a loop; the lines of the callers may not."""
+    if one == other:  # as most are, and told at once
+        return True
+    return len(one) == len(other) and all(
+        a.file == b.file and a.function == b.function and (i == 0 or a.line == b.line)
+        for i, (a, b) in enumerate(zip(one, other, strict=True))
+    )

@@ -1,0 +1,47 @@
+"""Processes of which no rank is known, beside ranks: how they are numbered and called. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from allaboard.analysis.stacks.ranks import SHOWN, told
+from allaboard.facts import Who
+
+UNNAMED = 1 << 31
+"""Numbers from here on stand for processes without a known rank; no rank is as high."""
+
+
+def others(numbers: Iterable[int], unnamed: Mapping[int, Who]) -> tuple[str, ...]:
+    """What those of these numbers are called that are no ranks: ``pid 4242``, or a file's name."""
+    return tuple(_called(unnamed.get(n), n) for n in sorted(set(numbers)) if n >= UNNAMED)
+
+
+def ranks_of(numbers: Iterable[int]) -> list[int]:
+    """Those of these numbers that are ranks."""
+    return [n for n in numbers if n < UNNAMED]
+
+
+def people(numbers: Iterable[int], unnamed: Mapping[int, Who], shown: int = SHOWN) -> str:
+    """Several in a sentence: ``ranks 0,2``, ``rank 0 and pid 4242 (rank unknown)``."""
+    known = list(numbers)
+    ranks = ranks_of(known)
+    return called(told(ranks, shown), len(ranks), others(known, unnamed), shown)
+
+
+def called(ranks: str, count: int, more: Sequence[str], shown: int = SHOWN) -> str:
+    """As `people`, of ``count`` ranks as they are written, and of what ``more`` are called."""
+    first = [f"{'rank' if count == 1 else 'ranks'} {ranks}"] if count else []
+    if not more:
+        return "".join(first)
+    pids = all(n.startswith("pid ") for n in more)
+    word = ("pid " if len(more) == 1 else "pids ") if pids else ""
+    names = ", ".join(n.removeprefix("pid ") if pids else n for n in more[:shown])
+    names += f" and {len(more) - shown} more" if len(more) > shown else ""
+    unknown = "(rank unknown)" if len(more) == 1 else "(ranks unknown)"
+    return " and ".join([*first, f"{word}{names} {unknown}"])
+
+
+def _called(who: Who | None, number: int) -> str:
+    if who is None:
+        return f"process {number - UNNAMED}"
+    return f"{who.name} of {who.host}" if who.host and who.pid else who.name

@@ -1,0 +1,1 @@
+"""Why members that make no progress do not move."""

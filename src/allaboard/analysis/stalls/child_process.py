@@ -1,0 +1,48 @@
+"""What a member waits for that stands in a wait for a child process of its own."""
+
+from __future__ import annotations
+
+from allaboard.analysis.member_names import on_host
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.stopped_child import states_below, wake
+from allaboard.facts import Evidence, JobView, Member
+
+_SHOWN = 40
+"""Characters of a command that a sentence has room for."""
+
+
+def awaits_child(one: Member) -> bool:
+    """Whether its main thread waits for a child process, whatever that does."""
+    return spot(one.stack) is Spot.CHILD
+
+
+def child_of(one: Member) -> str:
+    """``its child process 4711 (unzip data.zip)``, ``a child process`` where none is known."""
+    children = one.stack.children if one.stack is not None else ()
+    if not children:
+        return "a child process"
+    pid, command = children[0]
+    program, _, rest = command.partition(" ")
+    name = " ".join(f"{program.rpartition('/')[2]} {rest}".split()) or "?"
+    short = name if len(name) <= _SHOWN else name[: _SHOWN - 1] + "…"
+    more = f" and {len(children) - 1} more" if len(children) > 1 else ""
+    return f"its child process {pid} ({short}){more}"
+
+
+def commands_of(one: Member) -> tuple[Evidence, ...]:
+    """Who of the children is stopped, and their commands."""
+    children = one.stack.children if one.stack is not None else ()
+    told = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
+    return (*states_below(one), *told)
+
+
+def look_at_child(view: JobView, one: Member) -> str:
+    """What to type to see what the child does, or to let one go on that is stopped; "" where no child is
+    known."""
+    if stopped := wake(view, one):
+        return stopped
+    children = one.stack.children if one.stack is not None else ()
+    if not children:
+        return ""
+    command = f"ps -o pid,stat,wchan:24,etime,args -p {children[0][0]}"
+    return f"{on_host(view, one, command)}   # what the child waits for; a timeout= in the call bounds it"

@@ -1,0 +1,82 @@
+"""Who ended with exit code 0 while others still trained, and waited for it or fell because of it."""
+
+from __future__ import annotations
+
+from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.failures.failure_causality import ended_at, failed, failed_at
+from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.parameter_servers.parameter_servers import has_servers
+from allaboard.analysis.stalls.dead_threads import ended_thread
+from allaboard.analysis.stalls.stall import stall
+from allaboard.facts import JobView, Member, Phase
+
+SEEN = 0.3
+"""Seconds by which the end of a process may be seen later than what its peers raise because of it."""
+
+
+def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
+    """Those who left, and those who suffer from it; None where nobody did, or somebody failed first."""
+    gone = [m for m in view.members if _left(m)]
+    # With parameter servers nobody waits for a worker that is done but in a synchronous optimizer.
+    if not gone or has_servers(view) or any(map(_by_its_thread, gone)):
+        return None
+    first = min(gone, key=ended_at)
+    victims = [m for m in view.members if m not in gone and _suffers(view, m, gone)]
+    if not victims:
+        return None
+    leavers = [
+        m
+        for m in gone
+        if ended_at(m) <= min((failed_at(v) for v in victims if failed(v)), default=view.now)
+    ]
+    # Somebody who failed by himself, before the first of them fell, is the better answer.
+    fell = min((failed_at(v) for v in victims if failed(v)), default=view.now)
+    began = [m for m in view.members if failed(m) and not lost_peer(m)]
+    if any(failed_at(m) <= max(fell + SEEN, ended_at(first)) for m in began):
+        return None
+    return leavers or [first], victims
+
+
+def _left(one: Member) -> bool:
+    end = one.exit
+    if end is None or one.round == 0 or end.ours or one.launcher:
+        return False
+    return end.code == 0 or by_itself(one)
+
+
+def by_itself(one: Member) -> bool:
+    """Whether its interpreter came to its end without an exception, with a code that nobody told us."""
+    return one.unheard and not one.launcher and one.phase is Phase.LEAVING
+
+
+def _by_its_thread(one: Member) -> bool:
+    """Whether it left because a thread that trained had raised, which is told as that."""
+    thread = ended_thread(one)
+    return thread is not None and thread.did in ("steps", "calls") and one.step <= thread.step
+
+
+def _suffers(view: JobView, one: Member, gone: list[Member]) -> bool:
+    """It waits for one of them in a collective that stands, or fell with a lost peer after that left."""
+    if failed(one):
+        return lost_peer(one) and failed_at(one) >= min(map(ended_at, gone)) - 1.0
+    found = stall(view)
+    if found is None or one not in found.waiting or one.phase >= Phase.LEAVING:
+        return False
+    awaited = _awaited(one, gone)
+    # Where it is not known whom it waits for, that may be somebody who is still on the way.
+    return bool(awaited) if awaited is not None else not found.elsewhere
+
+
+def _awaited(one: Member, gone: list[Member]) -> list[Member] | None:
+    """Those of the gone without whom the call that this one is in cannot end; None where it does not say."""
+    op = one.op
+    side = message(op.name) if op is not None else None
+    if side is not None:
+        return [m for m in gone if m.who.rank == side.peer]
+    if op is None or not op.position:
+        return None
+    state = next((s for s in one.groups if (s.name, s.number) == (op.group, op.position)), None)
+    if state is None:
+        return None
+    made = {m.called: s.number for m in gone for s in m.groups if s.key == state.key}
+    return [m for m in gone if m.who.rank in state.ranks and made.get(m.called, 0) < op.position]

@@ -1,0 +1,28 @@
+"""Who evaluates by the name of its function, where no hook of a framework tells: in plain Python, in JAX.
+
+From outside, a metric that one rank computes looks like a loop that never ends; its name does not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stalls.stall import IDLE
+from allaboard.facts import Member
+
+_NAMES = re.compile(
+    r"(?:^|_)(?:evals?|evaluate|evaluation|evaluator|validate|validation|test|predict|predictions?"
+    r"|inference|generate|rollouts?|metrics?|scores?|accuracy|bleu|rouge|fid|perplexity)(?:_|$)",
+    re.IGNORECASE,
+)
+
+
+def evaluates_by_name(one: Member) -> bool:
+    """Whether it computes in a function of the user's own that is called after an evaluation: in Python, or
+    in an operation that TensorFlow runs at once."""
+    if one.stack is None or one.op is not None or spot(one.stack) not in (Spot.USER, Spot.STEP):
+        return False
+    if one.cpu < IDLE and one.os_state != "R" and not one.stack.moving:
+        return False
+    return any(f.is_user and _NAMES.search(f.function) for f in one.stack.frames)

@@ -1,0 +1,15 @@
+"""Who holds the lock that a member waits for, as far as the text of its code says."""
+
+from __future__ import annotations
+
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.facts import Holds, Member
+
+
+def holder(one: Member) -> tuple[Holds, Holds] | None:
+    """The main thread, and the one that holds what it wants; None where no such one is seen."""
+    if spot(one.stack) is not Spot.LOCK or one.stack is None or not one.stack.threads:
+        return None
+    main, *others = one.stack.threads
+    other = next((t for t in others if main.wants in t.holds), None)
+    return (main, other) if other is not None else None

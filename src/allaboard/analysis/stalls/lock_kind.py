@@ -1,0 +1,36 @@
+"""For what a member waits inside its own process: told by who in the standard library waits at the lock."""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.facts import Stack
+
+_THREADING = re.compile(r"python3[^/]*/threading\.py$")
+_WAITERS = (
+    # end of the file's path, function, and how that wait is called
+    (re.compile(r"python3[^/]*/queue\.py$"), "get", "waiting for an item of a queue"),
+    (re.compile(r"python3[^/]*/queue\.py$"), "put", "waiting for room in a queue"),
+    (re.compile(r"python3[^/]*/queue\.py$"), "join", "waiting until a queue is worked off"),
+    (re.compile(r"/concurrent/futures/_base\.py$"), "result", "waiting for a future's result"),
+    (re.compile(r"/concurrent/futures/_base\.py$"), "wait", "waiting for futures"),
+    (_THREADING, "join", "waiting for a thread to end"),
+)
+
+
+def waits_for(stack: Stack | None) -> str:
+    """As `spot` says it, and where that is a lock: whether it is that of a queue, an event, a thread."""
+    place = spot(stack)
+    if place is not Spot.LOCK or stack is None:
+        return str(place)
+    waits = 0
+    for frame in stack.frames:
+        if frame.is_user:
+            break
+        for file, function, words in _WAITERS:
+            if frame.function == function and file.search(frame.file):
+                return words
+        waits += frame.function == "wait" and _THREADING.search(frame.file) is not None
+    # Event.wait is in Condition.wait.
+    return {1: "waiting for a condition", 2: "waiting for an event"}.get(waits, str(place))

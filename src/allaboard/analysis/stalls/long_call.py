@@ -1,0 +1,25 @@
+"""Who has been in one call for so long that it waits for somebody there."""
+
+from __future__ import annotations
+
+from allaboard.analysis.parameter_servers.parameter_servers import serves
+from allaboard.facts import Evidence, JobView, Member
+
+WAITS = 10.0
+"""Seconds that a member must have been in one call."""
+
+
+def in_one_call(view: JobView, one: Member) -> bool:
+    """Whether it has; who only serves too."""
+    return one.op is not None and view.now - one.op.since >= WAITS
+
+
+def waits_in_call(view: JobView, one: Member) -> bool:
+    """The same of who does not only serve, and so waits for somebody."""
+    return in_one_call(view, one) and not serves(one)
+
+
+def for_so_long(view: JobView, one: Member) -> Evidence:
+    """In which call, and for how long; of a member that is in one."""
+    assert one.op is not None
+    return Evidence(f"in {one.op.name} for {view.now - one.op.since:.0f} s", one.who.name)

@@ -1,0 +1,1 @@
+"""Reading of the memory-mapped files that the probe writes."""

@@ -1,0 +1,190 @@
+"""Reads the black boxes of one folder. Whatever a box holds, reading it never fails."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from pathlib import Path
+
+from allaboard.blackbox.clock import ahead, timed
+from allaboard.blackbox.collective_calls import CallReader
+from allaboard.blackbox.data_loops import PassReader
+from allaboard.blackbox.operations import operation, seconds
+from allaboard.blackbox.snapshot import BoxReading
+from allaboard.blackbox.steps import StepReader
+from allaboard.blackbox.text_records import Identity, Texts
+from allaboard.facts import BOX, Check, Loss, Numbered, Saves, Spent
+from allaboard.probe import layout
+
+ASIDES = ("checkpoint", "evaluation")
+"""As they stand in the box."""
+
+
+class OpenBox:
+    """One mapped black box. Its texts are decoded anew only when they changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError or ValueError where the file is not a whole box of this version."""
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if (size := os.fstat(fd).st_size) != layout.SIZE:
+                raise ValueError(f"its black box has {size} bytes, not {layout.SIZE}: {path}")
+            self.map = mmap.mmap(fd, layout.SIZE)
+        finally:
+            os.close(fd)
+        self.pid: int
+        self.started: int
+        magic, version, self.pid, self.started = layout.HEADER.unpack_from(self.map, 0)[:4]
+        self._writer()
+        if magic != layout.MAGIC:
+            raise ValueError(f"its black box is none: {path}")
+        if version != layout.VERSION:
+            raise ValueError(f"its black box is of version {version}, not {layout.VERSION}: {path}")
+        if path.stem != str(self.pid):
+            raise ValueError(f"its black box is that of process {self.pid}: {path}")
+        self.stacks = path.with_suffix(".stacks")
+        self.dumped = 0
+        """Bytes of stacks that it has written for us: they are no I/O of its own."""
+        self.ahead = ahead(self.born, self.pid)
+        """How far its clock is ahead of ours (s); all that is read of it is by ours."""
+        self._texts = Texts(self.map)
+        self.steps = StepReader(self.map)
+        self.calls = CallReader(self.map)
+        self.passes = PassReader(self.map)
+        self._checked: tuple[bytes, tuple[Check, ...]] = (
+            bytes(layout.CHECKS * layout.CHECK.size),
+            (),
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the file still has its size: its owner may do with it what he wants, and a look at a
+        map of a file that was cut would end this process (SIGBUS)."""
+        return self.map.size() == layout.SIZE
+
+    @property
+    def state(self) -> bytes:
+        """What differs as soon as its owner is in another phase; of one that was cut nothing."""
+        if not self.whole:
+            return b""
+        return self.map[layout.STATE_AT : layout.STATE_AT + layout.STATE.size]
+
+    def read(self) -> BoxReading:
+        """One look. Raises ValueError where the file was cut meanwhile."""
+        if not self.whole:
+            raise ValueError(f"its black box was cut to {self.map.size()} bytes")
+        self._writer()
+        phase, since, round_ = self._state()
+        self._texts.look()
+        for _ in range(3):
+            if (state := self._state()) == (phase, since, round_):
+                break
+            # It entered another phase meanwhile: what it declares for that was written before.
+            phase, since, round_ = state
+            self._texts.look()
+        self._texts.enter(round_)
+        step, step_at = self.steps.last()
+        op, ops = operation(self.map, self.calls.name)
+        now = time.monotonic() + self.ahead
+        garbled, notes = self._texts.garbled, self.identity.notes
+        found = BoxReading(
+            phase=phase,
+            phase_since=since,
+            round=round_,
+            detail=self._texts.detail,
+            step=step,
+            step_at=step_at,
+            intervals=self.steps.intervals(step, step_at),
+            op=op,
+            ops=ops,
+            inside=seconds(self.map, now),
+            groups=self.calls.states(),
+            declared=self._texts.declared,
+            raised=self._texts.raised,
+            notes={**notes, BOX: garbled} if garbled else notes,
+            pace=self.steps.pace(step, step_at),
+            spent=self._spent(now),
+            loops=self.passes.loops(),
+            loss=self._loss(),
+            numbered=self._numbered(),
+            kept=self._kept(),
+            checks=self._checks(),
+        )
+        return timed(found, -self.ahead) if self.ahead else found
+
+    @property
+    def identity(self) -> Identity:
+        """Who its owner is, at the last look."""
+        return self._texts.identity
+
+    @property
+    def declared(self) -> bool:
+        """Whether it had told a framework's init who it is, at the last look."""
+        return self._texts.declared is not None
+
+    @property
+    def job(self) -> str:
+        """The job that it declared, at the last look; "" where it did not."""
+        return self._texts.declared.job if self._texts.declared is not None else ""
+
+    def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
+        """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
+        if self.whole:
+            heard = now + self.ahead
+            layout.AGENT.pack_into(self.map, layout.AGENT_AT, heard, let_through, verdict)
+
+    def say(self, text: str) -> None:
+        """Leaves the verdict's text for the member's user."""
+        if self.whole:
+            layout.write_text(self.map, "verdict", text)
+
+    def _writer(self) -> None:
+        """Its birth, main thread, signal and file for stacks: another program that the process
+        executes in its place writes them anew."""
+        self.born: float
+        self.main_thread: int
+        self.signum: int
+        self.stack_fd: int
+        writer = layout.HEADER.unpack_from(self.map, 0)[4:]
+        self.born, self.main_thread, self.signum, self.stack_fd = writer
+
+    def _state(self) -> tuple[int, float, int]:
+        for _ in range(4):
+            begin, phase, since, round_, end = layout.STATE.unpack_from(self.map, layout.STATE_AT)
+            if begin == end:
+                break
+        return min(max(phase, 0), 8), since, round_
+
+    def _spent(self, now: float) -> Spent:
+        input_, sync = layout.STEP.unpack_from(self.map, layout.STEP_AT)[3:5]
+        counts, spent, inside = [], [], ""
+        for kind, name in enumerate(ASIDES):
+            at = layout.ASIDES_AT + kind * layout.ASIDE.size
+            count, active, since, over = layout.ASIDE.unpack_from(self.map, at)
+            counts.append(count)
+            spent.append(over + (max(0.0, now - since) if active else 0.0))
+            inside = name if active else inside
+        return Spent(input_, sync, spent[0], spent[1], counts[0], counts[1], inside)
+
+    def _loss(self) -> Loss | None:
+        begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
+        return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def _numbered(self) -> Numbered | None:
+        begin, *told, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)
+        return Numbered(*told) if begin and begin == end else None
+
+    def _kept(self) -> Saves | None:
+        begin, *told, end = layout.KEPT.unpack_from(self.map, layout.KEPT_AT)
+        return Saves(*told) if begin and begin == end else None
+
+    def _checks(self) -> tuple[Check, ...]:
+        """Those of the ring that are whole, oldest first."""
+        begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
+        raw = self.map[begin:end]
+        if raw != self._checked[0]:
+            looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
+            found = sorted((c for c in looks if c.digest), key=lambda c: c.step)
+            self._checked = raw, tuple(found)
+        return self._checked[1]

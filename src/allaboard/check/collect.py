@@ -1,0 +1,230 @@
+"""Everything that `check` judges, as facts: one ConfigFacts a subject, and what spans several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from allaboard.check.environment import environment
+from allaboard.configuration import sources
+from allaboard.configuration.spec import hosts, merge
+from allaboard.contracts import Resolver
+from allaboard.facts import (
+    ConfigFacts,
+    FilePlace,
+    ManifestFacts,
+    Material,
+    Origin,
+    PartialSpec,
+    Pasted,
+    Problem,
+    ScriptFacts,
+    Value,
+)
+from allaboard.plugins import Broken, Plugin, plugins
+
+if TYPE_CHECKING:
+    from allaboard.check.source_material import Parsed
+    from allaboard.formats.shell.script import Process, Script
+
+
+class Gathered(msgspec.Struct):
+    """The facts of one `check`; ``pasted`` are views of one job that are compared with each other."""
+
+    configs: list[ConfigFacts] = []
+    manifests: ManifestFacts | None = None
+    scripts: list[ScriptFacts] = []
+    pasted: list[Pasted] = []
+
+    def facts(self) -> Iterator[object]:
+        """Each of them, for the rules that read its type."""
+        yield from self.configs
+        if self.manifests is not None:
+            yield self.manifests
+        yield from self.scripts
+        yield from self.pasted
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was nothing to judge."""
+        silent = all(not c.parts and not c.problems for c in self.configs)
+        return silent and not self.scripts and self.manifests is None
+
+
+def resolvers() -> dict[str, Resolver]:
+    """Every source by its name, those left out that `broken_resolvers` gives."""
+    return {
+        plugin.stem: plugin.value
+        for plugin in _loaded()
+        if not isinstance(plugin, Broken) and isinstance(plugin.value, Resolver)
+    }
+
+
+def broken_resolvers() -> list[Broken]:
+    """The sources that could not be loaded, and why."""
+    return [plugin for plugin in _loaded() if isinstance(plugin, Broken)]
+
+
+@cache
+def _loaded() -> tuple[Plugin | Broken, ...]:
+    return tuple(plugins(sources, "RESOLVER", Resolver))
+
+
+def from_environment(variables: Mapping[str, str]) -> Gathered:
+    """The environment of this process, on this host."""
+    from allaboard.check.local_host import local_host
+
+    config = config_of("environment", environment(variables), resolvers())
+    # What its interfaces have is told where an address means this host alone, to each of several.
+    host = local_host(addresses=hosts(config.spec) > 1)
+    return Gathered([msgspec.structs.replace(config, host=host, place=_place(config))])
+
+
+def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
+    """The files in the order given; with ``every`` a spec speaks to all of its tasks.
+
+    Raises:
+        OSError: one of them is not there or may not be read.
+    """
+    from allaboard.check.concurrent_members import jobs
+    from allaboard.check.read_file import read
+    from allaboard.check.source_material import parse
+    from allaboard.formats.manifests.kubernetes import merged
+
+    known = resolvers()
+    gathered = Gathered()
+    manifests = []
+    beside: list[list[ConfigFacts]] = []
+    commands: dict[str, Sequence[Sequence[Value]]] = {}
+    for path in paths:
+        parsed = parse(read(path))
+        nodes = _in_order(path, parsed, known)
+        gathered.pasted += nodes
+        commands |= {subject: m.commands for subject, m in parsed.materials}
+        found = map(_left_here, _configs(path, parsed, known))
+        gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in found]
+        gathered.scripts += parsed.scripts
+        if parsed.members:
+            beside.append([config_of(s, m, known) for s, m in parsed.members])
+        if parsed.manifests is not None:
+            manifests.append(parsed.manifests)
+    if manifests:
+        gathered.manifests = merged(manifests)
+    if every:
+        gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
+    elif len(paths) > 1:
+        from allaboard.check.job_grouping import jobs as of_one_job
+        from allaboard.check.job_grouping import scripts
+
+        views = [(c, scripts(commands.get(c.subject, ()))) for c in gathered.configs]
+        gathered.pasted += of_one_job(views)
+    for members in beside:
+        gathered.configs += members
+        gathered.pasted += jobs(members)
+    return gathered
+
+
+def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[Pasted]:
+    """The nodes that a shell script starts at one time; what it, or one inside of the file, starts in turn,
+    or at one port, and must not, becomes the file's problems."""
+    scripts = [*((parsed.script,) if parsed.script is not None else ()), *parsed.inner]
+    if not scripts:
+        return []
+    from allaboard.check.concurrent_members import material_of
+    from allaboard.check.concurrent_torchruns import one_job, one_port
+    from allaboard.check.per_host_commands import same_number
+    from allaboard.check.sequential_start import in_turn
+
+    def view(process: Process) -> ConfigFacts:
+        return config_of(path, material_of(process, path), known)
+
+    for script in scripts:
+        parsed.problems += [*in_turn(script, parsed.text, path, view), *one_port(script, view)]
+    if parsed.script is None:
+        parsed.problems += _launched(path, parsed.inner, known)
+    if parsed.script is None:
+        return []
+    parsed.problems += same_number(parsed.script, path, view)
+    return list(one_job(parsed.script, path, view))
+
+
+def _launched(
+    path: str, scripts: Sequence[Script], known: Mapping[str, Resolver]
+) -> Iterator[Problem]:
+    """What mpirun and srun are told in shell scripts inside of a YAML file."""
+    from allaboard.formats.shell.script import with_inner
+
+    steps = {name: known[name] for name in ("mpirun", "srun") if name in known}
+    for script in scripts:
+        commands = tuple(with_inner(script.commands, path))
+        material = Material(kind="shell", file=path, commands=commands)
+        yield from (p for p in config_of(path, material, steps).problems if p.kind == "launch")
+
+
+def _configs(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> Iterator[ConfigFacts]:
+    for subject, material in parsed.materials:
+        yield config_of(subject, material, known)
+    if parsed.problems:
+        spec = merge([])
+        yield ConfigFacts(subject=path, kind="file", spec=spec, problems=tuple(parsed.problems))
+
+
+def config_of(subject: str, material: Material, known: Mapping[str, Resolver]) -> ConfigFacts:
+    """What all sources find in one material, merged."""
+    parts: list[PartialSpec] = []
+    problems: list[Problem] = []
+    for name, resolver in known.items():
+        try:
+            parts += resolver.resolve(material)
+        except Exception as error:
+            problems.append(_failed(name, error, material.file))
+    spec = merge(parts)
+    workloads = material.manifests.workloads if material.manifests is not None else ()
+    return ConfigFacts(
+        subject=subject,
+        kind=material.kind,
+        spec=spec,
+        parts=tuple(parts),
+        problems=tuple(problems) + spec.problems,
+        variables=dict(material.variables),
+        opaque=material.opaque,
+        workload=next((w.kind for w in workloads), ""),
+    )
+
+
+def _failed(name: str, error: Exception, file: str) -> Problem:
+    return Problem(
+        kind="unreadable",
+        said=f"was not read in full: the own reader of {name} failed: {type(error).__name__}",
+        observed=f"{type(error).__name__}: {error}"[:120],
+        correction="report this line with the file; the other sources were read",
+        origin=Origin(file=file, variable="" if file else name),
+    )
+
+
+def _each(config: ConfigFacts) -> ConfigFacts:
+    """The subject as a statement to all of its tasks: who of them reads it is left open."""
+    spec = msgspec.structs.replace(config.spec, job=None, index=None)
+    problems = tuple(p for p in config.problems if "no task" not in p.said)
+    return msgspec.structs.replace(config, spec=spec, problems=problems, every=True)
+
+
+def _left_here(config: ConfigFacts) -> ConfigFacts:
+    """With the file of a file:// rendezvous where it is on this host; its absence says nothing,
+    since the configuration may be meant for others."""
+    place = _place(config)
+    if place is None or place.size <= 0:
+        return config
+    return msgspec.structs.replace(config, place=place)
+
+
+def _place(config: ConfigFacts) -> FilePlace | None:
+    url = config.spec.values.get("init_url")
+    if url is None or not url.text.startswith("file:///"):
+        return None
+    from allaboard.check.local_host import file_place
+
+    return file_place(url.text.removeprefix("file://").partition("?")[0])

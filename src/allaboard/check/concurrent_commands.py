@@ -1,0 +1,74 @@
+"""What one shell script starts at one time on its host, and what one after the other.
+
+A step that may wait (a function, a loop with a condition, `wait` itself) parts what is before it from what is
+after it: nothing is said across one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.formats.shell.script import Process, Script, Step
+
+_PASSING = frozenset(
+    (
+        "echo", "printf", "sleep", "mkdir", "cd", "pwd", "true", ":", "date", "nvidia-smi", "hostname",
+        "disown", "ulimit", "trap", "touch", "rm", "cp", "tee", "cat",
+    )
+)  # fmt: skip
+"""Programs that neither wait for a process nor change a variable."""
+
+
+def runs(script: Script) -> Iterator[list[Step]]:
+    """Stretches of steps that surely run one after another, with nothing between that may wait."""
+    steady = _steady(script.flow)
+    stretch: list[Step] = []
+    for step in script.flow:
+        if not step.processes and (not step.program or step.program in _PASSING):
+            continue
+        if step.processes and step.sure and all(loop in steady for loop in step.loops):
+            stretch.append(step)
+            continue
+        yield stretch
+        stretch = []
+    yield stretch
+
+
+def together(script: Script) -> Iterator[list[Process]]:
+    """Two or more processes that run at one time: all in the background but the last."""
+    for stretch in runs(script):
+        beside: list[Process] = []
+        for process in (p for step in stretch for p in step.processes):
+            beside.append(process)
+            if not process.background:
+                yield from [beside] if len(beside) > 1 else []
+                beside = []
+        yield from [beside] if len(beside) > 1 else []
+
+
+def counted(flow: list[Step]) -> set[int]:
+    """The loops that set a variable behind what they start, and start something else in the next round:
+    what that is, only a run could tell."""
+    uses: dict[int, set[str]] = {}
+    later: dict[int, set[str]] = {}
+    for step in flow:
+        for loop in step.loops:
+            if step.processes or loop not in later:
+                uses.setdefault(loop, set()).update(step.uses)
+            if step.processes:
+                later.setdefault(loop, set())
+            elif loop in later:
+                later[loop] |= step.changes
+    return {loop for loop, names in later.items() if names & uses[loop]}
+
+
+def _steady(flow: list[Step]) -> set[int]:
+    """The loops whose rounds are alike but for their own variable, and in which nothing waits."""
+    known = {loop for step in flow for loop in step.loops}
+    waits = {
+        loop
+        for step in flow
+        for loop in step.loops
+        if not (step.sure if step.processes else not step.program or step.program in _PASSING)
+    }
+    return known - waits - counted(flow)

@@ -1,0 +1,90 @@
+"""The processes that one shell script starts beside each other: one member's view each.
+
+``RANK=0 python train.py & RANK=1 python train.py &`` is how small jobs are started by hand.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from allaboard.check.concurrent_commands import counted
+from allaboard.facts import OPAQUE, ClusterSpec, ConfigFacts, Material, Pasted
+from allaboard.formats.shell.script import Process, Script
+
+IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK")
+"""Variables of which one, set before a command, says that it is a member."""
+_TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
+
+
+def members(script: Script, file: str) -> list[tuple[str, Material]]:
+    """The members that run at the same time, by the line of each; none where there are fewer than
+    two, or where only a run could tell who one of them is."""
+    found = [p for p in script.processes if p.own & set(IDENTITY) or _task(p)]
+    if len(found) < 2 or not all(p.background for p in found[:-1]):
+        return []
+    loops = counted(script.flow)
+    if any(step.processes and loops & set(step.loops) for step in script.flow):
+        return []
+    if any(p.own & p.environment.opaque & set(IDENTITY) or OPAQUE in _task(p) for p in found):
+        return []
+    return [(_name(p, file), material_of(p, file)) for p in found]
+
+
+def _task(process: Process) -> str:
+    """The flags of a script of TensorFlow 1 that say which task this is; "" where it has none."""
+    words = " ".join(w.text for w in process.command)
+    return " ".join(m.group() for m in _TASK.finditer(words))
+
+
+def _name(process: Process, file: str) -> str:
+    line = process.command[0].origin.line if process.command else 0
+    rank = process.environment.variables.get("RANK")
+    return f"{file}:{line}" + (f" (RANK={rank.text})" if rank is not None else "")
+
+
+def material_of(process: Process, file: str) -> Material:
+    """What one process of a script is told: its own command with all variables that it inherits."""
+    known = process.environment
+    return Material(
+        kind="shell",
+        file=file,
+        variables=known.variables,
+        opaque=frozenset(known.opaque),
+        commands=(process.command,),
+    )
+
+
+def jobs(views: list[ConfigFacts]) -> list[Pasted]:
+    """The members by the job that they belong to.
+
+    One job where everybody is another one; where two are the same, a script that starts a job on
+    each half of the GPUs is told from a mistake by their meeting places.
+    """
+    names = [_identity(v.spec) for v in views]
+    groups: dict[tuple[str, ...], list[ConfigFacts]] = {}
+    for view in views:
+        at = place(view.spec) if len(set(names)) < len(names) else ()
+        groups.setdefault(at, []).append(view)
+    return [
+        Pasted(specs=tuple((v.subject, v.spec) for v in group))
+        for group in groups.values()
+        if len(group) > 1
+    ]
+
+
+def _identity(spec: ClusterSpec) -> bytes:
+    return msgspec.json.encode(
+        (
+            spec.job.text if spec.job is not None else "",
+            spec.index.text if spec.index is not None else "",
+            spec.values["rank"].text if "rank" in spec.values else "",
+        )
+    )
+
+
+def place(spec: ClusterSpec) -> tuple[str, ...]:
+    """Where the members of this spec meet."""
+    named = [spec.values[f].text for f in ("master_addr", "master_port") if f in spec.values]
+    return (*named, *sorted(v.text for _, _, v in spec.tasks()))

@@ -1,0 +1,24 @@
+"""What one role of a manifest tells each of its pods, as material for the resolvers."""
+
+from __future__ import annotations
+
+from allaboard.facts import ManifestFacts, Material, Role, Workload
+
+
+def role_material(workload: Workload, role: Role, file: str) -> Material:
+    """The literal variables and commands of the role's training container."""
+    variables, opaque = dict(role.env), set(role.computed)
+    for word in role.command:
+        if " " in word.text.strip():
+            from allaboard.formats.shell.script import read_shell
+
+            script = read_shell(word.text, file)
+            opaque |= script.opaque | script.variables.keys()
+    return Material(
+        kind="manifest",
+        file=file,
+        variables=variables,
+        opaque=frozenset(opaque),
+        commands=role.commands,
+        manifests=ManifestFacts(workloads=(workload,)),
+    )

@@ -1,0 +1,84 @@
+"""Runs the rules that read configuration over what was gathered."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.check.collect import Gathered, broken_resolvers
+from allaboard.facts import Finding, Pasted, ScriptFacts, Severity
+from allaboard.rules.engine.catalogue import families
+from allaboard.rules.engine.evaluate import diagnose, stamp
+
+_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+def judge(
+    gathered: Gathered, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+) -> list[Finding]:
+    """The findings, by file and place, each once; ``select`` and ``ignore`` are code prefixes.
+
+    Raises:
+        ValueError: a prefix that no rule's code begins with.
+    """
+    entries = [e for e in families(_families(gathered)).entries if _wanted(e.code, select, ignore)]
+    for prefix in (*select, *ignore):
+        if not any(code.startswith(prefix) for code in _codes()):
+            raise ValueError(f"no rule's code begins with {prefix!r}; `allaboard rules` lists all")
+    found: dict[tuple[object, ...], Finding] = {}
+    for facts in gathered.facts():
+        for entry, claim in diagnose(facts, entries):
+            finding = _text(stamp(entry, claim))
+            where = str(claim.where) if claim.where is not None else ""
+            found.setdefault((finding.rule, where, finding.summary), finding)
+    return sorted(found.values(), key=_place)
+
+
+def unloaded(gathered: Gathered) -> list[str]:
+    """Rules and readers that could not be loaded, each with the reason: what they would have said
+    is not known."""
+    broken = (*families(_families(gathered)).broken, *broken_resolvers())
+    return [f"{b.stem}: {b.why}" for b in broken]
+
+
+def _text(finding: Finding) -> Finding:
+    """The finding without lone surrogates, as which Python holds bytes that are no text."""
+    try:
+        msgspec.json.encode(finding)
+    except UnicodeEncodeError:
+        return msgspec.convert(_visible(msgspec.to_builtins(finding)), Finding)
+    return finding
+
+
+def _visible(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _families(gathered: Gathered) -> tuple[str, ...]:
+    """Only the families that have something to read: the others are not even imported."""
+    wanted = ["cfg"]
+    if any(isinstance(f, Pasted) for f in gathered.facts()):
+        wanted.append("env")
+    if any(isinstance(f, ScriptFacts) for f in gathered.facts()):
+        wanted.append("code")
+    return tuple(wanted)
+
+
+def _codes() -> list[str]:
+    return [e.code for e in families(("cfg", "env", "code")).entries]
+
+
+def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
+    if select and not code.startswith(select):
+        return False
+    return not (ignore and code.startswith(ignore))
+
+
+def _place(finding: Finding) -> tuple[str, int, int, int, str]:
+    where = finding.where
+    if where is None:
+        return "", 0, 0, _ORDER[finding.severity], finding.rule
+    return where.file, where.line, where.column, _ORDER[finding.severity], finding.rule

@@ -1,0 +1,24 @@
+"""What the text of a script or an environment lets expect of a run, for faces that say it beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from allaboard.check.collect import Gathered, from_environment, from_files
+from allaboard.check.run_rules import judge
+from allaboard.facts import Finding, Severity
+
+
+def script_notes(path: str) -> list[Finding]:
+    """The CODE family's findings on a script; none where it cannot be read."""
+    try:
+        scripts = from_files([path]).scripts
+    except OSError:
+        return []
+    return judge(Gathered(scripts=scripts), select=("CODE", "CFG04"))
+
+
+def environment_errors(variables: Mapping[str, str]) -> list[Finding]:
+    """The errors that `allaboard check` finds in this environment, on this host."""
+    found = judge(from_environment(variables), select=("CFG",))
+    return [f for f in found if f.severity is Severity.ERROR]

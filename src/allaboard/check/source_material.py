@@ -1,0 +1,279 @@
+"""A file's text to what resolvers read: one material a file, one a role of a manifest."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from allaboard.check.file_types import kind_of
+from allaboard.check.read_file import Source
+from allaboard.facts import (
+    FormatError,
+    ManifestFacts,
+    Material,
+    Origin,
+    Problem,
+    ScriptFacts,
+)
+
+if TYPE_CHECKING:
+    from allaboard.formats.shell.broken_continuations import Torn
+    from allaboard.formats.shell.script import Script
+
+_ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
+"""Keys by which accelerate's config file is known."""
+LIMITS = {
+    "json": 8 * 2**20,
+    "manifest": 4 * 2**20,
+    "hostfile": 4 * 2**20,
+    "shell": 2 * 2**20,
+    "python": 2**19,
+    "url": 2**16,
+}
+"""Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
+hundred thousand tasks has four million."""
+
+_INNER = 256
+"""Shell scripts inside of one file that are looked at."""
+_NAMES = {
+    "json": "JSON",
+    "manifest": "YAML",
+    "hostfile": "a hostfile",
+    "shell": "a shell script",
+    "python": "a Python script",
+    "url": "a URL",
+}
+
+
+@dataclass
+class Parsed:
+    """What one file gave; ``members`` are processes that it starts beside each other, ``script`` what a
+    shell script does in which order, ``inner`` the shell scripts that stand inside of the file."""
+
+    materials: list[tuple[str, Material]] = field(default_factory=list)
+    members: list[tuple[str, Material]] = field(default_factory=list)
+    manifests: ManifestFacts | None = None
+    scripts: list[ScriptFacts] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    script: Script | None = None
+    inner: list[Script] = field(default_factory=list)
+    text: str = ""
+
+
+def parse(source: Source) -> Parsed:
+    """Everything that can be read of one file, with what could not."""
+    parsed = Parsed()
+    if source.problem is not None:
+        parsed.problems.append(source.problem)
+        return parsed
+    kind = kind_of(source.name, source.text)
+    if len(source.text) > LIMITS.get(kind, len(source.text)):
+        parsed.problems.append(_too_large(source, kind))
+        return parsed
+    reader = _READERS.get(kind)
+    if reader is None:
+        said = "is empty" if not source.text.strip() else "is no kind of configuration known here"
+        parsed.problems.append(_problem(source.name, 1, 1, said, source.text.strip()[:40]))
+        return parsed
+    try:
+        reader(source, parsed)
+    except FormatError as error:
+        problem = _problem(source.name, error.line, error.column, error.said, error.near)
+        if error.correction:
+            problem = msgspec.structs.replace(problem, correction=error.correction)
+        parsed.problems.append(problem)
+    return parsed
+
+
+def _too_large(source: Source, kind: str) -> Problem:
+    limit, size = LIMITS[kind], len(source.text)
+    said = (
+        f"is too large to be judged: {size:,} characters, and as {_NAMES[kind]} {limit:,} are read"
+    )
+    return _problem(source.name, 0, 0, said, f"{size:,} characters")
+
+
+def _problem(file: str, line: int, column: int, said: str, observed: str = "") -> Problem:
+    return Problem(
+        kind="unreadable",
+        said=said,
+        observed=observed or said,
+        correction=f"look at {file}:{line}:{column}" if line else "split it into smaller files",
+        origin=Origin(file=file, line=line, column=column),
+    )
+
+
+def _json(source: Source, parsed: Parsed) -> None:
+    from allaboard.configuration.spec.unstructured_values import not_json
+    from allaboard.formats.json_nodes import read_json
+
+    try:
+        tree = read_json(source.text)
+    except FormatError as error:
+        origin = Origin(file=source.name)
+        parsed.problems.append(not_json(error, source.text[:64_000], origin))
+        return
+    if "apiVersion" in tree.items and "kind" in tree.items:
+        if len(source.text) > LIMITS["manifest"]:
+            parsed.problems.append(_too_large(source, "manifest"))
+            return
+        _manifest(source, parsed)
+        return
+    if source.mark and {"cluster", "task"} & tree.items.keys():
+        parsed.problems.append(_marked(source.name))
+    material = Material(kind="json", file=source.name, tree=tree, text=source.text)
+    parsed.materials.append((source.name, material))
+
+
+def _marked(file: str) -> Problem:
+    """Editors of Windows write one; json.loads takes a text with it for no JSON."""
+    return Problem(
+        kind="tf_config.json",
+        said="begins with a byte order mark, which json.loads refuses",
+        observed="EF BB BF",
+        correction=f"sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(file)}",
+        origin=Origin(file=file, line=1, column=1),
+    )
+
+
+def _manifest(source: Source, parsed: Parsed) -> None:
+    from allaboard.check.pod_roles import role_material
+    from allaboard.formats.manifests.compose import is_compose, services
+    from allaboard.formats.manifests.embedded_scripts import scripts
+    from allaboard.formats.manifests.kubernetes import manifests
+    from allaboard.formats.yaml_nodes import read_yaml
+
+    documents = []
+    try:
+        for document in read_yaml(source.text):
+            documents.append(document)  # noqa: PERF402 - keeps those before the error
+    except FormatError as error:
+        if "{{" not in source.text:
+            raise
+        said = "is a template: it becomes YAML when it is rendered"
+        render = "helm template CHART | allaboard check -"
+        before = source.text[: source.text.index("{{")]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise FormatError(said, line, column, error.near, render) from None
+    finally:
+        for tree in documents:
+            if _ACCELERATE & tree.items.keys() and "kind" not in tree.items:
+                material = Material(kind="accelerate", file=source.name, tree=tree)
+                parsed.materials.append((source.name, material))
+            elif is_compose(tree):
+                parsed.members += services(tree, source.name)
+        parsed.manifests = manifests(documents, source.name)
+        _inner(scripts(documents, parsed.manifests, source.name), source, parsed)
+        for workload in parsed.manifests.workloads:
+            for role in workload.roles:
+                name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()
+                parsed.materials.append((name, role_material(workload, role, source.name)))
+
+
+def _inner(scripts: Iterable[Script], source: Source, parsed: Parsed) -> None:
+    """Shell scripts inside of the file, as many of them as anybody would read."""
+    from allaboard.check.shell_pitfalls import torn
+
+    parsed.text = source.text
+    lines = source.text.split("\n")
+    for script in itertools.islice(scripts, _INNER):
+        parsed.inner.append(script)
+        # What a variable brought, or an escape, is not torn where it stands.
+        script.torn = [t for t in script.torn if _ends_there(lines, t[1])]
+        parsed.problems += torn(script, source.name)
+
+
+def _ends_there(lines: list[str], torn: Torn) -> bool:
+    """Whether the file has what tears the command, letter by letter."""
+    line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
+    rest = line[torn.column - 1 :]
+    return (
+        rest.startswith({"blank": "\\", "comment": "#"}[torn.why])
+        if torn.why != "end"
+        else not rest
+    )
+
+
+def _shell(source: Source, parsed: Parsed) -> None:
+    from allaboard.check.concurrent_members import members
+    from allaboard.check.shell_pitfalls import late, rendered, torn
+    from allaboard.formats.shell.nested import inside
+    from allaboard.formats.shell.sbatch_directives import of_component
+    from allaboard.formats.shell.script import read_shell, with_inner
+
+    if source.crlf:
+        parsed.problems.append(
+            Problem(
+                kind="unreadable",
+                said="has Windows line ends: in a shell every value would end in a carriage return",
+                observed="\\r\\n",
+                correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
+                origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
+            )
+        )
+    script = read_shell(rendered(source.text), source.name)
+    parsed.problems += [*torn(script, source.name), *late(source.text, source.name)]
+    material = Material(
+        kind="shell",
+        file=source.name,
+        variables=script.variables,
+        opaque=frozenset(script.opaque),
+        partly=script.lasting.partly,
+        commands=tuple(with_inner(script.commands, source.name)),
+        text=of_component(source.text),
+    )
+    parsed.materials.append((source.name, material))
+    if "{%" not in source.text:  # of a template's branches some are left out
+        parsed.members += members(script, source.name)
+        parsed.script = script
+        _inner(inside(script.commands, source.name), source, parsed)
+
+
+def _python(source: Source, parsed: Parsed) -> None:
+    from allaboard.formats.python.literals import read_python
+    from allaboard.formats.python_parser import parse_quietly
+
+    try:
+        tree = parse_quietly(source.text)
+    except SyntaxError as error:
+        version = ".".join(map(str, sys.version_info[:2]))
+        said = f"cannot be read as Python {version}: {error.msg}"
+        near = (error.text or "").strip()[:60]
+        raise FormatError(said, error.lineno or 1, max(error.offset or 1, 1), near) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise FormatError("is nested too deep to be read", 1, 1) from None
+    try:
+        literals = read_python(tree, source.text, source.name)
+    except RecursionError:
+        raise FormatError("is nested too deep to be read", 1, 1) from None
+    material = Material(
+        kind="python",
+        file=source.name,
+        variables=literals.variables,
+        opaque=frozenset(literals.opaque),
+        calls=tuple(literals.calls),
+        text=source.text,
+    )
+    parsed.materials.append((source.name, material))
+    parsed.scripts.append(ScriptFacts(source=source.text, file=source.name))
+
+
+def _plain(source: Source, parsed: Parsed) -> None:
+    kind = kind_of(source.name, source.text)
+    parsed.materials.append((source.name, Material(kind=kind, file=source.name, text=source.text)))
+
+
+_READERS = {
+    "json": _json,
+    "manifest": _manifest,
+    "shell": _shell,
+    "python": _python,
+    "hostfile": _plain,
+    "url": _plain,
+}

@@ -1,0 +1,79 @@
+"""A cluster spec handed over in the process: checked first, then given to TensorFlow.
+
+The counterparts in TensorFlow are SimpleClusterResolver, which takes a literal, and
+TFConfigClusterResolver, which reads the environment; neither looks at what it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from allaboard.check.collect import Gathered, config_of, resolvers
+from allaboard.check.environment import environment
+from allaboard.check.run_rules import judge
+from allaboard.facts import ClusterSpec, Finding
+
+
+class ConfigurationError(ValueError):
+    """The configuration would not start; ``findings`` say why, the message prints them."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        said = [f"{f.rule}: {f.summary}; do: {f.fix}" for f in self.findings]
+        super().__init__("\n".join(said))
+
+
+def checked(
+    cluster: Mapping[str, Sequence[str]] | None = None,
+    task_type: str = "worker",
+    task_id: int = 0,
+    variables: Mapping[str, str] | None = None,
+) -> ClusterSpec:
+    """The spec of a literal ``cluster``, or, without one, of TF_CONFIG in the environment.
+
+    Args:
+        cluster: job to addresses, as tf.train.ClusterSpec takes it.
+        task_type: the job of this process; with ``cluster`` only.
+        task_id: its index within the job; with ``cluster`` only.
+        variables: the environment to read instead of this process's.
+
+    Raises:
+        ConfigurationError: at least one error was found; warnings are not raised.
+    """
+    known = dict(os.environ if variables is None else variables)
+    if cluster is not None:
+        task = {"type": task_type, "index": task_id}
+        literal = {job: list(tasks) for job, tasks in cluster.items()}
+        known["TF_CONFIG"] = json.dumps({"cluster": literal, "task": task})
+    config = config_of("environment", environment(known), resolvers())
+    errors = [f for f in judge(Gathered([config])) if f.severity == "error"]
+    if errors:
+        raise ConfigurationError(errors)
+    return config.spec
+
+
+def tensorflow_resolver(
+    cluster: Mapping[str, Sequence[str]] | None = None,
+    task_type: str = "worker",
+    task_id: int = 0,
+    rpc_layer: str = "grpc",
+) -> Any:
+    """A ClusterResolver of TensorFlow for a spec that was checked; the arguments are `checked`'s.
+
+    Raises:
+        ConfigurationError: the spec would not start.
+        ImportError: TensorFlow is not installed.
+    """
+    spec = checked(cluster, task_type, task_id)
+    import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    listed = {job: [v.text for v in tasks] for job, tasks in spec.cluster.items()}
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec(listed),
+        task_type=spec.job.text if spec.job is not None else None,
+        task_id=spec.index.integer if spec.index is not None else None,
+        rpc_layer=rpc_layer,
+    )

@@ -1,0 +1,1 @@
+"""How the agents of several hosts meet, elect a leader and notice a lost host."""

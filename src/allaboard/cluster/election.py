@@ -1,0 +1,165 @@
+"""The election of the host where all meet: while the roll is called it may go, and another takes over.
+
+The seat is in a place that outlives hosts (`meeting.seats`). Its holder renews it; who finds it empty
+opens a door and tries to take it; all others go to the address that it names. Who led before and has
+gone is told to all, as any other host is whose agent was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+from allaboard.cluster.election_state import Ballot, Step
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.membership_role import Role
+from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.leader_lease import Seat, Seats, Unusable
+from allaboard.protocol.events import AgentGone, AgentHere, Event, Seen
+from allaboard.protocol.process_keys import key
+
+CALM, BUSY = 1.0, 0.3
+"""Seconds between two looks at the seat: where there is a leader, and while there is none."""
+FORMER = 1 << 20
+"""Numbers of agents that led before; others count from 1."""
+
+
+class Election:
+    """``role`` is this host's, ``toward`` is where the seat is kept (host, port): the address by which this
+    host reaches it is the one by which it is reached."""
+
+    def __init__(self, role: Role, seats: Seats, toward: tuple[str, int]) -> None:
+        self._role = role
+        self._seats = seats
+        self._toward = toward
+        self._over = False
+        self.ballot = Ballot(role.session, role.told.rank)
+        self.trouble: Unusable | None = None
+        self.notes: list[str] = []
+
+    async def find(self) -> str:
+        """Of who leads; raises Unusable where that cannot be known."""
+        if self.ballot.seat is None and self.trouble is not None:
+            raise self.trouble
+        return self.ballot.seat.address if self.ballot.seat is not None else ""
+
+    async def run(self) -> None:
+        """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
+        while not self._role.worker and not self._over:
+            await asyncio.sleep(BUSY)
+        while not self._over:
+            try:
+                await self._turn()
+                self.trouble = None
+            except Unusable as error:
+                self.trouble = error
+                self._troubled()
+            calm = self._role.linked or self._role.leader is not None
+            await asyncio.sleep(CALM if calm else BUSY)
+
+    def leave(self) -> None:
+        """The next leader need not wait for our lease to end."""
+        self._over = True
+        self._seats.leave()
+
+    async def _turn(self) -> None:
+        role, ballot = self._role, self.ballot
+        leader = role.leader
+        if leader is not None:
+            lost = ballot.kept(await self._seats.keep()) is Step.STAND
+            if lost and not await self._seats.take(await self._seat(leader)):
+                self._resign(await self._seats.who())
+            return
+        seat = await self._seats.who()
+        match ballot.seen(time.monotonic(), seat, role.linked):
+            case Step.STAND:
+                await self._stand()
+            case Step.FOLLOW:
+                self._follow()
+
+    def _troubled(self) -> None:
+        leader = self._role.leader
+        if leader is None:
+            if self._role.follower is None:
+                self._role.go_elsewhere()  # which tells how its attempts stand
+        else:
+            step = self.ballot.trouble(time.monotonic(), leader.met, leader.here)
+            if step is Step.RESIGN:
+                self._resign(None)
+
+    async def _stand(self) -> None:
+        role = self._role
+        leader = role.new_leader()
+        taken = False
+        try:
+            await leader.listener.open(0)
+            seat = await self._seat(leader)
+            taken = await self._seats.take(seat)
+        finally:
+            if not taken:
+                leader.close()
+        if not taken:
+            return
+        self.ballot.taken(seat)
+        events: list[Event] = []
+        for number, before in enumerate(self.ballot.gone, FORMER):
+            self.notes.append(f"{before.host}, where all met, has gone; {role.host} takes over")
+            # Should it come again, it has its number again.
+            leader.listener.number(before.session, number)
+            events += _lost(number, before, time.monotonic())
+        role.elected(leader, events)
+
+    def _follow(self) -> None:
+        seat, gone = self.ballot.seat, self.ballot.gone
+        assert seat is not None
+        if gone:
+            self.notes.append(f"{gone[-1].host}, where all met, has gone; {seat.host} takes over")
+        self._role.go_elsewhere()
+
+    def _resign(self, seat: Seat | None) -> None:
+        self.ballot.resigned(seat)
+        self._role.resigned()
+
+    async def _seat(self, leader: Leader) -> Seat:
+        who = self._role.identity()
+        loop = asyncio.get_running_loop()
+        own = await loop.run_in_executor(None, _own_address, self._toward, who)
+        return Seat(
+            address=f"{own}:{leader.listener.port}",
+            session=self._role.session,
+            host=who.host,
+            job=who.job,
+            rank=who.rank,
+            pid=self._role.worker,
+        )
+
+
+def _own_address(toward: tuple[str, int], who: Identity) -> str:
+    """By which the others reach this host; its name where only loopback addresses are known."""
+    found = [_toward(toward), who.data.rpartition(":")[0].strip("[]")]
+    usual = [a for a in found if a and not a.startswith(("127.", "0.", "::1"))]
+    return next((f"[{a}]" if ":" in a else a for a in usual), who.host)
+
+
+def _lost(number: int, seat: Seat, now: float) -> list[Event]:
+    """What is known of a leader that has gone, as of any member: it was there."""
+    return [
+        AgentHere(agent=number, host=seat.host, data="", rank=seat.rank),
+        Seen(
+            pid=key(number, seat.pid), worker=number << 12, at=now, state="S", cpu=0.0,
+            rank=seat.rank, host=seat.host,
+        ),
+        AgentGone(agent=number, at=now),
+    ]  # fmt: skip
+
+
+def _toward(place: tuple[str, int]) -> str:
+    """Our address on the way there; no packet is sent."""
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(*place, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as made:
+            made.connect(where)
+            return str(made.getsockname()[0])
+    except OSError:
+        return ""

@@ -1,0 +1,228 @@
+"""Which host leads where no election says it: the first, as the launcher or its own worker tells."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+from allaboard.cluster.file_rendezvous_check import SURVEY, surveyed
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.membership_role import Role
+from allaboard.cluster.rendezvous_endpoint import (
+    door_to,
+    is_local,
+    meeting_address,
+    store_of_launcher,
+)
+from allaboard.cluster.rendezvous_ports import Ports, alone_here, apart
+from allaboard.cluster.transport.client_handshake import taken_in
+from allaboard.cluster.transport.connect_probe import split, written
+from allaboard.cluster.transport.rendezvous_store import Door, StoreDoor
+from allaboard.facts import Answer, Call, Declared
+from allaboard.hosts.interface_address import (
+    INTERFACE,
+    LOOPBACK,
+    UNKNOWN,
+    DataAddress,
+    data_address,
+)
+from allaboard.protocol.events import Called
+
+POST_AGAIN = 0.5
+"""Seconds between two attempts to post the way to the meeting."""
+
+
+class Choosing:
+    """``environment`` is the worker's. An ``election`` decides itself: then only this host's own ports and
+    facts are seen to."""
+
+    def __init__(
+        self, role: Role, ports: Ports, environment: dict[str, str], election: bool
+    ) -> None:
+        told, coordinator = role.told, role.coordinator
+        self._role = role
+        self._ports = ports
+        self._environment = environment
+        self._elects = election
+        self._began = time.time()
+        self.facts: dict[str, str] = {}
+        """What is known of this host."""
+        self.surveyed = False
+        """Whether what is to be found out of the place of the framework's init has been."""
+        self.ready = asyncio.Event()
+        self._door: Door | None = None
+        self.address = coordinator or told.address
+        self.mute = not self.address
+        """Whether no other host can be met."""
+        self._early = store_of_launcher(told, environment, coordinator)
+        """A way to the meeting that is known before anybody stands at a door."""
+        if self._early is not None:
+            self._door = self._early
+            self.address = self._early.address
+            self.mute = False
+
+    async def find(self) -> str:
+        """Where to go now; raises OSError where the place itself cannot be used."""
+        return await self._door.find() if self._door is not None else self.address
+
+    async def prepare(self) -> None:
+        """Calls early where it is known that another host leads: a late member is then told apart
+        from one that was never started."""
+        try:
+            await self._prepared()
+        finally:  # what failed here must not hold up what the worker's own init asks for
+            self.ready.set()
+            self._role.wake()
+
+    async def _prepared(self) -> None:
+        role = self._role
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(None, data_address, self._environment)
+        interfaces = ", ".join(name for _, name in socket.if_nameindex())
+        self.facts = found.facts | {"interfaces": interfaces}
+        role.data = written(found.address or "0.0.0.0", await self._ports.open_echo())
+        if not self._elects:
+            await self._early_role()
+
+    def facts_of(self, declared: Declared | None) -> dict[str, str]:
+        """What is known of this host, for a member that told its init so."""
+        chosen = self._chosen(declared)
+        return self.facts | chosen.facts if chosen is not None else self.facts
+
+    def _chosen(self, declared: Declared | None) -> DataAddress | None:
+        """By what the script itself told gloo; None where that is what the worker was started with. Where it
+        took the name away, a name server would have to be asked."""
+        name = declared.interface if declared is not None else None
+        if name is None or name == self._environment.get(INTERFACE, ""):
+            return None
+        return data_address({INTERFACE: name}) if name else UNKNOWN
+
+    async def _early_role(self) -> None:
+        role, told = self._role, self._role.told
+        elsewhere = told.rank > 0 or (told.rank < 0 and not await is_local(self.address))
+        if elsewhere and self.address and role.leader is None and role.follower is None:
+            role.follow()
+        elif self._early is not None and told.rank == 0:
+            # No port of the framework's is needed for it: the others can be here before it is imported. It
+            # leads from here on: the worker may come to its init before the place is open.
+            role.do(self._open(self._lead(_unnamed(told.size))))
+
+    async def take_role(self, declared: Declared) -> None:
+        """The first member of this host has come to its init."""
+        role = self._role
+        await self.ready.wait()
+        chosen = self._chosen(declared)
+        if chosen is not None and chosen.address and role.data:  # for whom it is not told yet
+            role.data = written(chosen.address, split(role.data)[1])
+        await self._survey(declared.place)
+        if self._elects:
+            if declared.cluster and declared.hold:
+                await self._ports.listen_as_task(declared, self.address)
+            return
+        self.address = role.coordinator or meeting_address(declared) or self.address
+        if not role.coordinator:
+            self._door = door_to(declared, role.told, self._environment, self._began)
+        if self._early is not None and self._meets_there(declared):
+            return
+        leads = declared.rank == 0 and (self._door is not None or await is_local(self.address))
+        if declared.cluster and declared.hold and (not leads or apart(declared, self.address)):
+            await self._ports.listen_as_task(declared, self.address)
+        if leads and not role.linked:
+            role.stay()
+            await self._open(self._lead(declared))
+            return
+        if role.follower is None:
+            role.follow()
+        alone = alone_here(declared.rank, self._environment) and not declared.cluster
+        if alone and self._door is None and self.address and not await is_local(self.address):
+            await self._ports.point_elsewhere(self.address)
+
+    async def lead_without(self) -> None:
+        """This host was to lead, and its worker ended before it came to its init."""
+        await self.ready.wait()
+        if self._role.leader is None and await is_local(self.address):
+            await self._open(self._lead(_unnamed(self._role.told.size)))
+        else:
+            self.mute = True
+
+    def _meets_there(self, declared: Declared) -> bool:
+        """Whether this host has its role already, since the job meets where it was thought to. Else it leaves
+        that place, for its own worker's."""
+        role = self._role
+        if isinstance(self._door, StoreDoor) and (role.leader or declared.rank > 0):
+            if role.leader is not None:
+                role.leader.framework = declared.framework
+            return True
+        self._early = None
+        role.yields()
+        if role.follower is not None:
+            role.follower.leave()
+        return False
+
+    async def _survey(self, place: str) -> None:
+        if place.startswith("file://"):
+            try:
+                self.facts |= await surveyed(place)
+            except TimeoutError:
+                said = f"its disk has not answered for {SURVEY:g} s"
+                self.facts |= {"rendezvous trouble": said}
+        self.surveyed = True
+        self._role.wake()
+
+    def _lead(self, declared: Declared) -> Leader:
+        leader = self._role.leads(declared.framework, declared.rank)
+        leader.ports_elsewhere = bool(declared.cluster)
+        return leader
+
+    async def _open(self, leader: Leader) -> None:
+        """The place where the others come to this one."""
+        port = 0 if self._door is not None else split(self.address)[1]
+        door = self._door
+        await self._ports.bind(leader.listener, port, self._met_there if port else None)
+        if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
+            leader.close()
+        elif door is not None:
+            await self._post(door, leader)
+
+    async def _met_there(self) -> bool:
+        """Whether the roll of this very job is called there already, by another process of this host that
+        says that it is the first: this one goes there too, so that all hear of both."""
+        if not await taken_in(self.address, self._role.identity()):
+            return False
+        self._role.resigned()
+        return True
+
+    async def _post(self, door: Door, leader: Leader) -> None:
+        """Until it is posted: a store that many come to at once, or a disk, may not answer the first time."""
+        since = 0.0
+        while self._role.leader is leader and not self._ports.freed:
+            try:
+                await door.post(written(await self._posted(door), leader.listener.port))
+                return
+            except (OSError, TimeoutError) as error:
+                since = since or time.monotonic()
+                said = getattr(error, "strerror", None) or str(error)
+                declared = self._role.declared
+                place = declared.place if declared is not None else ""
+                self._role.tell(
+                    Called(call=Call(address=place, answer=Answer.FAILED, since=since, said=said))
+                )
+            await asyncio.sleep(POST_AGAIN)
+
+    async def _posted(self, door: Door) -> str:
+        """An address of this host that others reach."""
+        if isinstance(door, StoreDoor):
+            own = await door.own_address()
+            # Its name may lead this host to itself (127.0.1.1), where the launcher's store is. By that name
+            # the others have found it.
+            return split(door.address)[0] if own == "::1" or own.startswith("127.") else own
+        host = self._role.data.rpartition(":")[0].strip("[]")
+        # The loopback address of a host's own name is not the one where it has no other.
+        named = host.startswith("127.") and host != LOOPBACK
+        return self._role.host if named else host
+
+
+def _unnamed(size: int) -> Declared:
+    """The first of so many hosts, whose worker has told nothing yet."""
+    return Declared(framework="", call="", rank=0, world_size=size or 1)

@@ -1,0 +1,186 @@
+"""This host's part in a meeting of several: what happens here is told there, and what is said there, here."""
+
+from __future__ import annotations
+
+from allaboard.cluster.election import Election
+from allaboard.cluster.follower import Follower
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.leader_selection import Choosing
+from allaboard.cluster.membership_role import Role
+from allaboard.cluster.rendezvous_ports import Ports
+from allaboard.cluster.transport.client_handshake import try_links
+from allaboard.cluster.transport.etcd import EtcdSeats
+from allaboard.cluster.transport.etcd_url import is_etcd, parse
+from allaboard.facts import Declared, Phase
+from allaboard.protocol.commands import Command, End, LetThrough, Note, TryLinks
+from allaboard.protocol.events import Event, Knocked, LinksTried, Seen
+
+
+class Party:
+    """Chooses the ``role`` when the first member of this host stands at the door of its init.
+
+    ``environment`` is the worker's. Where the address that the user gave for the meeting is etcd, any host
+    may lead, from the start on, and the role may change while the roll is called.
+    """
+
+    def __init__(self, role: Role, environment: dict[str, str]) -> None:
+        self._role = role
+        elects = is_etcd(role.coordinator)
+        self._ports = Ports(role.identity, role.tell, self._release)
+        self._choosing = Choosing(role, self._ports, environment, elects)
+        self.arrived_at: float | None = None
+        """When the first member of this host came to its init."""
+        self._election: Election | None = None
+        role.freed = self._release
+        role.find = self._choosing.find
+        if elects:
+            place = parse(role.coordinator)
+            seats = EtcdSeats(place, role.told.job, environment, role.tls)
+            self._election = Election(role, seats, place.endpoints[0])
+            role.find = self._election.find
+
+    def start(self) -> None:
+        """Before any member of this host was seen."""
+        self._role.do(self._prepare())
+
+    def observe(self, now: float, events: list[Event]) -> list[Event]:
+        """Looks at what happened here; passes it on; returns what happened elsewhere."""
+        role = self._role
+        for event in events:
+            if not isinstance(event, Seen):
+                continue
+            role.worker = role.worker or event.pid
+            declared = event.box.declared if event.box is not None else None
+            if (
+                role.declared is None
+                and event.box is not None
+                and declared is not None
+                and declared.world_size > 1
+                and Phase.ARRIVED <= event.box.phase < Phase.LEAVING  # not all are held there
+            ):
+                role.declared = declared
+                self.arrived_at = now
+                role.do(self._choosing.take_role(declared))
+        found = role.news()
+        role.pass_on(now, [*events, *(e for e in found if isinstance(e, Knocked))])
+        return found + role.news()
+
+    @property
+    def leader(self) -> Leader | None:
+        return self._role.leader
+
+    @property
+    def follower(self) -> Follower | None:
+        return self._role.follower
+
+    @property
+    def declared(self) -> Declared | None:
+        """What the first member of this host told its init."""
+        return self._role.declared
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known of this host; nothing before it was looked at."""
+        return self._choosing.facts
+
+    def facts_of(self, declared: Declared | None) -> dict[str, str]:
+        """The same for a member that told its init so."""
+        return self._choosing.facts_of(declared)
+
+    def knows(self, place: str) -> bool:
+        """Whether what is to be found out of this meeting place has been."""
+        return self._choosing.surveyed or not place.startswith("file://")
+
+    @property
+    def linked(self) -> bool:
+        """Whether another host decides."""
+        return self._role.linked
+
+    @property
+    def expected(self) -> int:
+        """How many agents the job has, as the launcher says it; 0 where it does not."""
+        return self._role.told.size
+
+    @property
+    def reachable(self) -> bool:
+        """Whether another host may yet be met."""
+        return bool(self._choosing.address) and not self._choosing.mute
+
+    @property
+    def leads_at(self) -> str:
+        """Who leads, as far as its address tells."""
+        if self._election is not None and self._election.ballot.seat is not None:
+            return self._election.ballot.seat.host
+        return self._choosing.address
+
+    @property
+    def untold(self) -> bool:
+        """Whether others of the job may not know yet what happened here."""
+        declared, told = self.declared, self._role.told
+        if self.leader is not None:
+            size = declared.world_size if declared is not None else told.size
+            return not size or self.leader.met + 1 < size
+        if self.follower is not None:
+            return self.follower.untold
+        if not self._choosing.ready.is_set():
+            return True
+        return declared is None and told.rank == 0 and not self._choosing.mute
+
+    def speak_for_the_dead(self) -> None:
+        """The worker ended before it came to its init: where it was to lead, this agent still tells
+        those who come to the place."""
+        if self._election is not None or self.leader is not None:
+            return  # it has a role already
+        if self.declared is None and self._role.told.rank == 0 and self._choosing.address:
+            self._role.do(self._choosing.lead_without())
+
+    def route(self, now: float, commands: list[Command]) -> list[Command]:
+        """Sends on what is for others; adds what others sent; returns what is to be done here."""
+        mine: list[Command] = []
+        leader, follower, election = self.leader, self.follower, self._election
+        if leader is not None and any(isinstance(c, LetThrough) for c in commands):
+            self._release()  # before the first of another host is let through
+        if leader is not None:
+            commands = commands + leader.listen(now)
+        for command in commands:
+            mine += leader.route(command) if leader is not None else [command]
+        if leader is not None:
+            mine += leader.due(now)
+        if follower is not None:
+            mine += follower.commands
+            follower.commands.clear()
+        if election is not None:
+            mine += [Note(text=text) for text in election.notes]
+            election.notes.clear()
+            if any(isinstance(c, End) for c in mine):
+                election.ballot.closed = True
+        mine += [Note(text=text) for text in self._role.troubles]
+        self._role.troubles.clear()
+        for command in [c for c in mine if isinstance(c, TryLinks)]:
+            mine.remove(command)
+            self._role.do(self._try(command))
+        if any(isinstance(c, LetThrough) for c in mine):
+            self._release()
+        return mine
+
+    def close(self) -> None:
+        self._role.close()
+        self._ports.close()
+        if self._election is not None:
+            self._election.leave()
+
+    async def _prepare(self) -> None:
+        await self._choosing.prepare()
+        if self._election is not None:
+            await self._election.run()
+
+    def _release(self) -> None:
+        self._ports.release()
+        if self._election is not None:
+            self._election.ballot.closed = True
+        if self.leader is not None:
+            self.leader.listener.release()
+
+    async def _try(self, command: TryLinks) -> None:
+        tried = await try_links(self._role.identity(), command.targets)
+        self._role.tell(LinksTried(agent=0, links=tried.links, worked=tried.worked))

@@ -1,0 +1,204 @@
+"""Which part this host has in the meeting: it leads, or goes to who does, or neither yet."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from allaboard.cluster.follower import Follower
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.tls import Tls
+from allaboard.configuration.launcher_context import Described
+from allaboard.facts import Declared
+from allaboard.launch.open_file_limit import raise_limit
+from allaboard.protocol.events import (
+    AgentHere,
+    Answered,
+    Event,
+    Exited,
+    Interrupted,
+    RoleTaken,
+    Seen,
+)
+
+
+class Role:
+    """``told`` is what the launcher says of this host, ``coordinator`` an address that the user gave for the
+    meeting. All are in the ``round_`` of the job that begins with this meeting. ``patient``: once it trains a
+    host may be out of reach for a while."""
+
+    def __init__(
+        self,
+        told: Described,
+        secret: bytes,
+        coordinator: str,
+        wake: Callable[[], None],
+        tls: Tls | None = None,
+        round_: int = 0,
+        patient: bool = True,
+    ) -> None:
+        self.told = told
+        self.coordinator = coordinator
+        self.host = os.uname().nodename
+        self.leader: Leader | None = None
+        self.follower: Follower | None = None
+        self.declared: Declared | None = None
+        """What the first member of this host told its init."""
+        self.worker = 0
+        """The pid of the first member of this host; 0 where none was seen."""
+        self.data = ""
+        """``address:port`` by which other hosts can try this one."""
+        self.session = secrets.token_hex(8)
+        self.find: Callable[[], Awaitable[str]]
+        """Where a host that does not lead is to go; set before it may have to."""
+        self.freed: Callable[[], None]
+        """Called where the framework's port is to be closed; set likewise."""
+        self.wake = wake
+        self.troubles: list[str] = []
+        """Why a part of this host's own did not work."""
+        self._events: list[Event] = []
+        self._past: dict[tuple[type, int], Event] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._secret = secret
+        self.tls = tls
+        self._round = round_
+        self._patient = patient
+
+    @property
+    def linked(self) -> bool:
+        """Whether another host decides."""
+        return self.follower is not None and self.follower.linked
+
+    def identity(self) -> Identity:
+        """As whom this host speaks."""
+        return Identity(
+            self.told.job,
+            self._secret,
+            self.host,
+            self.declared.rank if self.declared is not None else self.told.rank,
+            self.data,
+            self.session,
+            self.tls,
+            self._round,
+        )
+
+    def tell(self, *events: Event) -> None:
+        """This happened at the meeting, as seen from here."""
+        self._events += events
+        self.wake()
+
+    def news(self) -> list[Event]:
+        """What happened there since this was asked last."""
+        if self.follower is not None:
+            self._events += self.follower.events
+            self.follower.events.clear()
+        if self.leader is not None:
+            self._events += self.leader.events
+            self.leader.events.clear()
+        found, self._events = self._events, []
+        return found
+
+    def pass_on(self, now: float, events: list[Event]) -> None:
+        """What happened on this host, for who leads; kept for it while none is known."""
+        if self.follower is not None:
+            self.follower.tell(now, events)
+            self.follower.listen(now)
+            return
+        for event in events:
+            if isinstance(event, Seen | Answered | Exited):
+                self._past[type(event), event.pid] = event
+            elif isinstance(event, Interrupted):
+                self._past[type(event), 0] = event
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Beside everything else, until `close`."""
+        task = asyncio.ensure_future(self._told_of(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _told_of(self, work: Coroutine[Any, Any, None]) -> None:
+        """What goes wrong there is said; the workers of this host go on."""
+        try:
+            await work
+        except Exception as error:
+            said = str(error) or type(error).__name__
+            self.troubles.append(f"this host may not be met by the others of the job: {said}")
+            self.wake()
+
+    def leads(self, framework: str, rank: int) -> Leader:
+        """This host leads; where the others come is still to be opened."""
+        if self.leader is not None:  # of an attempt before: who came there must come here
+            self.leader.close()
+        leader = self._leader(framework)
+        self._take(leader, rank)
+        return leader
+
+    def new_leader(self) -> Leader:
+        """Of an election, not elected yet. Its port is no framework's."""
+        leader = self._leader("")
+        leader.ports_elsewhere = True
+        return leader
+
+    def elected(self, leader: Leader, events: list[Event]) -> None:
+        """This host leads; ``events`` are about who did before."""
+        self.stay()
+        self._take(leader, self.identity().rank)
+        self.tell(*events)
+
+    def resigned(self) -> None:
+        """Another host leads."""
+        self.yields()
+        self.go_elsewhere()
+
+    def yields(self) -> None:
+        """This host does not lead any more, if it did."""
+        if self.leader is not None:
+            self.leader.close()
+            self.leader = None
+            self._events.append(RoleTaken(leads=False))
+
+    def stay(self) -> None:
+        """This host goes to no other any more, if it did."""
+        if self.follower is not None:
+            self.follower.close()
+            self.follower = None
+
+    def follow(self) -> None:
+        """Goes to who leads, wherever `find` says that this is."""
+        self.follower = Follower(self.find, self.identity, self.freed, self.wake)
+        self.follower.patient = self._patient
+        self.follower.given = bool(self.coordinator)
+        self.follower.tell(time.monotonic(), list(self._past.values()))
+        self.do(self.follower.run())
+
+    def go_elsewhere(self) -> None:
+        """Another host leads than before, or it is not known which."""
+        if self.follower is None:
+            self.follow()
+        else:
+            self.follower.leave()
+        self.wake()
+
+    def close(self) -> None:
+        for part in (self.leader, self.follower):
+            if part is not None:
+                part.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def _take(self, leader: Leader, rank: int) -> None:
+        self.leader = leader
+        here = AgentHere(agent=0, host=self.host, data=self.data, rank=rank)
+        self.tell(RoleTaken(leads=True, place=self.coordinator), here)
+
+    def _leader(self, framework: str) -> Leader:
+        raise_limit()
+        job = self.told.job
+        leader = Leader(job, self._secret, framework, self.wake, self.tls, self._round)
+        leader.patient = self._patient
+        return leader

@@ -1,0 +1,151 @@
+"""What holds the rounds of several hosts together, where what failed is started again on all of them.
+
+The host where all meet decides: it stays until nobody of the round lives anywhere, and tells the others what
+is done now. Those stay until they have been told. Who is lost cannot start its workers again, so the
+others are ended, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from allaboard.analysis.parameter_servers.parameter_servers import in_use, only_serve, serves
+from allaboard.cluster.membership import Party
+from allaboard.coordinator.job_state import RETURN, Job
+from allaboard.facts import Outcome, RoundReport, TaskReturn
+from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
+from allaboard.policy.restart.restart_policy import NOT_ALLOWED
+from allaboard.policy.restart.task_restart import RESTARTS
+from allaboard.protocol.commands import Command, End, Note, RoundOver
+from allaboard.protocol.process_keys import split_key
+
+STANDS = 30.0
+"""Seconds without progress, and without use of its servers, after which a host is ended whose leader, or one
+of whose others, has gone."""
+LATE = 20.0
+"""Seconds beyond the grace in which every host has ended its workers."""
+
+
+class Bond:
+    """One round of this host. ``told`` is what the host that decides has told of it; ``grace`` and
+    ``timeout`` (of the roll call) in seconds; ``over`` says whether the workers of this host have ended."""
+
+    def __init__(
+        self, party: Party, job: Job, grace: float, timeout: float, over: Callable[[], bool]
+    ) -> None:
+        self._party = party
+        self._job = job
+        self._grace = grace
+        self._timeout = timeout
+        self._over = over
+        self._over_at: float | None = None
+        self._ending_at: float | None = None
+        self._linked = False
+        self._lost_at: float | None = None
+        self._used_at = 0.0
+        self._said = False
+        self.told: RoundOver | None = None
+
+    def look(self, now: float) -> list[Command]:
+        """Who is still heard; what follows from it."""
+        party = self._party
+        self._linked |= party.linked
+        lost = bool(party.leader.gone) if party.leader is not None else not party.linked
+        if not lost or not (self._linked or party.leader is not None):
+            self._lost_at = None
+            if not self._said:
+                return []
+            self._said = False
+            return [Note(text="all are heard again; what fails is started again")]
+        self._lost_at = now if self._lost_at is None else self._lost_at
+        if now - self._lost_at < RETURN or self._over() or self._job.ending is not None:
+            return []
+        why = self.hindrance()
+        if not self._said:
+            self._said = True
+            return [Note(text=f"{why}; nothing is started again from now on")]
+        view = self._job.view(now)
+        # No gate was opened for servers.
+        serving = party.leader is None and any(serves(m) for m in view.alive)
+        if in_use(view):
+            self._used_at = now
+        stood = now - max(self._job.progress_at, self._lost_at, self._used_at)
+        # Servers serve for ever: nobody is left who would end them.
+        done = party.leader is not None and only_serve(view)
+        if (stood >= STANDS or done) and (self._job.rolled_at is not None or serving):
+            return [End(outcome=Outcome.FAILED, reason=why, final=True)]
+        return []
+
+    def heard(self, commands: Iterable[Command]) -> list[Command]:
+        """What is left to be done of these, once the word of the host that decides is taken in."""
+        rest: list[Command] = []
+        for command in commands:
+            if not isinstance(command, RoundOver):
+                rest.append(command)
+                continue
+            self.told = command
+            if not self._over() and self._job.ending is None:
+                said = f"the job has ended: {command.report.reason}"
+                rest.append(End(outcome=command.report.outcome, reason=said))
+        return rest
+
+    def stays(self, now: float) -> bool:
+        """Whether the round goes on elsewhere, though the workers of this host have ended."""
+        job, party = self._job, self._party
+        if job.interrupted or self.told is not None:
+            return False
+        if self._over_at is None:
+            self._over_at = now
+            if job.rolled_at is None:
+                party.speak_for_the_dead()
+        if job.ending is not None and self._ending_at is None:
+            self._ending_at = now
+        if party.leader is not None:
+            return self._awaits(now)
+        if party.linked:
+            return True
+        if self._linked:
+            return self._lost_at is None or now - self._lost_at < RETURN
+        return job.rolled_at is None and party.reachable and now - self._over_at < self._timeout
+
+    def _awaits(self, now: float) -> bool:
+        """Whether somebody lives yet on another host, or has still to come and be told."""
+        assert self._over_at is not None and self._party.leader is not None
+        if self._ending_at is not None and now - self._ending_at >= self._grace + LATE:
+            return False
+        if any(split_key(m.called)[0] for m in self._job.view(now).alive):
+            return True
+        missing = self._party.leader.here + 1 < self._party.expected
+        if self._job.rolled_at is None and missing:
+            return now - self._over_at < self._timeout
+        return False
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the host that decides has gone without a word of how it ended."""
+        return self._party.leader is None and self._lost_at is not None and self.told is None
+
+    def hindrance(self) -> str:
+        """Why this host cannot take part in a further round; "" where nothing is in its way."""
+        party, job = self._party, self._job
+        if party.leader is None:
+            return orphaned(party.leads_at)
+        view = job.view(job.progress_at)
+        told = ((m.facts.get(RESTARTS), m.who.host) for m in view.members)
+        return hindrance(
+            Hosts(
+                expected=party.expected if job.rolled_at is None else 0,
+                here=party.leader.here + 1,
+                gone=party.leader.gone,
+                others=tuple(sorted({host for what, host in told if what == NOT_ALLOWED})),
+                plain=job.crossing.waved_on,
+                place=party.declared.place if party.declared is not None else "",
+            )
+        )
+
+    def tell(self, report: RoundReport, returns: tuple[TaskReturn, ...]) -> None:
+        """This host decides: tells all others how the round went, which tasks came back alone in it, and what
+        is done now."""
+        leader = self._party.leader
+        if leader is not None:
+            leader.tell(RoundOver(report=report, returns=returns))

@@ -1,0 +1,74 @@
+"""Where the agents of a job meet: on the framework's own place, or by a way that is posted there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+from allaboard.cluster.transport.connect_probe import split
+from allaboard.cluster.transport.rendezvous_store import Door, FileDoor, StoreDoor
+from allaboard.configuration.launcher_context import Described, master
+from allaboard.facts import Declared
+
+EARLIER = 3600.0
+"""Seconds before this agent's start: a way that was posted before then is an earlier run's."""
+
+
+def store_of_launcher(
+    told: Described, environment: Mapping[str, str], coordinator: str
+) -> StoreDoor | None:
+    """The store that torchrun keeps, unless its environment says that the job meets elsewhere."""
+    place = master(environment)
+    if not told.kept or not place or told.rank < 0 or told.address or coordinator:
+        return None
+    return None if "JAX_COORDINATOR_ADDRESS" in environment else StoreDoor(place, told.job)
+
+
+def door_to(
+    declared: Declared, told: Described, environment: Mapping[str, str], began: float
+) -> Door | None:
+    """Where the way to the meeting is posted; None where the place itself is the way. ``began`` is when this
+    agent did (s since the epoch)."""
+    if declared.place.startswith("file://"):
+        path = declared.place.removeprefix("file://")
+        return FileDoor(path, told.job, began - EARLIER)
+    if told.kept and _same(declared.place, f"tcp://{master(environment)}"):
+        return StoreDoor(declared.place.removeprefix("tcp://"), told.job)
+    return None
+
+
+def meeting_address(declared: Declared) -> str:
+    """``host:port`` of the place that the framework itself will use; empty for a file."""
+    if declared.cluster:
+        order = [f"{j}:0" for j in ("chief", "master", "worker")]
+        return next((declared.cluster[t] for t in order if t in declared.cluster), "")
+    scheme, _, rest = declared.place.partition("://")
+    return rest.partition("/")[0] if scheme == "tcp" else ""
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two places are written alike, but for the brackets of an IPv6 address."""
+    bare = str.maketrans("", "", "[]")
+    return one.translate(bare) == other.translate(bare)
+
+
+async def is_local(address: str) -> bool:
+    """Whether the address is one of this host's: whether it, or one of those that the name stands for, can be
+    bound. A name may stand for an address of IPv6 too on a host where that is switched off."""
+    try:
+        host, _ = split(address)
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):  # UnicodeError is one
+        return False
+    return any(_bindable(family, where) for family, _, _, _, where in found)
+
+
+def _bindable(family: int, where: object) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(where)  # type: ignore[arg-type]  # any family's address
+    except OSError:
+        return False
+    return True

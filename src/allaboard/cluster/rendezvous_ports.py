@@ -1,0 +1,196 @@
+"""The ports that a host listens at while the roll is called, besides the one where all meet."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from allaboard.cluster.leader import CLIENTS, knocked
+from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.connect_probe import dial, split
+from allaboard.cluster.transport.listener import Connection, Listener
+from allaboard.cluster.transport.wire import Word
+from allaboard.configuration.launcher_context import job_of
+from allaboard.configuration.local_rank import LOCAL_RANKS, first_by
+from allaboard.facts import Answer, Declared, Holder, Knock
+from allaboard.hosts.interface_address import holder_of
+from allaboard.hosts.proc import environment
+from allaboard.protocol.events import Event, Knocked, PortHeld
+
+AGAIN = 0.5
+"""Seconds between two attempts to bind a port that is taken."""
+CLOSING = 2
+"""Attempts after which a roll call that has the port is not one that just ends."""
+
+
+class Ports:
+    """All of them go at once when the framework needs one: ``freed`` says that they are gone for good.
+
+    ``tell`` takes what was seen at them, ``found`` is called where a framework's client that belongs to the
+    job has come, ``identity`` says as whom this host speaks.
+    """
+
+    def __init__(
+        self,
+        identity: Callable[[], Identity],
+        tell: Callable[[Event], None],
+        found: Callable[[], None],
+    ) -> None:
+        self._identity = identity
+        self._tell = tell
+        self._found = found
+        self.freed = False
+        self._echo: Listener | None = None
+        self._own: Listener | None = None
+        self._sign: Listener | None = None
+        """Stands where all would meet if the first were on this host, and says that it is not."""
+
+    async def open_echo(self) -> int:
+        """Opens a port of no framework, by which links to this host are tried; returns it."""
+        self._echo = self._listener(_nobody)
+        await self._echo.open(0)
+        return self._echo.port
+
+    async def listen_as_task(self, declared: Declared, meeting: str) -> None:
+        """TensorFlow: every task listens at its own address, so that every link can be tried."""
+        address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
+        try:
+            port = split(address)[1]
+        except ValueError:
+            return
+        self._own = self._listener(self._knocked)
+        self._own.elsewhere = self._not_here(meeting) if declared.rank > 0 else ""
+        await self.bind(self._own, port)
+
+    async def point_elsewhere(self, meeting: str) -> None:
+        """Whoever was given this host's address instead of the first's is told so, instead of being refused
+        for as long as it waits."""
+        if self.freed:
+            return
+        self._sign = self._listener(self._passed)
+        self._sign.elsewhere = self._not_here(meeting)
+        try:
+            await self._sign.open(split(meeting)[1])
+        except (OSError, ValueError):
+            return  # somebody else has that port here, by right
+        if self.freed:
+            self._sign.close()
+
+    async def bind(
+        self,
+        listener: Listener,
+        port: int,
+        meets: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """Again and again while another program has the port; who it is, is told. ``meets`` is asked where
+        that is a roll call: whether all meet there, by the word of which this ends."""
+        told: Holder | None = None
+        tries = 0
+        while not self.freed:
+            tries += 1
+            try:
+                await listener.open(port)
+                if self.freed:  # let through meanwhile: the port is the framework's
+                    listener.release()
+                if told:
+                    self._tell(PortHeld(holder=None))
+                return
+            except OSError as error:
+                if told is None:
+                    taken = error.errno == errno.EADDRINUSE
+                    told = await self._holder(port) if taken else self._barred(port, error)
+                    self._tell(PortHeld(holder=told))
+            called = meets is not None and told.answer is Answer.ABOARD and tries > CLOSING
+            if meets is not None and called and await meets():
+                self._tell(PortHeld(holder=None))
+                return
+            await asyncio.sleep(AGAIN)
+
+    def _barred(self, port: int, error: OSError) -> Holder:
+        said = os.strerror(error.errno) if error.errno else str(error)
+        return Holder(address=f"{self._identity().host}:{port}", said=said, at=time.monotonic())
+
+    async def _holder(self, port: int) -> Holder:
+        pid, command = holder_of(port)
+        met = await dial(f"127.0.0.1:{port}")
+        me = self._identity()
+        job = job_of(environment(pid), me.job) if pid else ""
+        return Holder(
+            address=f"{me.host}:{port}",
+            pid=pid,
+            command=command,
+            job=job,
+            ours=bool(job) and job == me.job,
+            answer=met.answer,
+            at=time.monotonic(),
+        )
+
+    def release(self) -> None:
+        """The framework's own listeners come next."""
+        self.freed = True
+        for part in (self._own, self._sign):
+            if part is not None:
+                part.close()
+
+    def close(self) -> None:
+        for part in (self._own, self._sign, self._echo):
+            if part is not None:
+                part.close()
+
+    def _not_here(self, meeting: str) -> str:
+        me = self._identity()
+        return f"this is {me.host}, which holds rank {me.rank}, not rank 0, and itself goes to {meeting}"
+
+    def _listener(self, knocked: Callable[[Knock], None]) -> Listener:
+        """A door where nobody is taken in, only links are tried."""
+        me = self._identity()
+        return Listener(me.job, me.secret, _close, _ignore, knocked, me.tls, me.round)
+
+    def _passed(self, knock: Knock) -> None:
+        if knock.kind == "elsewhere":
+            self._strayed(knock)
+        if knock.kind in CLIENTS.values() and self._sign is not None:
+            self._sign.release()  # a framework's client would take us for its listener
+
+    def _knocked(self, knock: Knock) -> None:
+        if knock.kind == "elsewhere":
+            self._strayed(knock)
+            return
+        event = knocked("tensorflow", knock)  # only its tasks listen by themselves
+        self._tell(event)
+        if event.member:
+            self._found()
+
+    def _strayed(self, knock: Knock) -> None:
+        """It has been told; now those who wait for it where all meet are."""
+        me = self._identity()
+        met = f"{me.host}, which holds rank {me.rank}, not rank 0"
+        self._tell(Knocked(knock=msgspec.structs.replace(knock, said=met)))
+
+
+def apart(declared: Declared, meeting: str) -> bool:
+    """Whether this task's own address is another than the one where all meet."""
+    mine = declared.cluster.get(f"{declared.job}:{declared.index}", "")
+    return mine.rpartition(":")[2] != meeting.rpartition(":")[2]
+
+
+def alone_here(rank: int, environment: dict[str, str]) -> bool:
+    """Whether the first member cannot be another process of this host."""
+    return rank > 0 and first_by(LOCAL_RANKS, environment)
+
+
+def _close(member: Connection) -> None:
+    member.close()
+
+
+def _ignore(member: Connection, word: Word | None) -> None:
+    pass
+
+
+def _nobody(knock: Knock) -> None:
+    pass

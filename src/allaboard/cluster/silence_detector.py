@@ -1,0 +1,43 @@
+"""Other hosts of which nothing comes any more while it trains, though their streams are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from allaboard.cluster.transport.tcp_keepalive import AWAY
+
+LOOK = 2.0
+"""Seconds between two looks: the kernel asks every few seconds only."""
+
+
+class Hush:
+    """``away``: the numbers of those who do not answer, and since when (s, monotonic)."""
+
+    def __init__(self) -> None:
+        self.away: dict[int, float] = {}
+        self._next = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether to look: there may be thousands."""
+        return now >= self._next
+
+    def look(
+        self, now: float, silences: Mapping[int, Callable[[], float]], bound: float = AWAY
+    ) -> tuple[list[int], list[int]]:
+        """Who is away since the last look, and who is heard again; ``silences`` say for how long each has
+        answered nothing, ``bound`` how long it may (s). What is no stream any more is forgotten."""
+        if not self.due(now):
+            return [], []
+        self._next = now + LOOK
+        gone, back = [], []
+        for number in [n for n in self.away if n not in silences]:
+            del self.away[number]
+        for number, silence in silences.items():
+            seconds = silence()
+            if seconds >= bound and number not in self.away:
+                self.away[number] = now - seconds
+                gone.append(number)
+            elif seconds < bound and number in self.away:
+                del self.away[number]
+                back.append(number)
+        return gone, back

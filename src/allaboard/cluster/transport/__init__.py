@@ -1,0 +1,1 @@
+"""Sockets and messages between agents: wire format, handshakes, TLS, etcd."""

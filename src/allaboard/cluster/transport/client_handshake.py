@@ -1,0 +1,262 @@
+"""The caller's side of the handshake, and of a link that is only tried."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import struct
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from allaboard.cluster.transport import wire
+from allaboard.cluster.transport.connect_probe import Met, dial
+from allaboard.cluster.transport.tls import HANDSHAKE, Tls, alert
+from allaboard.cluster.transport.wire import Challenge, Garbled, Hello, Refused, Tried, Welcome
+from allaboard.facts import Answer, Link
+
+BLOCK = 65536
+"""Bytes of the large message: more than any MTU, and more than a socket's first window."""
+BLOCKS, ENOUGH = 5, 0.003
+"""How many are sent at the most, and the seconds that need no second look: a host that was not
+scheduled for a moment is not a slow link."""
+SLOW, LONGER, MOST = 0.02, 1.0, 60
+"""Where the best took longer than this (s), more are sent for so long (s), and so many at the most: a busy
+host is at its best sooner or later, a slow line is not."""
+OPENING, AGAIN = 20, 0.05
+"""How often a refused attempt is made again, and after how many seconds."""
+FIGURES = struct.Struct("<2f")
+"""Of a link that works: seconds of the round trip, bytes a second."""
+PARTING = 1.0
+"""Seconds for each part of saying why one does not stay."""
+TRY = 3.0
+"""Seconds for each part of a link's trial, ..."""
+KNOCK = 2.0
+"""... and for its connection: two SYNs go out meanwhile, and two more in the second trial."""
+PAUSE, QUICK = 1.0, 4.0
+"""Seconds between two trials where the first one failed at once, and those that the first one may have taken
+for a second to be worth its time: all wait for it."""
+
+
+class Identity(NamedTuple):
+    """Who this host is at the meeting place: launcher's job id, secret, host name, rank of its first
+    member, the ``address:port`` on which other hosts can try it, what tells this agent from any
+    other when it comes again, and the round that its workers are in."""
+
+    job: str
+    secret: bytes
+    host: str
+    rank: int
+    data: str
+    session: str = ""
+    tls: Tls | None = None
+    round: int = 0
+
+
+class Turned(Exception):
+    """The listener would not take us in; ``kind`` and the words say why."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+async def enter(
+    met: Met, who: Identity, only_link: bool = False, told: Callable[[], bytes] = bytes
+) -> Welcome:
+    """The handshake on a stream that `dial` opened; raises Turned, or OSError where it broke off. ``told``
+    makes the frames that go with our name, before the listener has shown that it knows the secret: who
+    listens on the way reads them all the same, and with TLS its certificate has been seen before."""
+    assert met.reader is not None and met.writer is not None
+    try:
+        async with asyncio.timeout(10.0):
+            await _secure(met, who)
+            challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
+            if challenge.version != wire.VERSION:
+                why = f"speaks version {wire.VERSION} of the roll call, here is {challenge.version}"
+                _leave(met.writer, who, "version", why)
+                why = f"speaks {challenge.version}, this host {wire.VERSION}"
+                raise Turned("version", why)
+            if who.secret and not challenge.sealed:
+                why = "knows a secret of the job, and the host where all meet was given none"
+                _leave(met.writer, who, "no-secret", why)
+                raise Turned("no-secret", "the listener does not know the job's secret")
+            hello = _hello(who, challenge.nonce, only_link)
+            met.writer.write(wire.frame(hello) + told())
+            word = await wire.read(met.reader, wire.SHORT)
+    except ssl.SSLError as error:
+        if not alert(error.reason):
+            raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
+        # In TLS 1.3 our side is done before theirs has looked at our certificate.
+        await _part(met, who, f"shows a certificate that is not taken here: {alert(error.reason)}")
+        raise Turned("tls", f"our certificate is not taken there: {alert(error.reason)}") from None
+    except (TimeoutError, asyncio.IncompleteReadError, Garbled) as error:
+        raise ConnectionError(f"the handshake broke off: {error}") from None
+    if isinstance(word, Refused):
+        raise Turned(word.kind, word.why)
+    if not isinstance(word, Welcome):
+        raise ConnectionError(f"{type(word).__name__} where Welcome was due")
+    shown = wire.proof(who.secret, "listener", hello.nonce, challenge.nonce, who.host)
+    if who.secret and not wire.proven(word.proof, shown):
+        raise Turned("no-secret", "the listener does not know the job's secret")
+    return word
+
+
+async def taken_in(address: str, who: Identity) -> bool:
+    """Whether the roll call of this very job answers at ``host:port``, and takes us for one of it."""
+    met = await dial(address)
+    if met.answer is not Answer.ABOARD or met.writer is None:
+        return False
+    try:
+        await enter(met, who)
+    except (Turned, OSError):
+        return False
+    finally:
+        met.writer.close()
+    return True
+
+
+async def _secure(met: Met, who: Identity) -> None:
+    ours, writer, wanted = who.tls, met.writer, met.tls
+    assert writer is not None
+    if wanted and ours is None:
+        _leave(writer, who, "no-tls", "has no certificate, and here one is wanted")
+        raise Turned("tls", "it speaks TLS, and this host was given no certificate")
+    if ours is None:
+        return
+    if not wanted:
+        _leave(writer, who, "no-tls", "has a certificate, and here TLS is not spoken")
+        raise Turned("tls", "it speaks no TLS, and this host was given a certificate")
+    try:
+        await writer.start_tls(ours.context(server=False), ssl_handshake_timeout=HANDSHAKE)
+    except ssl.SSLCertVerificationError as error:
+        await _part(
+            met, who, f"does not trust the certificate that is shown here: {error.verify_message}"
+        )
+        raise Turned(
+            "tls", f"its certificate is not of our authority: {error.verify_message}"
+        ) from None
+
+
+async def _part(met: Met, who: Identity, why: str) -> None:
+    """`_leave` where TLS has not come about: the stream can say nothing any more, so over another one."""
+    again = await dial(met.address, PARTING, PARTING)
+    if again.writer is not None:
+        if again.tls:
+            _leave(again.writer, who, "no-tls", why)
+        again.writer.close()
+
+
+def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:
+    """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
+    writer.write(wire.frame(Refused(kind=kind, why=why, host=who.host, rank=who.rank)))
+
+
+def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
+    mine = wire.nonce()
+    hello = Hello(
+        version=wire.VERSION,
+        nonce=mine,
+        proof="",
+        job=who.job,
+        host=who.host,
+        pid=os.getpid(),
+        rank=who.rank,
+        data=who.data,
+        wall=time.time(),
+        mono=time.monotonic(),
+        only_link=only_link,
+        session=who.session,
+        round=who.round,
+    )
+    shown = wire.proof(who.secret, "caller", challenge, mine, wire.claimed(hello))
+    return msgspec.structs.replace(hello, proof=shown)
+
+
+async def try_link(who: Identity, target: str, address: str) -> Link:
+    """Tries it; what failed is tried once more, since a moment's trouble is no broken link."""
+    began = time.monotonic()
+    first = await _try_once(who, target, address)
+    took = time.monotonic() - began
+    if first.works or took > QUICK:
+        return first
+    if took < PAUSE:
+        await asyncio.sleep(PAUSE)
+    return agreed(first, await _try_once(who, target, address))
+
+
+def agreed(first: Link, second: Link) -> Link:
+    """What two trials of one link say together: that it works, where one of them says so. Where nothing
+    connects, the kernel's words may change (no answer, then no route) and mean the same."""
+    if second.works:
+        return second
+    alike = (first.answer is Answer.CUT) == (second.answer is Answer.CUT)
+    return msgspec.structs.replace(second, tries=2 if alike else 1)
+
+
+async def _try_once(who: Identity, target: str, address: str) -> Link:
+    """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
+    met = await dial(address, KNOCK, TRY, small=False)
+    for _ in range(OPENING):
+        if met.answer is not Answer.REFUSED:
+            break
+        await asyncio.sleep(AGAIN)  # its agent has told of its arrival, and opens its door now
+        met = await dial(address, KNOCK, TRY, small=False)
+
+    def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
+        return Link(
+            source=who.host,
+            target=target,
+            address=address,
+            answer=answer,
+            seconds=seconds,
+            rate=rate,
+            said=said,
+        )
+
+    if met.reader is None or met.writer is None:
+        return link(met.answer, met.said)
+    seconds = 0.0
+    try:
+        await enter(met, who, only_link=True)
+        async with asyncio.timeout(TRY):
+            began = time.monotonic()
+            met.writer.write(bytes(32))
+            await met.reader.readexactly(32)
+            seconds = time.monotonic() - began
+        took = TRY
+        async with asyncio.timeout(TRY):
+            opened = time.monotonic()
+            for number in range(MOST):
+                began = time.monotonic()
+                if number >= BLOCKS and (took < SLOW or began - opened > LONGER):
+                    break
+                met.writer.write(wire.LENGTH.pack(BLOCK) + bytes(BLOCK))
+                await met.reader.readexactly(wire.LENGTH.size)
+                took = min(took, time.monotonic() - began)
+                if took < ENOUGH:
+                    break
+        return link(Answer.ABOARD, "", min(seconds, took), BLOCK / max(took, 1e-6))
+    except Turned as error:
+        return link(Answer.OTHER, str(error))
+    except TimeoutError:
+        if seconds:
+            return link(Answer.CUT, f"{BLOCK} bytes took more than {TRY:g} s", seconds)
+        return link(Answer.MUTE, "it stopped answering")
+    except (OSError, asyncio.IncompleteReadError) as error:
+        return link(Answer.CLOSED, str(error), seconds)
+    finally:
+        met.writer.close()
+
+
+async def try_links(who: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
+    """All of them at once."""
+    links = await asyncio.gather(*(try_link(who, *t) for t in targets))
+    figures = [(k.seconds, k.rate) if k.works else (0.0, 0.0) for k in links]
+    return Tried(
+        links=tuple(k for k in links if not k.works),
+        worked=b"".join(FIGURES.pack(*f) for f in figures),
+    )

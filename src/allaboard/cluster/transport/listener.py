@@ -1,0 +1,216 @@
+"""The meeting place's door: tells members from strangers, and never lets one hold up another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import time
+from collections.abc import Callable
+
+from allaboard.cluster.transport.epoll_poller import Ears
+from allaboard.cluster.transport.inbound_handshake import Caller, Connection
+from allaboard.cluster.transport.tcp_keepalive import lively
+from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.wire import Hello, Word
+from allaboard.facts import Knock
+from allaboard.hosts import open_file_limit
+
+__all__ = ["Connection", "Listener"]
+
+FIRST_WORD = 5.0
+"""Seconds that a caller has to say who it is."""
+HANDSHAKE = 10.0
+"""... and to finish saying it."""
+SPARE = 200
+"""Open files that are left for all else than callers."""
+BACKLOG = 4096
+AT_ONCE = 256
+"""Callers that are taken in before those who are in are heard again; each time that there were more, twice as
+many the next time. Where the kernel's queue (BACKLOG) is full, who comes has to try again after a second."""
+SWEEP = 0.5
+
+
+class Listener:
+    """Listens on one port of all addresses. ``aboard`` is told every member, ``said`` what it says
+    (None once it has gone), ``knocked`` every caller that is none. Who is in another round than ``round_`` is
+    refused."""
+
+    def __init__(
+        self,
+        job: str,
+        secret: bytes,
+        aboard: Callable[[Connection], None],
+        said: Callable[[Connection, Word | None], None],
+        knocked: Callable[[Knock], None],
+        tls: Tls | None = None,
+        round_: int = 0,
+    ) -> None:
+        self.tls = tls.context(server=True) if tls is not None else None
+        self.round = round_
+        self.job = job
+        self.secret = secret
+        self.ears = Ears()
+        self.elsewhere = ""
+        """Where all meet is not here: what whoever means to meet here is told."""
+        self._aboard = aboard
+        self.said = said
+        self.knocked = knocked
+        self._sockets: list[socket.socket] = []
+        self._doorstep: dict[Caller, None] = {}
+        self._members: set[Caller] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self.places = max(64, (open_file_limit.most() - SPARE) * 3 // 4)
+        """Callers at the door at once who are not aboard; the one who is there for longest goes for a
+        new one."""
+        self._at_once = AT_ONCE
+        self._number = 0
+        self._numbers: dict[str, int] = {}
+        self.port = 0
+
+    async def open(self, port: int, host: str | None = None) -> None:
+        """Raises OSError where the port is taken or the address is not this host's."""
+        if port == 0 and host is None:
+            await self._open_any()
+            return
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, where in dict.fromkeys(found):
+                self._listen(family, kind, protocol, where)
+            if not self._sockets:
+                raise OSError(errno.EADDRNOTAVAIL, f"no address for {host}:{port}")
+        except OSError:
+            self.release()
+            raise
+        self._opened()
+
+    async def _open_any(self) -> None:
+        """Any free port, the same for every address; where another program has it for IPv6 alone, IPv4's."""
+        self._listen(socket.AF_INET, socket.SOCK_STREAM, 0, ("0.0.0.0", 0))
+        port = self._sockets[0].getsockname()[1] if self._sockets else 0
+        with contextlib.suppress(OSError):
+            self._listen(socket.AF_INET6, socket.SOCK_STREAM, 0, ("::", port))
+        for made in [m for m in self._sockets if not m.getsockname()[1]]:
+            self._sockets.remove(made)
+            made.close()
+        if not self._sockets:
+            raise OSError(errno.EADDRNOTAVAIL, "no address of IPv4 or IPv6")
+        self._opened()
+
+    def _opened(self) -> None:
+        self.port = self._sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
+        for made in self._sockets:
+            loop.add_reader(made.fileno(), self._accept, made)
+
+    def _listen(self, family: int, kind: int, protocol: int, where: object) -> None:
+        try:
+            made = socket.socket(family, kind, protocol)
+        except OSError:
+            return  # a host without this family
+        self._sockets.append(made)
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Whom it accepts inherits these, tcp(7).
+        lively(made)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            made.bind(where)  # type: ignore[arg-type]  # any family's address
+        except OSError as error:
+            if family != socket.AF_INET6 or error.errno == errno.EADDRINUSE:
+                raise
+            self._sockets.pop().close()  # IPv6 is switched off
+            return
+        made.listen(BACKLOG)
+
+    def release(self) -> None:
+        """Closes the port at once; streams that were accepted stay open."""
+        loop = asyncio.get_running_loop()
+        for made in self._sockets:
+            loop.remove_reader(made.fileno())
+            made.close()
+        self._sockets.clear()
+
+    def close(self) -> None:
+        """Closes the port and every stream."""
+        self.release()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for caller in [*self._doorstep, *self._members]:
+            caller.close()
+        self._doorstep.clear()
+        self._members.clear()
+
+    def entered(self, caller: Caller, hello: Hello) -> Connection:
+        """A caller is a member now. An agent whose stream broke has its number again."""
+        number = self._numbers.get(hello.session)
+        if number is None:
+            self._number += 1
+            number = self._number
+            if hello.session:
+                self._numbers[hello.session] = number
+        member = Connection(caller.stream, hello, number, caller.peer, caller.asked)
+        self._members.add(caller)
+        self._aboard(member)
+        return member
+
+    def number(self, session: str, number: int) -> None:
+        """The agent of this session has this number, should it come."""
+        self._numbers[session] = number
+
+    def left(self, caller: Caller) -> None:
+        """A caller does not stand at the door any more."""
+        self._doorstep.pop(caller, None)
+        self._members.discard(caller)
+
+    def _accept(self, made: socket.socket) -> None:
+        self._take_in(made)
+        self._sweep_later()
+
+    def _take_in(self, made: socket.socket) -> None:
+        for _ in range(self._at_once):
+            try:
+                sock, where = made.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                self._at_once = AT_ONCE
+                return
+            except OSError:  # no open file left: those at the door go
+                self._make_room(len(self._doorstep))
+                return
+            self._make_room(self.places)
+            self._doorstep[Caller(self, sock, where[0].removeprefix("::ffff:"))] = None
+        self._at_once = min(2 * self._at_once, BACKLOG)
+
+    def _make_room(self, most: int) -> None:
+        while self._doorstep and len(self._doorstep) >= most:
+            next(iter(self._doorstep)).turn_away()
+
+    def _sweep_later(self) -> None:
+        if self._sweeping is None and self._doorstep:
+            loop = asyncio.get_running_loop()
+            self._sweeping = loop.call_later(SWEEP, self._sweep)
+            self._due = time.monotonic() + SWEEP
+
+    def _sweep(self) -> None:
+        """Turns those away who have had their time, the oldest first."""
+        self._sweeping = None
+        now = time.monotonic()
+        late = now - self._due
+        if late > SWEEP:  # we were busy, and heard nobody
+            for caller in self._doorstep:
+                caller.since += late
+        for caller in [c for c in self._doorstep if now - c.since >= FIRST_WORD]:
+            before = caller.greeted
+            caller.stream.come()  # it may have spoken long ago, and we were busy
+            if caller not in self._doorstep:
+                continue
+            if caller.greeted and not before:
+                caller.since = now
+            elif not caller.greeted or now - caller.since >= HANDSHAKE:
+                caller.turn_away()
+        self._sweep_later()

@@ -1,0 +1,77 @@
+"""What kind of program said these first bytes. Pure."""
+
+from __future__ import annotations
+
+from allaboard.cluster.transport.tls import alert
+from allaboard.cluster.transport.wire import BANNER, BANNER_TLS, GREETING, NONCE, STORE_HELLO
+from allaboard.facts import Answer
+
+_METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PATC", b"TRAC")
+
+
+def caller(said: bytes) -> str:
+    """Who calls at the meeting place: "ours", or one of facts.KNOCKS."""
+    if said == GREETING:
+        return "ours"
+    if not said:
+        return "silent"
+    if said.startswith(STORE_HELLO[:5]):
+        return "store"
+    if said.startswith(b"PRI * HTT"[: len(said)]) and len(said) >= 3:
+        return "grpc"
+    if said[:4] in _METHODS:
+        return "http"
+    if said[:2] == b"\x16\x03":
+        return "tls"
+    return "other"
+
+
+def listener(said: bytes) -> Answer:
+    """Who answered our greeting."""
+    if said.startswith((BANNER, BANNER_TLS)):
+        return Answer.ABOARD
+    if said == NONCE:
+        return Answer.STORE
+    if len(said) >= 5 and said[:2] == b"\0\0" and said[3:5] == b"\x04\x00":
+        return Answer.GRPC  # HTTP/2's first frame is SETTINGS, RFC 9113
+    if said.startswith((b"HTTP/", b"<!DO", b"<htm")):
+        return Answer.HTTP
+    return Answer.OTHER if said else Answer.MUTE
+
+
+WORDS = {
+    "store": "a PyTorch process without allaboard",
+    "grpc": "a TensorFlow or JAX process without allaboard",
+    "http": "a web client",
+    "tls": "a TLS client",
+    "silent": "somebody who connects and says nothing",
+    "other": "a program that speaks another protocol",
+    "other-job": "a worker of another job",
+    "other-round": "a worker of another round of this job",
+    "elsewhere": "a worker that looks for the meeting place here",
+    "no-secret": "a worker without the job's secret",
+    "no-tls": "a worker without a certificate of this job",
+    "version": "another version of allaboard",
+}
+"""Callers, in words."""
+
+DISTRUST = ("no-secret", "no-tls", "version")
+"""Why a worker itself turns away from the roll call."""
+
+
+def without_tls(trouble: str) -> str:
+    """Who came and spoke no TLS with us, by the reason of the SSLError; "" where it only hung up."""
+    if theirs := alert(trouble):
+        return f"a worker that does not take this host's certificate ({theirs})"
+    return f"{WORDS['no-tls']} ({trouble or 'it hangs up where TLS begins'})"
+
+
+PROGRAMS = {
+    Answer.MUTE: "a program that accepts and says nothing",
+    Answer.STORE: "a PyTorch TCPStore",
+    Answer.GRPC: "a gRPC server (TensorFlow or JAX)",
+    Answer.HTTP: "a web server",
+    Answer.OTHER: "another program",
+    Answer.CLOSED: "a program that hangs up",
+}
+"""Listeners, in words."""

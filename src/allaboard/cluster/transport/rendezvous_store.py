@@ -1,0 +1,108 @@
+"""Where the way to the meeting is posted, when the place itself is no free port.
+
+A file:// rendezvous has a folder that all share; under torchrun the launcher's own store already holds
+the port. The host that leads posts its address there, and the others read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Protocol
+
+from allaboard.cluster.transport import wire
+from allaboard.cluster.transport.connect_probe import SPEAK, split
+
+SET, GET, CHECK = 1, 3, 5
+"""Queries of TCPStore's protocol; torch/csrc/distributed/c10d/TCPStoreBackend.hpp."""
+
+
+class Door(Protocol):
+    """A place that all members can read. Both raise OSError where it cannot be used."""
+
+    async def post(self, address: str) -> None: ...
+
+    async def find(self) -> str:
+        """The address that was posted; empty where none is."""
+        ...
+
+
+class FileDoor:
+    """A file beside that of the file:// rendezvous. What an earlier run left is not read: ``since`` is
+    the wall time (s) from which on a post counts."""
+
+    def __init__(self, path: str, job: str, since: float) -> None:
+        self.file = Path(path + ".allaboard")
+        self.job = job
+        self.since = since
+
+    async def post(self, address: str) -> None:
+        hidden = self.file.with_name(f"{self.file.name}.{os.getpid()}")
+        hidden.write_text(json.dumps({"address": address, "job": self.job, "at": time.time()}))
+        hidden.replace(self.file)
+
+    async def find(self) -> str:
+        try:
+            told = json.loads(self.file.read_text())
+            fresh = told["at"] >= self.since or bool(self.job and told["job"] == self.job)
+            return str(told["address"]) if fresh else ""
+        except FileNotFoundError:
+            if not self.file.parent.is_dir():
+                raise
+            return ""
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+
+class StoreDoor:
+    """A key in the TCPStore that the launcher keeps, under a prefix of our own."""
+
+    def __init__(self, address: str, job: str) -> None:
+        self.address = address
+        self.key = f"/allaboard/{job}/door".encode()
+
+    async def post(self, address: str) -> None:
+        value = address.encode()
+        await self._ask(SET, _sized(self.key) + _sized(value), 0)
+
+    async def find(self) -> str:
+        there = await self._ask(CHECK, struct.pack("<Q", 1) + _sized(self.key), 1)
+        if there != b"\0":  # 0: it is there
+            return ""
+        return (await self._ask(GET, _sized(self.key), -1)).decode("utf-8", "replace")
+
+    async def own_address(self) -> str:
+        """The address by which this host reaches the store, hence by which it is reached."""
+        _, writer = await self._open()
+        own = str(writer.get_extra_info("sockname")[0])
+        writer.close()
+        return own.removeprefix("::ffff:")
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = split(self.address)
+        async with asyncio.timeout(SPEAK):
+            return await asyncio.open_connection(host, port)
+
+    async def _ask(self, query: int, rest: bytes, length: int) -> bytes:
+        """One query; ``length`` bytes of answer, -1 for a sized one."""
+        reader, writer = await self._open()
+        try:
+            async with asyncio.timeout(SPEAK):
+                writer.write(wire.GREETING + bytes([query]) + rest)
+                if await reader.readexactly(len(wire.NONCE)) != wire.NONCE:
+                    raise ConnectionError(f"no TCPStore at {self.address}")
+                if length < 0:
+                    (length,) = struct.unpack("<Q", await reader.readexactly(8))
+                return await reader.readexactly(min(length, wire.SHORT))
+        except asyncio.IncompleteReadError:
+            raise ConnectionError(f"no TCPStore at {self.address}") from None
+        finally:
+            writer.close()
+
+
+def _sized(data: bytes) -> bytes:
+    return struct.pack("<Q", len(data)) + data

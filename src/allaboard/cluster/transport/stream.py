@@ -1,0 +1,254 @@
+"""A connected socket with callbacks, for thousands of them: no task and no buffer of its own each."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+
+from allaboard.cluster.transport.epoll_poller import Ears
+from allaboard.cluster.transport.tcp_keepalive import lively, silent
+
+READ = 1 << 16
+MOST = 64
+"""Times so many bytes that are thrown away of what came last."""
+FIRST = 1 << 10
+"""Bytes that are kept of who does not speak TLS: more than a `Refused` has."""
+
+
+class Stream:
+    """``heard`` is called with what comes, ``ended`` once when the other side has gone or the stream
+    was cut off; not after `close`."""
+
+    __slots__ = (
+        "_closing",
+        "_due",
+        "_ears",
+        "_ended",
+        "_fd",
+        "_heard",
+        "_left",
+        "_seal",
+        "_sock",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        heard: Callable[[bytes], None],
+        ended: Callable[[], None],
+        ears: Ears,
+    ) -> None:
+        self._ears = ears
+        self._sock: socket.socket | None = sock
+        self._fd = sock.fileno()
+        self._heard = heard
+        self._ended = ended
+        self._left = b""
+        self._due = b""
+        self._closing = False
+        self._seal: Seal | None = None
+        sock.setblocking(False)
+        ears.hear(self._fd, self)
+
+    @property
+    def open(self) -> bool:
+        return self._sock is not None and not self._closing
+
+    def patient(self) -> None:
+        """The roll call is over: the other host may be silent for long."""
+        if self._sock is not None:
+            lively(self._sock, on=False)
+
+    def silence(self) -> float:
+        """Seconds for which the other host has answered nothing of what it was asked."""
+        return silent(self._sock) if self._sock is not None else 0.0
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return len(self._left)
+
+    def seal(self, context: ssl.SSLContext, come: bytes) -> None:
+        """What follows is TLS, with us as its server; ``come`` has come of it already. Where it does not
+        come about, the stream ends, and `trouble` says why."""
+        self._seal = Seal(context)
+        if come:
+            self._unseal(come)
+
+    @property
+    def trouble(self) -> str:
+        """Why TLS did not come about; "" where it did, or is under way."""
+        return self._seal.trouble if self._seal is not None else ""
+
+    @property
+    def unsealed(self) -> bool:
+        """Whether TLS was to begin, and has not."""
+        return self._seal is not None and not self._seal.shaken
+
+    @property
+    def plain(self) -> bytes:
+        """What was said in place of TLS, its beginning at least; b"" where TLS has come about."""
+        return self._seal.first if self._seal is not None else b""
+
+    def write(self, data: bytes) -> None:
+        """Never waits."""
+        if self._due:
+            data, self._due = self._due + data, b""
+        self._send(data if self._seal is None else self._seal.write(data))
+
+    def hold(self, data: bytes) -> None:
+        """The same for what nobody waits for: it goes with what is written next, or a moment later. Where
+        thousands come at once it is the sends that cost."""
+        self._due += data
+        self._ears.hold(self)
+
+    def go_on(self) -> None:
+        """What was held is sent."""
+        if self._due:
+            self.write(b"")
+
+    def _send(self, data: bytes) -> None:
+        if self._sock is None or self._closing or not data:
+            return
+        if self._left:
+            self._left += data
+            return
+        self._left = data
+        self._flush()
+        if self._left and self._sock is not None:
+            self._ears.await_room(self._fd)
+
+    def close(self) -> None:
+        """Once everything that was written is sent."""
+        self.go_on()
+        self._closing = True
+        if self._sock is not None and self._left:
+            self._ears.await_room(self._fd, reads=False)
+        else:
+            self._shut()
+
+    def abort(self) -> None:
+        """Cuts the other side off."""
+        self._left = b""
+        self._lost()
+
+    def come(self) -> None:
+        """Something came, or the other side has gone."""
+        if self._sock is None:
+            return
+        if self._closing:
+            self.room()  # gone, perhaps, before it took the last of it
+            return
+        try:
+            data = self._sock.recv(READ)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+        elif self._seal is None:
+            self._heard(data)
+        else:
+            self._unseal(data)
+
+    def _unseal(self, data: bytes) -> None:
+        assert self._seal is not None
+        plain = self._seal.read(data)
+        self._send(self._seal.due())
+        if self._seal.trouble:
+            self._lost()
+        elif plain:
+            self._heard(plain)
+
+    def room(self) -> None:
+        """The other side takes more of what is to be sent."""
+        self._flush()
+        if self._sock is None or self._left:
+            return
+        if self._closing:
+            self._shut()
+        else:
+            self._ears.has_room(self._fd)
+
+    def _flush(self) -> None:
+        assert self._sock is not None
+        try:
+            self._left = self._left[self._sock.send(self._left) :]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._left = b""
+            self._lost()
+
+    def _lost(self) -> None:
+        was_open = self.open
+        self._closing = True
+        self._shut()
+        if was_open:
+            self._ended()
+
+    def _shut(self) -> None:
+        if self._sock is not None:
+            self._ears.leave(self._fd)
+            self._throw_away(self._sock)
+            self._sock.close()
+            self._sock = None
+
+    def _throw_away(self, sock: socket.socket) -> None:
+        """A stream that is closed with words unread is reset (RFC 2525, 2.17), and the other side loses what
+        we said last."""
+        try:
+            for _ in range(MOST):
+                if not sock.recv(READ):
+                    return
+        except OSError:
+            pass  # nothing more has come, or the other side has gone
+
+
+class Seal:
+    """TLS between memory and memory."""
+
+    __slots__ = ("_in", "_object", "_out", "_waiting", "first", "shaken", "trouble")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._in, self._out, server_side=True)
+        self.shaken = False
+        self._waiting = b""
+        self.trouble = ""
+        self.first = b""
+        """What came first, until the handshake is over."""
+
+    def read(self, data: bytes) -> bytes:
+        """What was said, of what came."""
+        self._in.write(data)
+        if not self.shaken and len(self.first) < FIRST:
+            self.first += data[:FIRST]
+        plain = b""
+        try:
+            if not self.shaken:
+                self._object.do_handshake()
+                self.shaken, self.first = True, b""
+                if self._waiting:
+                    self._object.write(self._waiting)
+                    self._waiting = b""
+            while more := self._object.read(READ):
+                plain += more
+        except ssl.SSLWantReadError:
+            pass
+        except (ssl.SSLError, OSError) as error:
+            self.trouble = getattr(error, "reason", None) or str(error)
+        return plain
+
+    def write(self, data: bytes) -> bytes:
+        """What is to be sent for it; nothing before the handshake is over."""
+        if not self.shaken:
+            self._waiting += data
+        else:
+            self._object.write(data)
+        return self.due()
+
+    def due(self) -> bytes:
+        return self._out.read()

@@ -1,0 +1,212 @@
+"""What agents say to each other: length-prefixed JSON, typed and bounded, signed by a job secret.
+
+A caller opens with GREETING, which is what PyTorch's TCPStore understands as a ping: a store answers
+it with the same four bytes, a gRPC server with its settings, and allaboard's roll call with
+BANNER. So whatever listens there is told apart, and no other program is confused by us. After the
+banner every message is a frame: four bytes of length, big endian, and that many bytes of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import struct
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+
+from allaboard.facts import Link
+from allaboard.protocol.commands import Command
+from allaboard.protocol.events import Event
+
+VERSION = 4
+BANNER = b"ALLABRD1"
+BANNER_TLS = b"ALLABRDT"
+# TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
+STORE_HELLO = struct.pack("<BIB", 0, 0x3C85F7CE, 13)
+NONCE = b"ALBD"
+GREETING = STORE_HELLO + NONCE
+LENGTH = struct.Struct(">I")
+SHORT, LONG = 1 << 16, 1 << 22
+"""Bytes of a frame: from somebody unknown, and from a member."""
+
+T = TypeVar("T")
+
+
+class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The listener's first word. ``sealed``: it has a secret and wants a proof."""
+
+    version: int
+    nonce: str
+    sealed: bool
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Who calls: the launcher's job id (empty where there is none), its host and agent, the rank of
+    its first member, the address on which it can be tried, its clocks.
+    ``session`` is the same whenever this agent comes again, and nobody else's; ``round`` the one that
+    its workers are in."""
+
+    version: int
+    nonce: str
+    proof: str
+    job: str
+    host: str
+    pid: int
+    rank: int
+    data: str
+    wall: float
+    mono: float
+    only_link: bool = False
+    session: str = ""
+    round: int = 0
+
+
+class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The caller is aboard; ``proof`` shows that the listener knows the secret too."""
+
+    job: str
+    proof: str
+    mono: float
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """It is not: another job, another version, no secret. A caller that leaves by itself says who it is."""
+
+    kind: str
+    why: str
+    host: str = ""
+    rank: int = -1
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What happened on the caller's host; times are of its own clock, ``mono`` now."""
+
+    events: tuple[Event, ...]
+    mono: float
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the caller is asked to do."""
+
+    commands: tuple[Command, ...]
+
+
+class TryThese(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Try these hosts, by name and address, and answer with Tried."""
+
+    targets: tuple[tuple[str, str], ...]
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """What came of it: links that failed in full, of those that work only the figures, as in LinksTried."""
+
+    links: tuple[Link, ...] = ()
+    worked: bytes = b""
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Close the port that the framework is about to bind, and answer with Released."""
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    pass
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The roll call is over, and none of the caller's members was held for it: from now on either host may be
+    silent for long."""
+
+
+Word = (
+    Challenge
+    | Hello
+    | Welcome
+    | Refused
+    | Told
+    | Orders
+    | TryThese
+    | Tried
+    | Release
+    | Released
+    | Opened
+)
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Word)
+
+
+class Garbled(Exception):
+    """What came is no message of this protocol; says what is wrong with it."""
+
+
+def frame(word: Word) -> bytes:
+    data = _ENCODER.encode(word)
+    return LENGTH.pack(len(data)) + data
+
+
+async def read(reader: asyncio.StreamReader, most: int) -> Word:
+    """One message; raises Garbled, or asyncio.IncompleteReadError at the end of the stream."""
+    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    if not 2 <= length <= most:
+        raise Garbled(f"a frame of {length} bytes; at most {most} are taken")
+    return _decoded(await reader.readexactly(length))
+
+
+def take(data: bytes, most: int) -> tuple[Word | None, bytes]:
+    """The first message of what has come, and what is left; None while it is not whole. Raises Garbled."""
+    if len(data) < LENGTH.size:
+        return None, data
+    (length,) = LENGTH.unpack_from(data)
+    if not 2 <= length <= most:
+        raise Garbled(f"a frame of {length} bytes; at most {most} are taken")
+    end = LENGTH.size + length
+    if len(data) < end:
+        return None, data
+    return _decoded(data[LENGTH.size : end]), data[end:]
+
+
+def _decoded(data: bytes) -> Word:
+    try:
+        word: Word = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Garbled(str(error)) from None
+    return word
+
+
+async def expect(reader: asyncio.StreamReader, kind: type[T], most: int) -> T:
+    """The next message, which must be of this kind; raises Garbled."""
+    word = await read(reader, most)
+    if not isinstance(word, kind):
+        raise Garbled(f"{type(word).__name__} where {kind.__name__} was due")
+    return word
+
+
+def nonce() -> str:
+    return secrets.token_hex(16)
+
+
+def proof(secret: bytes, side: str, challenge: str, answer: str, about: str) -> str:
+    """HMAC-SHA256 (RFC 2104) over both nonces and what is claimed; empty without a secret."""
+    if not secret:
+        return ""
+    made = _keyed(secret).copy()
+    made.update("\0".join((side, challenge, answer, about)).encode())
+    return made.hexdigest()
+
+
+@cache
+def _keyed(secret: bytes) -> hmac.HMAC:
+    """The part of an HMAC that is the same for all who know the secret."""
+    return hmac.new(secret, digestmod="sha256")
+
+
+def proven(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def claimed(hello: Hello) -> str:
+    """The part of a Hello that its proof covers."""
+    who = f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"
+    return f"{who}|{hello.round}"

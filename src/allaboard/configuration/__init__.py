@@ -1,0 +1,1 @@
+"""One ClusterSpec from an environment and files; every value keeps its origin."""

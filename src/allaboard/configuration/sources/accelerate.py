@@ -1,0 +1,109 @@
+"""Accelerate: ``accelerate launch`` in a command line, and its config file.
+
+Options and keys are those of accelerate/commands/launch.py and commands/config/config_args.py;
+``num_processes`` counts all machines, and a machine gets ``num_processes // num_machines`` of them
+(utils/launch.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, Node, Origin, PartialSpec, Problem, Value
+from allaboard.formats.cli_flags import every, read_flags
+
+_FIELDS = {
+    "num_processes": "world_size",
+    "num_machines": "nnodes",
+    "machine_rank": "node_rank",
+    "main_process_ip": "master_addr",
+    "main_process_port": "master_port",
+    "rdzv_backend": "rdzv_backend",
+}
+_BARE = frozenset(
+    (
+        "multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "module", "m",
+        "no_python", "debug", "quiet", "q", "use_xpu", "tpu_cluster", "no_tpu_cluster",
+        "enable_cpu_affinity", "same_network", "dynamo_use_dynamic", "help", "h",
+    )
+)  # fmt: skip
+_PROGRAMS = ("accelerate", "accelerate-launch")
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    if material.kind == "accelerate" and material.tree is not None:
+        yield _spec(_keys(material.tree, material.file), whole_file=True)
+    for words in every(material.commands, _PROGRAMS, ("accelerate.commands.launch",)):
+        if words and words[0].text in ("config", "env", "test", "estimate-memory", "tpu-config"):
+            continue
+        words = words[1:] if words and words[0].text == "launch" else words
+        flags = read_flags(words, _BARE)
+        # A config file may say all that the command line does not.
+        more = flags.opaque or "config_file" in flags.values
+        yield _spec(flags.values, whole_file=False, more=more)
+        return
+
+
+def _keys(tree: Node, file: str) -> dict[str, Value]:
+    return {
+        name: Value(node.text, Origin(key=name, file=file, line=node.line, column=node.column))
+        for name, node in tree.items.items()
+        if node.kind not in ("map", "list", "null")
+    }
+
+
+def _spec(given: Mapping[str, Value], *, whole_file: bool, more: bool = False) -> PartialSpec:
+    values = {field: given[name] for name, field in _FIELDS.items() if name in given}
+    if "world_size" in values and values["world_size"].text == "-1":
+        del values["world_size"]  # the config file leaves it to the command line
+    machines = values.get("nnodes")
+    if (machines.integer if machines is not None else 1) == 1:
+        # One machine: its number and the others' way to it mean nothing.
+        values = {f: v for f, v in values.items() if f not in ("node_rank", "master_addr")}
+    return PartialSpec(
+        source="accelerate",
+        layer="launcher" if not whole_file else "framework",
+        framework="pytorch",
+        values=values,
+        problems=tuple(_problems(given, whole_file, more)),
+    )
+
+
+def _problems(given: Mapping[str, Value], whole_file: bool, more: bool) -> Iterator[Problem]:
+    machines, total = given.get("num_machines"), given.get("num_processes")
+    count = machines.integer if machines is not None else None
+    if machines is None or count is None or count < 2:
+        return
+    all_of = total.integer if total is not None else None
+    if total is not None and all_of is not None and all_of > 0 and all_of % count:
+        said = (
+            f"num_processes is {all_of} for {count} machines: it counts all of them, and each gets "
+            f"{all_of // count}"
+        )
+        right = _written("num_processes", str(count * max(1, -(-all_of // count))), whole_file)
+        yield _problem(total, "num_processes", said, right)
+    if more:
+        return
+    if "main_process_ip" not in given:
+        said = f"{count} machines and no main_process_ip: each looks for the first one at 'None'"
+        right = _written("main_process_ip", "FIRST-HOST", whole_file)
+        yield _problem(machines, "num_machines", said, right)
+    elif "machine_rank" not in given and not whole_file and "rdzv_backend" not in given:
+        said = f"{count} machines and no machine_rank: every machine is machine 0"
+        right = "--machine_rank=0   # 1 on the next machine, or $SLURM_NODEID"
+        yield _problem(machines, "num_machines", said, right)
+
+
+def _written(name: str, text: str, whole_file: bool) -> str:
+    return f"{name}: {text}" if whole_file else f"--{name}={text}"
+
+
+def _problem(value: Value, name: str, said: str, right: str) -> Problem:
+    observed = f"{value.origin.flag or name} {value.text}".strip()
+    return Problem(
+        kind="launch", said=said, observed=observed, correction=right, origin=value.origin
+    )
+
+
+RESOLVER = Resolver(resolve=resolve)

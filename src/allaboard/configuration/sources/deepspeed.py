@@ -1,0 +1,85 @@
+"""DeepSpeed's launcher in a command line: ``deepspeed --hostfile F --num_nodes 2 train.py``.
+
+Options and what they exclude are those of deepspeed/launcher/runner.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, PartialSpec, Problem, Value, whole
+from allaboard.formats.cli_flags import every, read_flags
+
+_FIELDS = {
+    "num_nodes": "nnodes",
+    "num_gpus": "nproc_per_node",
+    "num_accelerators": "nproc_per_node",
+    "master_addr": "master_addr",
+    "master_port": "master_port",
+    "node_rank": "node_rank",
+}
+_BARE = frozenset(
+    (
+        "module", "no_python", "no_local_rank", "no_ssh_check", "no_ssh", "force_multi", "save_pid",
+        "elastic_training", "bind_cores_to_rank", "help", "h",
+    )
+)  # fmt: skip
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    for words in every(material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)):
+        flags = read_flags(words, _BARE)
+        if not flags.values and not flags.rest:
+            continue
+        values = {_FIELDS[n]: v for n, v in flags.values.items() if n in _FIELDS}
+        yield PartialSpec(
+            source="deepspeed",
+            layer="launcher",
+            framework="pytorch",
+            values=values,
+            problems=tuple(_problems(flags.values, flags.opaque)),
+        )
+        return
+
+
+def _problems(given: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
+    counts = [given[n] for n in ("num_nodes", "num_gpus", "num_accelerators") if n in given]
+    for count in counts:
+        low, _, high = count.text.partition(":")
+        if count.text and not all((whole(p) or 0) > 0 for p in (low, high or low)):
+            flag = count.origin.flag
+            yield _problem(count, f"{flag} cannot be {count.text!r}", f"{flag}=2")
+    filters = [given[n] for n in ("include", "i", "exclude", "e") if n in given]
+    if counts and filters:
+        said = (
+            f"{counts[0].origin.flag} and {filters[0].origin.flag} exclude each other: DeepSpeed "
+            "refuses to start"
+        )
+        yield _problem(counts[0], said, f"deepspeed {filters[0].origin.flag}={filters[0].text} …")
+    nodes = given.get("num_nodes")
+    many = nodes is not None and (whole(nodes.text.partition(":")[0]) or 0) > 1
+    if nodes is None or not many or opaque:
+        return
+    if "no_ssh" in given:
+        absent = [f"--{n}" for n in ("master_addr", "node_rank") if n not in given]
+        if absent:
+            said = f"--no_ssh starts one node alone, and does not know {' and '.join(absent)}"
+            right = "--no_ssh --node_rank=0 --master_addr=FIRST-HOST   # --node_rank=1 on the next"
+            yield _problem(nodes, said, right)
+    elif "hostfile" not in given and "H" not in given:
+        said = (
+            f"{nodes.text} nodes and no --hostfile: DeepSpeed looks at /job/hostfile, and refuses "
+            "to start without one"
+        )
+        yield _problem(nodes, said, f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …")
+
+
+def _problem(value: Value, said: str, right: str) -> Problem:
+    observed = f"{value.origin.flag} {value.text}".strip()
+    return Problem(
+        kind="launch", said=said, observed=observed, correction=right, origin=value.origin
+    )
+
+
+RESOLVER = Resolver(resolve=resolve)

@@ -1,0 +1,80 @@
+"""JAX: the arguments of jax.distributed.initialize, and the variables that stand for them.
+
+The auto-detection is that of jax/_src/clusters: under Slurm (slurm_cluster.py) the coordinator is
+the first node of the step, on port ``61440 + job id mod 4096``; under Open MPI 4 (ompi_cluster.py)
+mpirun's own host, on ``61440 + (mpirun's job id / 4096) mod 4096``. Other ways (Cloud TPU, Kubernetes
+by its API, mpi4py) ask what is no configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import pick
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, PartialSpec, Value, whole
+from allaboard.formats.address import join, parse
+
+_TABLE = {
+    "coordinator": ("JAX_COORDINATOR_ADDRESS",),
+    "world_size": ("JAX_NUM_PROCESSES",),
+    "rank": ("JAX_PROCESS_ID",),
+}
+_ARGUMENTS = {
+    "coordinator_address": "coordinator",
+    "num_processes": "world_size",
+    "process_id": "rank",
+}
+_PORTS = 2**12
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    called = False
+    for name, arguments in material.calls:
+        if name == "jax.distributed.initialize":
+            called = True
+            values = {f: arguments[a] for a, f in _ARGUMENTS.items() if a in arguments}
+            if values:
+                yield _spec(values, "call")
+    values = pick(material.variables, _TABLE)
+    if called or "coordinator" in values:
+        detected = _slurm(material) or _open_mpi(material)
+        values = {**({"coordinator": detected} if detected else {}), **values}
+        if values:
+            yield _spec(values, "processes")
+
+
+def _spec(values: dict[str, Value], layer: str) -> PartialSpec:
+    return PartialSpec(source="jax", layer=layer, framework="jax", values=values)
+
+
+def _open_mpi(material: Material) -> Value | None:
+    """The coordinator that JAX finds by itself under mpirun of Open MPI 4."""
+    uri = material.variables.get("OMPI_MCA_orte_hnp_uri")
+    if uri is None:
+        return None
+    job = whole(uri.text.partition(".")[0])
+    host = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", uri.text)
+    if job is None or host is None:
+        return None
+    port = job // _PORTS % _PORTS + 65536 - _PORTS
+    return Value(join(host[1] or host[2], port), uri.origin)
+
+
+def _slurm(material: Material) -> Value | None:
+    """The coordinator that JAX finds by itself in a Slurm step."""
+    job = material.variables.get("SLURM_JOB_ID")
+    nodes = material.variables.get("SLURM_STEP_NODELIST")
+    if job is None or nodes is None or job.integer is None:
+        return None
+    head, bracket, inside = nodes.text.partition("[")
+    first = head.split(",")[0]
+    if bracket and "," not in head:
+        first = head + inside.replace("-", ",").replace("]", ",").split(",")[0]
+    port = job.integer % _PORTS + 65536 - _PORTS
+    host = parse(first).host
+    return Value(f"{host}:{port}", nodes.origin)
+
+
+RESOLVER = Resolver(resolve=resolve)

@@ -1,0 +1,54 @@
+"""A cluster spec as a Python literal: in a script's calls, or handed over in the process.
+
+In scripts it is what tf.train.ClusterSpec, tf.train.Server and SimpleClusterResolver are called
+with; in the process it is the dict itself, as TensorFlow's SimpleClusterResolver takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import cluster_of
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, PartialSpec, Value
+
+_CALLS = ("tensorflow.train.ClusterSpec",)
+_TASKS = {
+    "tensorflow.train.Server": ("job_name", "task_index"),
+    "tensorflow.distribute.Server": ("job_name", "task_index"),
+    "tensorflow.distribute.cluster_resolver.SimpleClusterResolver": ("task_type", "task_id"),
+}
+"""Whose arguments say which task this process is."""
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    job, index = _task(material)
+    for name, arguments in material.calls:
+        given = arguments.get("cluster")
+        if name not in _CALLS or given is None:
+            continue
+        spec = cluster_of(given.text, given.origin, source="literal", key="cluster")
+        # A ClusterSpec alone has no task by right: that is the server's or the resolver's.
+        problems = tuple(p for p in spec.problems if "no task" not in p.said)
+        yield PartialSpec(
+            source="literal",
+            layer="framework",
+            framework="tensorflow",
+            cluster=spec.cluster,
+            job=job,
+            index=index,
+            problems=problems,
+        )
+
+
+def _task(material: Material) -> tuple[Value | None, Value | None]:
+    """The task that the script's one server is; none where several stand in its branches."""
+    made = [(n, a) for n, a in material.calls if n in _TASKS]
+    if len(made) != 1:
+        return None, None
+    name, arguments = made[0]
+    job, index = (arguments.get(a) for a in _TASKS[name])
+    return (job, index) if job is not None and index is not None else (None, None)
+
+
+RESOLVER = Resolver(resolve=resolve)

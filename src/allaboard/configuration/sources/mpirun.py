@@ -1,0 +1,123 @@
+"""``mpirun``, ``mpiexec`` and ``horovodrun`` in a command line: how many processes on which hosts.
+
+Options are those of mpirun(1) of Open MPI, of Hydra's mpiexec (MPICH, Intel MPI) and of horovodrun.
+The hosts of ``-H a:4,b:4`` are read by `hostfile`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, whole
+from allaboard.formats import address
+from allaboard.formats.cli_flags import Flags, every, find_flags
+
+_PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
+_COUNT = ("np", "n", "c")
+_EACH = ("npernode", "ppn", "N", "perhost")
+_HOSTS = ("H", "host")
+_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_LAUNCHERS = r"\b(?:torchrun|accelerate|deepspeed|torch\.distributed)\b"
+_OWN = {
+    "RANK": "$OMPI_COMM_WORLD_RANK",
+    "JAX_PROCESS_ID": "$OMPI_COMM_WORLD_RANK",
+}
+"""What tells a process apart, and what Open MPI numbers it by; MPICH's is PMI_RANK."""
+_WANTED = frozenset(
+    (*_COUNT, *_EACH, *_HOSTS, "hosts", "hostfile", "machinefile", "f", "x", "map_by", "bind_to")
+)
+_BARE = frozenset(
+    (
+        "oversubscribe", "allow_run_as_root", "v", "verbose", "tag_output",
+    )
+)  # fmt: skip
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    for words in every(material.commands, _PROGRAMS):
+        flags = find_flags(words, _WANTED, _BARE)
+        values = dict(_values(flags))
+        exported = dict(_exported(words))
+        fixed = next(_fixed(words, flags), None)
+        if values or exported or fixed is not None:
+            yield PartialSpec(
+                source="mpirun",
+                layer="step",
+                values={**values, **exported},
+                problems=tuple(p for p in (_too_many(flags), fixed) if p is not None),
+            )
+            return
+
+
+def _values(flags: Flags) -> Iterator[tuple[str, Value]]:
+    for field, names in (("world_size", _COUNT), ("tasks_per_node", _EACH)):
+        value = next((flags.values[n] for n in names if n in flags.values), None)
+        if value is not None:
+            yield field, value
+
+
+def _exported(words: Sequence[Value]) -> Iterator[tuple[str, Value]]:
+    """``-x MASTER_ADDR=node0``: what Open MPI sets in every process."""
+    for flag, word in itertools.pairwise(words):
+        name, equals, text = word.text.partition("=")
+        if flag.text == "-x" and equals and name in ("MASTER_ADDR", "MASTER_PORT"):
+            at = word.origin
+            origin = Origin(variable=name, file=at.file, line=at.line, column=at.column)
+            yield name.lower(), Value(text, origin)
+
+
+def _fixed(words: Sequence[Value], flags: Flags) -> Iterator[Problem]:
+    """``-x RANK=0``, and Hydra's ``-env RANK 0``: one number, for all processes of it."""
+    count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
+    if count is None or (count.integer or 0) < 2 or any(w.text == ":" for w in words):
+        return  # one process, or several groups, each with options of its own
+    program = flags.rest[0].text if flags.rest else ""
+    told = " ".join(w.text for w in flags.rest)
+    if not _PYTHON.match(program) or re.search(_LAUNCHERS, told):
+        return  # what may well set it again, for each process
+    for at, word in enumerate(words[: len(words) - len(flags.rest)]):
+        text = " ".join(w.text for w in words[at : at + 3])
+        found = re.match(r"-x (\w+)=(\d+)(?: |\Z)|-g?env (\w+)[= ](\d+)(?: |\Z)", text)
+        name, number = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
+        if name in _OWN:
+            yield Problem(
+                kind="launch",
+                said=f"{name} is {number} in all {count.text} processes: {word.text} sets one value for all",
+                observed=f"{word.text} {name}={number}, {count.origin.flag} {count.text}",
+                correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
+                origin=word.origin,
+            )
+
+
+def _too_many(flags: Flags) -> Problem | None:
+    """More processes than ``-H`` has slots: Open MPI and horovodrun refuse to start."""
+    count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
+    listed = next((flags.values[n] for n in _HOSTS if n in flags.values), None)
+    number = count.integer if count is not None else None
+    over = "oversubscribe" in flags.values or "OVERSUBSCRIBE" in (
+        flags.values.get("map_by", Value("")).text.upper()
+    )
+    if listed is None or count is None or number is None or over or flags.opaque:
+        return None
+    hosts = [address.parse(part)[:2] for part in listed.text.split(",") if part.strip()]
+    slots = [1 if not text else whole(text) for _, text in hosts]
+    known = [s for s in slots if s is not None]
+    if not hosts or len(known) < len(slots) or number <= sum(known):
+        return None
+    each = -(-number // len(hosts))
+    right = ",".join(f"{host}:{each}" for host, _ in hosts[:8])
+    flag = listed.origin.flag
+    return Problem(
+        kind="launch",
+        said=f"{count.origin.flag} {number} asks for {number} processes, and {flag} has "
+        f"{sum(known)} slots",
+        observed=f"{flag} {listed.text}"[:100],
+        correction=f"{flag} {right}   # or {count.origin.flag} {sum(known)}",
+        origin=count.origin,
+    )
+
+
+RESOLVER = Resolver(resolve=resolve)

@@ -1,0 +1,45 @@
+"""Ray: the address of the cluster that a process belongs to.
+
+``RAY_ADDRESS`` is ``auto``, ``host:6379`` or ``ray://host:10001`` (Ray's pages "Starting Ray" and
+"Ray Client"). Ray Train's own workers get torch.distributed's variables, read by torch_env.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import pick
+from allaboard.contracts import Resolver
+from allaboard.facts import Material, PartialSpec, Problem
+from allaboard.formats import address
+
+_WORDS = ("auto", "local")
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    values = pick(material.variables, {"ray_address": ("RAY_ADDRESS",)})
+    given = values.get("ray_address")
+    if given is None:
+        return
+    text = given.text.strip()
+    problems: tuple[Problem, ...] = ()
+    body = text.removeprefix("ray://").removeprefix("http://").removeprefix("https://")
+    wrong = None
+    if text not in _WORDS:
+        port = 10001 if text.startswith("ray://") else 6379
+        wrong = address.fault(body, port=port, needs_port=not text.startswith("http"))
+    if wrong is not None:
+        head = "ray://" if text.startswith("ray://") else ""
+        problems = (
+            Problem(
+                kind="flags",
+                said=f"RAY_ADDRESS {wrong[0]}",
+                observed=text,
+                correction=f"export RAY_ADDRESS={head}{wrong[1]}",
+                origin=given.origin,
+            ),
+        )
+    yield PartialSpec(source="ray", layer="allocation", values=values, problems=problems)
+
+
+RESOLVER = Resolver(resolve=resolve)

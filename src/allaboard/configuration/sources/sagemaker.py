@@ -1,0 +1,79 @@
+"""SageMaker training jobs: SM_HOSTS, SM_CURRENT_HOST and what goes with them.
+
+Names are those of the SageMaker training toolkit's environment variables. The tasks are what
+TensorFlow's SageMakerClusterResolver makes of them: one worker a host, sorted, on port 2223.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import pick
+from allaboard.contracts import Resolver
+from allaboard.facts import FormatError, Machine, Material, Origin, PartialSpec, Problem, Value
+
+_TABLE = {
+    "master_addr": ("SM_MASTER_ADDR",),
+    "master_port": ("SM_MASTER_PORT",),
+    "nproc_per_node": ("SM_NUM_GPUS",),
+}
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    given = material.variables.get("SM_HOSTS")
+    if given is None:
+        return
+    from allaboard.formats.json_nodes import read_json
+
+    try:
+        tree = read_json(given.text)
+    except FormatError as error:
+        yield _bad(given, error.said)
+        return
+    if tree.kind != "list" or any(n.kind != "string" for n in tree.elements):
+        yield _bad(given, "is no list of host names")
+        return
+    hosts = sorted(
+        (Value(n.text, Origin(variable="SM_HOSTS", key=f"[{i}]", file=given.origin.file))
+         for i, n in enumerate(tree.elements)),
+        key=lambda v: v.text,
+    )  # fmt: skip
+    current = material.variables.get("SM_CURRENT_HOST")
+    values = pick(material.variables, _TABLE)
+    if values.get("nproc_per_node") and values["nproc_per_node"].text.strip() == "0":
+        del values["nproc_per_node"]
+    names = [h.text for h in hosts]
+    problems: list[Problem] = []
+    if current is not None and current.text in names:
+        values["node_rank"] = Value(str(names.index(current.text)), current.origin)
+    elif current is not None:
+        problems.append(
+            Problem(
+                kind="flags",
+                said="SM_CURRENT_HOST is not among SM_HOSTS",
+                observed=current.text,
+                correction=f"export SM_CURRENT_HOST={names[0] if names else 'algo-1'}",
+                origin=current.origin,
+            )
+        )
+    yield PartialSpec(
+        source="sagemaker",
+        layer="allocation",
+        values=values,
+        machines=tuple(Machine(h) for h in hosts),
+        problems=tuple(problems),
+    )
+
+
+def _bad(given: Value, said: str) -> PartialSpec:
+    problem = Problem(
+        kind="flags",
+        said=f"SM_HOSTS: {said}",
+        observed=given.text[:60],
+        correction="""export SM_HOSTS='["algo-1", "algo-2"]'""",
+        origin=given.origin,
+    )
+    return PartialSpec(source="sagemaker", layer="allocation", problems=(problem,))
+
+
+RESOLVER = Resolver(resolve=resolve)

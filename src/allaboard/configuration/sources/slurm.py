@@ -1,0 +1,115 @@
+"""Slurm: the variables of a job or step, and the ``#SBATCH`` lines of a batch script.
+
+Names are those of the OUTPUT ENVIRONMENT VARIABLES of sbatch(1) and srun(1); the node list is
+expanded by python-hostlist, the counts (``4(x2),2``) as in TensorFlow's SlurmClusterResolver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import pick
+from allaboard.contracts import Resolver
+from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
+from allaboard.formats.shell.sbatch_directives import batch_lines
+
+_TABLE = {
+    "rank": ("SLURM_PROCID",),
+    "local_rank": ("SLURM_LOCALID",),
+    "node_rank": ("SLURM_NODEID",),
+    "world_size": ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"),
+    "nnodes": ("SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "tasks_per_node": ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"),
+    "node_list": ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
+}
+_OPTIONS = {
+    "--nodes": "nnodes",
+    "-N": "nnodes",
+    "--ntasks": "world_size",
+    "-n": "world_size",
+    "--ntasks-per-node": "tasks_per_node",
+    "--tasks-per-node": "tasks_per_node",
+    "--nodelist": "node_list",
+    "-w": "node_list",
+    "--array": "array",
+    "-a": "array",
+    "--exclusive": "exclusive",
+}
+_NODES = 100_000
+_COUNT = r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z"
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    values = pick(material.variables, _TABLE)
+    if material.kind == "shell":
+        for option, value in batch_lines(material.text, material.file):
+            field = _OPTIONS.get(option)
+            if field == "exclusive":
+                value = Value(value.text or "1", value.origin)
+            if field and value.text and field not in values:
+                values[field] = value
+    if not values:
+        return
+    problems: list[Problem] = []
+    names = _names(values.get("node_list"), problems)
+    counts = _counts(values.get("tasks_per_node"), len(names), problems)
+    listed = values.get("node_list")
+    origin = listed.origin if listed is not None else Origin()
+    yield PartialSpec(
+        source="slurm",
+        layer="allocation",
+        values=values,
+        machines=tuple(
+            Machine(Value(name, origin), counts[at] if at < len(counts) else 0)
+            for at, name in enumerate(names)
+        ),
+        problems=tuple(problems),
+    )
+
+
+def _names(listed: Value | None, problems: list[Problem]) -> list[str]:
+    if listed is None:
+        return []
+    if "[" not in listed.text:
+        return [n for n in listed.text.strip().split(",") if n][:_NODES]
+    import hostlist  # type: ignore[import-untyped]
+
+    try:
+        return list(hostlist.expand_hostlist(listed.text.strip()))
+    except (hostlist.BadHostlist, ValueError) as error:
+        problems.append(
+            Problem(
+                kind="slurm",
+                said=f"the node list cannot be expanded: {error}",
+                observed=listed.text[:80],
+                correction="node[1-4]",
+                origin=listed.origin,
+            )
+        )
+        return []
+
+
+def _counts(given: Value | None, nodes: int, problems: list[Problem]) -> list[int]:
+    """Tasks of each node, from ``2(x3),1`` or a single count for all."""
+    if given is None:
+        return []
+    found: list[int] = []
+    for part in given.text.strip().split(","):
+        match = re.match(_COUNT, part)
+        if match is None or int(match[2] or 1) > _NODES or len(found) > _NODES:
+            problems.append(
+                Problem(
+                    kind="slurm",
+                    said="the task counts cannot be read",
+                    observed=given.text[:80],
+                    correction="4(x2),2",
+                    origin=given.origin,
+                )
+            )
+            return []
+        found += [int(match[1])] * int(match[2] or 1)
+    return found * nodes if given.origin.flag and len(found) == 1 else found
+
+
+RESOLVER = Resolver(resolve=resolve)

@@ -1,0 +1,281 @@
+"""``srun`` in a batch script: the step that starts the training, inside of its allocation.
+
+Options are those of srun(1). Without options a step takes all that the ``#SBATCH`` lines asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Resolver
+from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
+from allaboard.formats.cli_flags import Flags, after, every, find_flags
+from allaboard.formats.shell.per_task_rendezvous import by_each, size_of
+from allaboard.formats.shell.sbatch_directives import batch_lines
+
+_OPTIONS = {
+    "nodes": "nnodes",
+    "N": "nnodes",
+    "ntasks": "world_size",
+    "n": "world_size",
+    "ntasks_per_node": "tasks_per_node",
+}
+_WANTED = frozenset(_OPTIONS) | frozenset(
+    (
+        "nodelist", "w", "cpus_per_task", "c", "gpus_per_node", "gpus_per_task", "gres", "jobid",
+        "job_name", "J", "output", "o", "error", "e", "partition", "p", "account", "A", "time", "t",
+        "mem", "exclude", "x", "chdir", "D", "relative", "r", "het_group", "nodefile", "F",
+        "export",
+    )
+)  # fmt: skip
+_FEWER = (
+    "nodelist",
+    "w",
+    "exclude",
+    "x",
+    "relative",
+    "r",
+    "het_group",
+    "nodefile",
+    "F",
+    "ntasks",
+    "n",
+)
+"""Options by which a step may have fewer nodes than its allocation."""
+_OTHERS = frozenset(_FEWER) - {"ntasks", "n"}
+_FEWER_NODES = frozenset((*_FEWER, "nodes", "N"))
+_BARE = frozenset(
+    (
+        "label", "l", "unbuffered", "u", "verbose", "v", "exclusive", "overlap", "pty",
+        "overcommit", "O", "kill_on_bad_exit", "K", "immediate", "I", "quiet", "Q", "oversubscribe",
+        "s",
+    )
+)  # fmt: skip
+_TRAINS = r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z"
+_CARRIERS = r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b"
+_NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+_FROZEN = (
+    r"(?P<flag>--(?:node|machine)[-_]rank)[= ]"
+    rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"
+    rf"|\b(?P<name>(?:LOCAL_|NODE_)?RANK)={OPAQUE}(?P<number2>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
+)
+_OWN = {
+    "RANK": "$SLURM_PROCID",
+    "JAX_PROCESS_ID": "$SLURM_PROCID",
+}
+"""What tells a task apart, and what Slurm numbers it by."""
+_MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
+_PER_NODE = ("torchrun", "accelerate")
+_STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    if material.kind != "shell":
+        return
+    problems = list(_alone(material))
+    steps = [find_flags(w, _WANTED, _BARE) for w in every(material.commands, ("srun",))]
+    problems += [p for s in steps for p in _chosen(s, material)]
+    # srun hostname, srun mkdir: not the step that trains.
+    steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.rest)]
+    launching = [s for s in steps if _launcher(s)]
+    if len(launching) > 1 and all(_FEWER_NODES & s.values.keys() for s in launching):
+        # One node each, started one by one: which of them are one job, only a run could tell.
+        problems = [p for s in launching for p in (*_doubled(s, material), *_frozen(s, material))]
+        yield PartialSpec(source="srun_each", layer="step", problems=tuple(problems))
+    elif steps:
+        # The one with a launcher; else the largest: others prepare the data, or evaluate.
+        flags = max(steps, key=lambda s: (bool(_launcher(s)), _size(s)))
+        problems += _doubled(flags, material)
+        problems += _frozen(flags, material)
+        yield _spec(flags, problems)
+    elif problems:
+        yield PartialSpec(source="srun", layer="step", problems=tuple(problems))
+
+
+def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
+    values = {_OPTIONS[n]: v for n, v in flags.values.items() if n in _OPTIONS}
+    least = values.get("nnodes")
+    fewer = next((flags.values[n] for n in _FEWER if n in flags.values), None)
+    if least is not None:
+        # `-N 2-4` is a range; its lower end is what the step surely has.
+        values["nnodes"] = Value(least.text.partition("-")[0], least.origin)
+    elif fewer is not None:
+        values["nnodes"] = Value("", fewer.origin)
+    launcher = _launcher(flags)
+    if launcher is not None:
+        values["launcher"] = launcher
+    return PartialSpec(source="srun", layer="step", values=values, problems=tuple(problems))
+
+
+def _launcher(flags: Flags) -> Value | None:
+    """The word of the step that starts a launcher of all processes of a node."""
+    for word in flags.rest:
+        found = re.search(_STARTS, word.text)
+        if found:
+            return Value(found[1] or "torchrun", word.origin)
+    return None
+
+
+def _size(flags: Flags) -> float:
+    """How many nodes the step asks for; all of them where it does not say."""
+    asked = flags.values.get("nodes") or flags.values.get("N")
+    return float("inf") if asked is None else asked.integer or 0
+
+
+def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
+    """Several launchers on a node, each of which starts all of the node's processes."""
+    name = next((w.text.rpartition("/")[2] for w in flags.rest), "")
+    text = " ".join(w.text for w in flags.rest[:6])
+    if name not in _PER_NODE and "-m torch.distributed.run" not in text:
+        return
+    lines = dict(batch_lines(material.text, material.file))
+    each = flags.values.get("ntasks_per_node")
+    if each is None and not {"n", "ntasks"} & flags.values.keys():
+        each = lines.get("--ntasks-per-node")
+    count = each.integer if each is not None else None
+    if each is None or count is None or count < 2:
+        return
+    yield Problem(
+        kind="launch",
+        said=f"srun starts {count} launchers on every node, and each of them starts all "
+        "processes of the node",
+        observed=f"{each.origin.flag}={each.text}",
+        correction="srun --ntasks-per-node=1 torchrun …",
+        origin=each.origin,
+    )
+
+
+def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
+    """A task's own number that the batch script has filled in already: 0, for every task."""
+    lines = dict(batch_lines(material.text, material.file))
+    counts = [lines[n].integer for n in _MANY if n in lines]
+    counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
+    if not any(c is not None and c > 1 for c in counts):
+        return
+    words = " ".join(w.text for w in flags.rest)
+    static = "c10d" not in words
+    yield from _fixed(flags)
+    yield from _taken(flags, material)
+    for match in re.finditer(_FROZEN, words):
+        if match["flag"] and not static:
+            continue  # c10d gives the numbers itself
+        what, number = match["flag"] or match["name"], match["number"] or match["number2"]
+        yield Problem(
+            kind="launch",
+            said=f"{what} is ${number} as the batch script has it: 0, for every task of the step",
+            observed=f"{what}=${number}, outside of the step",
+            correction=f"srun bash -c '… {what}=${number} …'   # single quotes: each task's own",
+            origin=flags.rest[0].origin,
+        )
+    if _launcher(flags) is not None:
+        return  # torchrun sets these itself
+    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "JAX_PROCESS_ID"):
+        number = material.partly.get(name, "")
+        # A step that sets it again does so in its own shell.
+        if number.strip(OPAQUE) in _NUMBERS and not re.search(rf"\b{name}=", words):
+            yield Problem(
+                kind="launch",
+                said=f"{name} is set in the batch script, where ${number.strip(OPAQUE)} is 0: "
+                "every task of the step has that number",
+                observed=f"export {name}=${number.strip(OPAQUE)}, before srun",
+                correction=f"srun bash -c 'export {name}=${number.strip(OPAQUE)}; …'",
+                origin=flags.rest[0].origin,
+            )
+
+
+def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
+    """``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has filled it in."""
+    for word in flags.rest:
+        for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", word.text))):
+            mark = f"{OPAQUE}{name}{OPAQUE}"
+            # NAME=$NAME hands on what the submitter's own environment may have.
+            passed = re.search(rf"\b{name}=[\"']?{mark}", word.text)
+            sets = re.search(rf"\b{name}=", word.text)
+            if passed or sets is None or mark not in word.text[sets.end() :]:
+                continue
+            if name in material.variables or name in material.opaque:
+                continue
+            yield Problem(
+                kind="launch",
+                said=f"${name} in double quotes is the batch script's, which has none: what the step sets "
+                "is not what it takes",
+                observed=f"{name}=… and ${name} in one pair of double quotes",
+                correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
+                origin=word.origin,
+            )
+
+
+def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
+    """A meeting place that the shell of each task chooses by itself."""
+    if flags.values.keys() & _OTHERS:
+        return  # on which nodes, only a run could tell
+    nodes, tasks = size_of(flags.values, dict(batch_lines(material.text, material.file)))
+    for shell, word in itertools.pairwise(flags.rest):
+        if not re.fullmatch(r"-\w*c", shell.text):
+            continue
+        for one in by_each(word.text):
+            if (tasks if one.port else nodes) < 2:
+                continue
+            who = "task of the step" if one.port else "node"
+            yield Problem(
+                kind="launch",
+                said=f"{one.what} is {one.value} as the shell of each task has it: another one on every "
+                f"{who}, and they never meet",
+                observed=f"{one.what} {one.value}, inside of the step",
+                correction=one.correction,
+                origin=word.origin,
+            )
+
+
+def _fixed(flags: Flags) -> Iterator[Problem]:
+    """``srun --export=ALL,RANK=0``: one number, for every task."""
+    given = flags.values.get("export")
+    words = " ".join(w.text for w in flags.rest)
+    for part in given.text.split(",") if given is not None else ():
+        name, _, number = part.partition("=")
+        own = _OWN.get(name)
+        if given is None or own is None or not number.isdecimal() or _launcher(flags) is not None:
+            continue
+        if flags.rest[0].text.endswith(".sh") or re.search(rf"\b{name}=", words):
+            continue  # set again, for each task
+        yield Problem(
+            kind="launch",
+            said=f"{name} is {number} in every task of the step: --export sets one value for all",
+            observed=f"--export={given.text}"[:100],
+            correction=f"srun bash -c 'export {name}={own}; …'   # single quotes: each task's own",
+            origin=given.origin,
+        )
+
+
+def _alone(material: Material) -> Iterator[Problem]:
+    """A launcher of its own host's processes, started where nobody starts it on the other hosts."""
+    if re.search(_CARRIERS, "\n".join(_code(material.text))):
+        return
+    nodes = dict(batch_lines(material.text, material.file))
+    asked = nodes.get("--nodes") or nodes.get("-N")
+    count = asked.integer if asked is not None else None
+    if asked is None or count is None or count < 2:
+        return
+    for command in material.commands:
+        words = after(command, _PER_NODE, ("torch.distributed.run",))
+        if words is None:
+            continue
+        name = command[len(command) - len(words) - 1].text
+        yield Problem(
+            kind="launch",
+            said=f"{name} is started on the first of {count} nodes alone: a batch script runs "
+            "there, and the others are never asked",
+            observed=f"{asked.origin.flag}={asked.text}, and no srun",
+            correction=f"srun --ntasks-per-node=1 {name} …",
+            origin=command[0].origin,
+        )
+        return
+
+
+def _code(text: str) -> list[str]:
+    return [line for line in text.split("\n") if not line.lstrip().startswith("#")]
+
+
+RESOLVER = Resolver(resolve=resolve)

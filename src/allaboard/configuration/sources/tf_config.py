@@ -1,0 +1,49 @@
+"""TF_CONFIG: the variable, or a file that holds its JSON.
+
+The form is that of tf.distribute.cluster_resolver.TFConfigClusterResolver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import cluster_of, tasks
+from allaboard.contracts import Resolver
+from allaboard.facts import ClusterSpec, Material, Origin, PartialSpec
+from allaboard.formats.address import join
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    if material.kind == "json" and material.tree is not None:
+        if "environment" in material.tree.items and "task" in material.tree.items:
+            pools = material.tree.at("cluster")
+            if pools is not None and any(j.startswith("workerpool") for j in pools.items):
+                return
+        origin = Origin(file=material.file)
+        yield cluster_of(material.text, origin, source="tf_config", tree=material.tree)
+    value = material.variables.get("TF_CONFIG")
+    if value is not None:
+        yield cluster_of(value.text, value.origin, source="tf_config")
+
+
+def write(spec: ClusterSpec) -> str:
+    """TF_CONFIG of the member that reads the spec; of worker 0 where the spec names none."""
+    import json  # an environment check does not need it
+
+    known = tasks(spec)
+    jobs: dict[str, list[str]] = {}
+    for task in known:
+        jobs.setdefault(task.job, []).append(join(task.host, task.port))
+    rank = spec.number("rank")
+    own = known[0]
+    if spec.job is not None or spec.index is not None:
+        job = spec.job.text if spec.job else own.job
+        index = (spec.index.integer if spec.index else None) or 0
+    elif rank is not None and 0 <= rank < len(known):
+        job, index = known[rank].job, known[rank].index
+    else:
+        job, index = own.job, own.index
+    return json.dumps({"cluster": jobs, "task": {"type": job, "index": index}}, indent=2) + "\n"
+
+
+RESOLVER = Resolver(resolve=resolve, write=write)

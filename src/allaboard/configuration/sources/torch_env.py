@@ -1,0 +1,66 @@
+"""The variables of torch.distributed's env:// initialisation, and those torchrun adds.
+
+The names are those of the page "Distributed communication package" (Environment variable
+initialization) and of "torchrun (Elastic Launch)" (Environment Variables).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import pick, place, tasks
+from allaboard.contracts import Resolver
+from allaboard.facts import ClusterSpec, Material, PartialSpec
+
+_TABLE = {
+    "rank": ("RANK",),
+    "world_size": ("WORLD_SIZE",),
+    "local_rank": ("LOCAL_RANK",),
+    "local_world_size": ("LOCAL_WORLD_SIZE",),
+    "node_rank": ("GROUP_RANK", "NODE_RANK"),
+    "master_addr": ("MASTER_ADDR",),
+    "master_port": ("MASTER_PORT",),
+    "elastic": ("TORCHELASTIC_RUN_ID",),
+}
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    values = pick(material.variables, _TABLE)
+    if values:
+        framework = "pytorch" if "master_addr" in values or "elastic" in values else ""
+        yield PartialSpec(source="torch_env", framework=framework, values=values)
+
+
+def write(spec: ClusterSpec) -> str:
+    """Exports of the rank that reads the spec; of every rank where the spec names none."""
+    rank = spec.number("rank")
+    size = spec.number("world_size")
+    if not spec.cluster and not spec.machines and rank is not None and size is not None:
+        host = spec.values.get("master_addr")
+        if host is None:
+            raise ValueError("the spec has no MASTER_ADDR and no host list to take it from")
+        port = spec.number("master_port") or 29500
+        local = spec.values.get("local_rank")
+        return _block(rank, size, local.text if local else "", host.text.strip(), port)
+    known = tasks(spec)
+    host_name, port = place(spec, known)
+    if spec.index is not None and spec.index.integer is not None:
+        job = spec.job.text if spec.job else "worker"
+        own = [t for t in known if t.job == job and t.index == spec.index.integer]
+    else:
+        own = [t for t in known if rank is None or t.rank == rank]
+    if not own:
+        raise ValueError("the spec's own rank or task is not among its tasks")
+    return "\n".join(_block(t.rank, len(known), str(t.slot), host_name, port) for t in own)
+
+
+def _block(rank: int, size: int, local: str, host: str, port: int) -> str:
+    lines = [f"export RANK={rank}", f"export WORLD_SIZE={size}"]
+    if local:
+        lines.append(f"export LOCAL_RANK={local}")
+    lines += [f"export MASTER_ADDR={shlex.quote(host)}", f"export MASTER_PORT={port}"]
+    return "\n".join(lines) + "\n"
+
+
+RESOLVER = Resolver(resolve=resolve, write=write)

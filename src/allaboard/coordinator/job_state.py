@@ -1,0 +1,424 @@
+"""The state of one job: ``handle(now, *events) -> commands``. Pure but for what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+from allaboard.analysis.collectives.collective_order import wanted
+from allaboard.analysis.collectives.swapped_collectives import wanted_paths
+from allaboard.analysis.failures.failure_causality import failures
+from allaboard.analysis.member_names import names
+from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, chief_of, how_ended
+from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.coordinator.finding_store import Ledger
+from allaboard.coordinator.gate import Gate
+from allaboard.coordinator.group_disambiguation import own_name
+from allaboard.coordinator.interruptions import Interruptions
+from allaboard.coordinator.job_outcome import ends, fell_with, left_early
+from allaboard.coordinator.member_table import Members
+from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.pause_announcements import Waits
+from allaboard.coordinator.process_record import Record, works
+from allaboard.coordinator.process_replacement import Succession
+from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.stall_detector import Lookout, stall_after
+from allaboard.coordinator.task_restarts import Returns
+from allaboard.coordinator.trackers.evaluation_throttle import COMING, MANY, Turns
+from allaboard.coordinator.trackers.interning import Shared
+from allaboard.coordinator.trackers.resource_trends import Gauges
+from allaboard.coordinator.trackers.training_rollbacks import Setbacks
+from allaboard.facts import Exit, Interruption, JobView, LockWait, Outcome, Phase
+from allaboard.policy.end.end_policy import BEFORE
+from allaboard.policy.end.verdict import verdict
+from allaboard.protocol.commands import Announce, Command, Compare, End, Look, Note
+from allaboard.protocol.events import (
+    AgentGone,
+    AgentHere,
+    Answered,
+    Event,
+    Exchanged,
+    Exited,
+    Interrupted,
+    Kept,
+    Launched,
+    LinksTried,
+    Locks,
+    Looked,
+    Measured,
+    Overslept,
+    RoleTaken,
+    Seen,
+    Trace,
+)
+from allaboard.protocol.process_keys import split_key
+from allaboard.rules.engine.catalogue import Entry
+from allaboard.rules.engine.evaluate import diagnose
+
+RETURN = 3.0
+"""Seconds in which an agent whose stream broke comes again."""
+
+
+class Job:
+    """Everything that is remembered of one job."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        at: float,
+        entries: tuple[Entry, ...],
+        utc: Callable[[float], str],
+    ) -> None:
+        self.settings = settings
+        self.at = at
+        self.entries = entries
+        self.ledger = Ledger(utc)
+        self.lookout = Lookout()
+        self.gauges = Gauges()
+        self.members = Members(settings.wrapped)
+        self.records, self.workers = self.members.records, self.members.workers
+        self.succession = Succession(self.records, self.workers)
+        self.progress_at = at
+        self.lock_waits: dict[int, tuple[LockWait, ...]] = {}
+        self.interrupted = 0
+        self.interruptions = Interruptions()
+        self.ending: End | None = None
+        self._ending_since: float | None = None
+        self.crossing = Crossing(settings.host, settings.joined)
+        self.quiet = False
+        self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
+        self.setbacks = Setbacks()
+        self.away: dict[int, float] = {}
+        self.gate = Gate(at, settings.policy, self.crossing, self.away)
+        self.answers = 0
+        self.arrived_at = at
+        self.shared = Shared()
+        self.turns = Turns()
+        self.waits = Waits()
+        self._last: JobView | None = None
+        self._starts: bool | None = None
+
+    def handle(self, now: float, *events: Event) -> list[Command]:
+        """Takes in what happened until ``now``; says what to do. Nothing while it is ``quiet``:
+        another host's coordinator sees what is seen here, and decides."""
+        self._starts = None
+        for event in events:
+            self._take(now, event)
+        self._since(now)
+        self._miss(now)
+        self.succession.forget(now)
+        halted = self.interruptions.due() if self.settings.joined else []
+        if self.quiet:
+            return []
+        if not self._due(now, bool(events)):
+            return [*halted]  # many are told before their peers fall
+        view = self._last = self.view(now)
+        rolls = roll_calls(view)
+        claims = list(diagnose(view, self.entries))
+        self.succession.judged(now)
+        staged = [(entry.rule.stage, claim) for entry, claim in claims]
+        commands: list[Command] = [*halted]
+        if not self.interrupted:
+            commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
+            commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
+            commands += [Note(text=line) for line in (self.waits.due(view),) if line]
+        if self.ending is None and not (self.interrupted and self.settings.joined):
+            commands += self.gate.due(now, rolls, [c for s, c in staged if s in BEFORE])
+            commands += self.gate.awaited(view, rolls)
+        pids = self.lookout.due(view)
+        if pids and not self.settings.policy.observe:
+            commands.append(Look(pids=pids))
+        commands += [
+            Compare(pids=pids, group=own_name(group), round=round_)
+            for (group, round_), pids in wanted(view) + wanted_paths(view)
+        ]
+        if self.ending is None and not self.interrupted:
+            for due in self.returns.due(view, self.succession.steps):
+                commands.append(due)
+                self.ending = self.ending or (due if isinstance(due, End) else None)
+        if self.ending is None and not self.interrupted:
+            found = verdict(view, rolls, staged, self.settings.policy)
+            if found is not None:
+                self.ending = End(outcome=found.outcome, reason=found.reason)
+                commands.append(self.ending)
+        self._since(now)
+        self.turns.looked(self._stage(now))
+        return commands
+
+    def _since(self, now: float) -> None:
+        """Keeps in mind when the end was decided, here or by another host."""
+        if self.ending is not None and self._ending_since is None:
+            self._ending_since = now
+
+    def _due(self, now: float, news: bool) -> bool:
+        """Whether to look now: where the last has come, or has had its time, at once."""
+        stage = self._stage(now)
+        few = not news or self.interrupted
+        least = 0.0 if stage[0] else COMING
+        return self.turns.due(now, 0 if few else len(self.records), stage, least)
+
+    def _stage(self, now: float) -> tuple[bool, ...]:
+        """What a look must not wait for; the first: whether all have come and said what they run with."""
+        told = next(
+            (r.box.declared for r in self.records.values() if r.box and r.box.declared), None
+        )
+        return (
+            told is not None and self.answers >= told.world_size,
+            now >= self.arrived_at + self.settings.timeout,
+            self.crossing.asked_at is None,
+            bool(self.crossing.awaited),
+            self.ending is None,
+        )
+
+    def _take(self, now: float, event: Event) -> None:
+        match event:  # what thousands of hosts tell first
+            case Seen():
+                self._seen(event)
+            case Answered():
+                if event.pid in self.records:
+                    self.answers += not self.records[event.pid].facts
+                    self.records[event.pid].answer(*self.shared.facts(event.facts))
+            case AgentHere() | LinksTried():
+                self._met(event)
+            case Launched():
+                self._launched(event)
+            case Exited():
+                self._exited(event)
+            case Looked():
+                if event.pid in self.records:
+                    self.records[event.pid].look(event)
+            case Exchanged():
+                if event.pid in self.records:
+                    self.records[event.pid].exchange(event)
+            case Trace():
+                if event.pid in self.records:
+                    self.records[event.pid].trace(event.traced)
+            case Measured():
+                self._measured(event)
+            case Locks():
+                self.lock_waits[event.agent] = event.waits
+            case Interrupted():
+                self._interrupted(now, event)
+            case Kept():
+                self.returns.kept(event)
+            case Overslept():
+                self.progress_at = now
+                self.ledger.restart(now)
+                self.gauges.clear()
+                for record in self.records.values():
+                    record.restart_windows(now)
+            case _:
+                self._met(event)
+
+    def _launched(self, event: Launched) -> None:
+        after = self.succession.begins(event.worker)
+        many = self.settings.launched > 1
+        rank = event.worker if many else self.settings.rank
+        self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
+        self.records[event.pid].after = after
+        self.setbacks.began(event.pid)
+        if not split_key(event.pid)[0]:
+            self.workers.add(event.pid)
+
+    def _seen(self, event: Seen) -> None:
+        record = self.records.get(event.pid)
+        if record is None:
+            after = self._returned(event)
+            rank = self._rank(event)
+            record = self._record(event.pid, event.worker, event.at, rank, event.host)
+            record.after = after
+            self.records[event.pid] = record
+        box = self.shared.box(event.box, record.box)
+        silent = record.box is None or record.box.declared is None
+        if record.see(event, box):
+            self._progress(event.at)
+            if box is not None and box.phase == Phase.ARRIVED:
+                self.arrived_at = max(self.arrived_at, box.phase_since)
+        if silent and record.box is not None and record.box.declared is not None:
+            self.succession.declares(record)
+        self._numbered(event)
+
+    def _met(self, event: Event) -> None:
+        """It is of the meeting with other hosts."""
+        self.crossing.take(event)
+        if isinstance(event, RoleTaken) and not event.leads:
+            self._hand_over()
+        if isinstance(event, AgentGone):
+            self.away[event.agent] = event.at
+        elif isinstance(event, AgentHere):
+            self.away.pop(event.agent, None)
+
+    def _interrupted(self, now: float, event: Interrupted) -> None:
+        if not event.agent:
+            self.interrupted = self.interrupted or event.signal
+        there = [r for p, r in self.records.items() if split_key(p)[0] == event.agent]
+        launchers = self.members.launchers()
+        for record in there if event.agent else ():
+            record.interrupt(event.at)
+        host = event.host or self.settings.host
+        self.interruptions.take(now, event, (r.member(r.pid in launchers) for r in there), host)
+
+    def _may_set_back(self, record: Record) -> None:
+        """The variables lie in servers, and the chief restores all of them when it comes back."""
+        assert record.exit is not None
+        who = record.member(False).who
+        first = chief_of(r.member(False) for r in self.records.values())
+        if who.job in SERVER_JOBS or (who.job, who.index) == first:
+            how = self.returns.evicted(record.pid) or how_ended(record.exit)
+            self.setbacks.ended(who, how, record.exit.at)
+
+    def _numbered(self, seen: Seen) -> None:
+        box = seen.box
+        if box is None or box.numbered is None:
+            return
+        found = self.setbacks.take(seen.at, seen.pid, box.numbered, box.phase_since)
+        if found is not None:
+            self.returns.lost(found)
+
+    def _hand_over(self) -> None:
+        """Another host leads from now on: of those on other hosts we hear nothing any more."""
+        for pid in [p for p in self.records if split_key(p)[0]]:
+            self.succession.drop(pid)
+        self.away.clear()
+
+    def _measured(self, event: Measured) -> None:
+        """A start has a pace of its own: what is used is followed once all train, or serve who do."""
+        if self._starts is None:  # asked once for all hosts that are heard now
+            boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
+            self._starts = any(not works(b) for b in boxes if b.declared is not None)
+        if self._starts:
+            self.gauges.clear()
+        else:
+            self.gauges.take(event.at, event.host or self.settings.host, event.readings)
+
+    def _returned(self, seen: Seen) -> float | None:
+        """Of another host's worker it is not told that it was started again, only that it is there."""
+        if not split_key(seen.pid)[0] or seen.worker not in self.returns.asked:
+            return None
+        self.returns.asked.discard(seen.worker)
+        return self.succession.follows(seen.worker)
+
+    def _rank(self, seen: Seen) -> int:
+        """What its environment says, or what its agent was started as."""
+        agent = self.crossing.agents.get(split_key(seen.pid)[0])
+        return agent.rank if seen.rank < 0 and agent is not None and agent.agent else seen.rank
+
+    def _miss(self, now: float) -> None:
+        """An agent whose stream broke usually comes again at once; after a while what became of its
+        members is not seen any more."""
+        gone = {agent: at for agent, at in self.away.items() if now - at >= RETURN}
+        if not gone:
+            return
+        for agent in gone:
+            del self.away[agent]
+        for record in self.records.values():
+            at = gone.get(split_key(record.pid)[0])
+            if at is not None and record.exit is None:
+                self._exited(Exited(pid=record.pid, at=at), lost=True)
+
+    def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> Record:
+        self._progress(at)
+        task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
+        record = Record(pid, worker, host or self.settings.host, at, rank, task)
+        record.interrupted = self.interruptions.asked_at(split_key(pid)[0])
+        return record
+
+    def _progress(self, at: float) -> None:
+        self.progress_at = max(self.progress_at, at)
+        self.lookout.moved()
+
+    def _exited(self, event: Exited, lost: bool = False) -> None:
+        record = self.records.get(event.pid)
+        if record is None or record.exit is not None:
+            return
+        self.succession.ended(event.pid)
+        how = Exit(
+            at=event.at,
+            code=event.code,
+            signal=event.signal,
+            oom=event.oom,
+            ours=self.ending is not None
+            or bool(self.interrupted)
+            or record.interrupted is not None
+            or bool(self.returns.evicted(event.pid)),
+            last_line=event.last_line,
+            lost=lost,
+        )
+        record.end(how, lost)
+        if event.signal is not None or event.code is not None:
+            self._may_set_back(record)
+        self.gauges.forget(record.host, split_key(record.pid)[1])
+        self._progress(event.at)
+
+    def view(self, now: float) -> JobView:
+        """The frozen picture of the job that rules and faces read."""
+        members = self.members.told()
+        step = self.members.median_step
+        return JobView(
+            now=now,
+            launched=0 if self.settings.wrapped else self.settings.launched,
+            members=members,
+            launched_at=self.at,
+            timeout=self.settings.timeout,
+            timeout_hard=self.settings.timeout_hard,
+            rolled_at=self.rolled_at,
+            progress_at=self.progress_at,
+            median_step=step,
+            stall_after=stall_after(self.records.values(), step),
+            lock_waits=tuple(chain.from_iterable(self.lock_waits.values())),
+            uses=self.gauges.uses,
+            setbacks=tuple(self.setbacks.known),
+            comes_back=self.returns.source,
+            ending=self.ending is not None,
+            ending_since=self._ending_since,
+            ended=bool(members) and not any(m.alive for m in members),
+            interruptions=self.interruptions.since(self.rolled_at),
+            **self.crossing.facts(),
+        )
+
+    def recent(self, now: float) -> JobView:
+        """A picture for who only wants to show something: of many members the one of the last look."""
+        few = len(self.records) < MANY
+        return self.view(now) if few or self._last is None else self._last
+
+    @property
+    def rolled_at(self) -> float | None:
+        """When the first member was let through its door."""
+        return self.gate.rolled_at
+
+    def exit_of(self, worker: int) -> Exit | None:
+        """How this worker ended, if it has; None too where allaboard ended it."""
+        return self.members.exit_of(worker)
+
+    @property
+    def _restarts(self) -> bool:
+        """Whether this host starts workers of all hosts again."""
+        return self.crossing.leads and self.settings.restarts.allowed
+
+    def fell_with(self) -> Interruption | None:
+        """The interruption of another host because of which this job fell; None where somebody failed by
+        itself, or nobody did."""
+        ended = self.ending.outcome if self.ending is not None else None
+        return fell_with(
+            self.view(self.progress_at), ended, ends(self.members.ended(self._restarts)).bad
+        )
+
+    def outcome(self) -> tuple[Outcome, str]:
+        """How the job ended, once no process of it is left."""
+        if self.interrupted:
+            return Outcome.INTERRUPTED, "interrupted"
+        elsewhere = self.fell_with()
+        if elsewhere is not None:
+            return Outcome.INTERRUPTED, str(elsewhere)
+        if self.ending is not None:
+            return self.ending.outcome, self.ending.reason
+        found = ends(self.members.ended(self._restarts))
+        if found.bad:
+            return Outcome.FAILED, f"{found.bad} of {found.all} workers failed"
+        findings = self.ledger.findings if self.settings.joined else ()
+        early = left_early(findings, self.settings.host, self.workers)
+        if early is not None:
+            return Outcome.FAILED, early.summary
+        aside = failures(self.view(self.progress_at)).aside
+        beside = f", beside {names(aside)}, which failed" if aside else ""
+        return Outcome.COMPLETED, f"every worker ended with exit code 0{beside}"

@@ -1,0 +1,169 @@
+"""The tasks of this round that come back alone: what is remembered of their ends, and what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.analysis.failures.failure_causality import failed
+from allaboard.analysis.parameter_servers.parameter_servers import (
+    AROUND,
+    SERVER_JOBS,
+    name,
+    trainers,
+)
+from allaboard.coordinator.trackers.server_downtime import Absence, refusals, restorings, told
+from allaboard.coordinator.trackers.step_history import Tally
+from allaboard.facts import Cause, Exit, JobView, Member, Outcome, Phase, Setback, TaskReturn
+from allaboard.policy.restart.attempt_summary import cause_of
+from allaboard.policy.restart.failure_attribution import Gone, fell_with
+from allaboard.policy.restart.restart_policy import Again, Restarts
+from allaboard.policy.restart.task_restart import TaskEnd, after_task, comes_back_alone
+from allaboard.protocol.commands import End, Note, Put, Replace
+from allaboard.protocol.events import Kept
+
+TELLS = 3.0
+"""Seconds after the first step in which the chief has told where the values came from: others may be
+quicker."""
+
+REMEMBERED = 100
+"""Snapshots whose times are kept in mind: ten are taken a second at the most."""
+
+
+class Returns:
+    """``used`` restarts were made in the rounds before; a task that is stopped is replaced after
+    ``stopped_after`` s."""
+
+    def __init__(self, policy: Restarts, stopped_after: float, used: int) -> None:
+        self._policy = policy
+        self._stopped_after = stopped_after
+        self._before = used
+        self._ends: dict[int, list[TaskEnd]] = {}
+        self._seen: set[int] = set()
+        self._evicted: dict[int, str] = {}
+        self._out: dict[int, Absence] = {}
+        self._tally = Tally()
+        self._kept: dict[int, Kept] = {}
+        self._gone: list[Gone] = []
+        self.made: list[TaskReturn] = []
+        self.asked: set[int] = set()
+        """Workers of which another process is to be seen next."""
+
+    def evicted(self, pid: int) -> str:
+        """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
+        return self._evicted.get(pid, "")
+
+    @property
+    def source(self) -> str:
+        """From what a server comes back that is lost now; "" where it does not."""
+        if not self._policy.allowed or self._before + len(self.made) >= self._policy.most:
+            return ""
+        return "snapshot" if self._kept else "checkpoint"
+
+    def kept(self, event: Kept) -> None:
+        """A snapshot was taken. Only the newest one is restored, but that is told a moment later, and others
+        may be taken meanwhile. Who takes them may begin anew, and then count from 1."""
+        self._kept.pop(event.number, None)
+        self._kept[event.number] = event
+        for number in list(self._kept)[:-REMEMBERED]:
+            del self._kept[number]
+
+    def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | Note]:
+        """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
+        if not self._policy.allowed or view.ending:
+            return
+        steps = done + sum(m.step for m in trainers(view))
+        self._tally.add(view.now, steps)
+        # Who fell with another is asked about after that other one.
+        for member in sorted(view.members, key=lambda m: m.raised is not None):
+            if member.called in self._seen or not comes_back_alone(view, member):
+                continue
+            if member.exit is not None and (failed(member) or self.evicted(member.called)):
+                self._seen.add(member.called)
+                if any(m.alive or m.exit is None or m.exit.code != 0 for m in trainers(view)):
+                    yield self._ended(view, member, member.exit, steps)
+            elif self._stopped(view, member):
+                since = view.now - member.os_state_since
+                self._evicted[member.called] = f"was stopped for {since:.0f} s"
+                yield Put(pid=member.called, text=f"{name(member)} {self._evicted[member.called]}")
+        yield from self._back(view)
+
+    def _stopped(self, view: JobView, member: Member) -> bool:
+        since = view.now - member.os_state_since
+        stopped = member.alive and member.os_state == "T" and since >= self._stopped_after
+        return stopped and not self.evicted(member.called)
+
+    def _ended(self, view: JobView, member: Member, end: Exit, steps: int) -> Replace | End:
+        why, other = cause_of(member), None
+        if self.evicted(member.called):
+            why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
+        elif (other := fell_with(member, self._gone)) is not None:
+            # No place: the line is not to blame, and may be met again when that other one is lost again.
+            why = Cause(who=why.who, what=f"fell with {other.name}: {why.what}", steps=why.steps)
+        self._gone.append(Gone(member.who, end.at))
+        ends = self._ends.setdefault(member.worker, [])
+        ends.append(TaskEnd(cause=why, done=steps))
+        answer = after_task(ends, self._before + len(self.made), self._policy)
+        if not isinstance(answer, Again):
+            return End(outcome=Outcome.FAILED, reason=answer.reason, final=True)
+        self._out[member.worker] = Absence(
+            at=end.at,
+            made=len(self.made),
+            steps=steps,
+            served=member.who.job in SERVER_JOBS,
+            before=frozenset((*restorings(view), *refusals(view))),
+        )
+        self.asked.add(member.worker)
+        self.made.append(
+            TaskReturn(
+                task=member.task or f"{member.who.job}-{member.who.index}",
+                cause=str(why),
+                decision=answer.reason,
+                fell_with=f"{other.job}-{other.index}" if other is not None else "",
+            )
+        )
+        return Replace(worker=member.worker, reason=answer.reason, delay=answer.delay)
+
+    def lost(self, back: Setback) -> None:
+        """The training went back: the steps are lost with the last of those who ended before."""
+        tasks = {f"{w.job}-{w.index}" for w in back.who}
+        for at in range(len(self.made) - 1, -1, -1):
+            if self.made[at].task in tasks:
+                self.made[at] = msgspec.structs.replace(self.made[at], lost=back.lost)
+                return
+
+    def _back(self, view: JobView) -> Iterator[Note]:
+        """Who is there again: it has told its framework who it is; an evaluator, which tells nobody, has
+        imported it. Of a server: when somebody trains."""
+        for member in view.members:
+            out = self._out.get(member.worker)
+            there = Phase.IMPORTED if member.who.job in AROUND else Phase.JOINED
+            if out is None or not member.alive or member.phase < there:
+                continue
+            made = self.made[out.made]
+            if made.seconds is None:
+                seconds = round(member.phase_since - out.at, 3)
+                made = self.made[out.made] = msgspec.structs.replace(made, seconds=seconds)
+            if out.served:
+                made = self.made[out.made] = self._measured(view, member, out, made)
+                told_so = made.snapshot is not None or not self._kept
+                if made.out is None or (not told_so and view.now - out.at - made.out < TELLS):
+                    continue
+                why = out.hindrance(view) if made.snapshot is None else ""
+                hindered = f"; its values are not those of the snapshot: {why}" if why else ""
+                yield Note(text=f"{name(member)} is back: {told(made)}{hindered}")
+            del self._out[member.worker]
+
+    def _measured(
+        self, view: JobView, member: Member, out: Absence, made: TaskReturn
+    ) -> TaskReturn:
+        """The return of a server as far as it has come: the first step after it, and from where its values
+        came."""
+        if made.out is None:
+            again = [m.step_at for m in trainers(view) if m.alive]
+            after = [at for at in again if at > member.phase_since]
+            if not after:
+                return made
+            made = msgspec.structs.replace(made, out=round(min(after) - out.at, 3))
+        return out.restored(view, made, self._kept, self._tally)

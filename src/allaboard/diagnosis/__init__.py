@@ -1,0 +1,1 @@
+"""Findings about jobs that were started without allaboard, or that have ended."""

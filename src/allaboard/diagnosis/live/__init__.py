@@ -1,0 +1,1 @@
+"""Diagnosis of processes that are running now."""

@@ -1,0 +1,136 @@
+"""Packs what a person would attach to a bug report: the diagnosis, logs, versions; without secrets."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import sys
+import tarfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+from allaboard import __version__
+from allaboard.diagnosis.logs.input_files import exhibits
+from allaboard.facts import HostLook
+from allaboard.formats.redaction import command, redacted, secrets_of
+from allaboard.hosts.fingerprint import variables
+from allaboard.hosts.rank_processes import MEETING
+
+PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "tf_keras", "keras", "jax", "jaxlib", "numpy",
+            "protobuf", "grpcio", "accelerate", "deepspeed", "horovod", "lightning", "ray", "mpi4py",
+            "allaboard", "py-spy")  # fmt: skip
+_TEXT = b"\0"
+
+
+def pack(
+    out: Path,
+    answers: Mapping[str, str],
+    paths: Sequence[Path] = (),
+    looks: Sequence[HostLook] = (),
+) -> list[str]:
+    """Writes ``out`` (a gzipped tar, mode 0600) and returns what it holds, a line each.
+
+    Args:
+        answers: texts by file name: what `diagnose` said.
+        paths: run folders, logs, dumps; binary files are left out, since nothing can be redacted there.
+        looks: what was seen of living processes.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    known = secrets_of(os.environ)
+    top = f"allaboard-{time.strftime('%Y%m%d-%H%M%S')}"
+    told: list[str] = []
+    part = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
+            for name, text in _texts(answers, paths, looks, known, told):
+                data = text.encode("utf-8", "replace")
+                entry = tarfile.TarInfo(f"{top}/{name}")
+                entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
+                tar.addfile(entry, io.BytesIO(data))
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+    return told
+
+
+def _texts(
+    answers: Mapping[str, str],
+    paths: Sequence[Path],
+    looks: Sequence[HostLook],
+    known: Sequence[str],
+    told: list[str],
+) -> Iterator[tuple[str, str]]:
+    for name, text in answers.items():
+        told.append(name)
+        yield name, redacted(text, known)
+    told.append("host.txt")
+    yield "host.txt", redacted("".join(f"{line}\n" for line in _host()), known)
+    for look in looks:
+        name = f"processes-{_plain(look.host)}.json"
+        told.append(name)
+        yield name, msgspec.json.format(msgspec.json.encode(_safe(look, known)), indent=2).decode()
+    yield from _files(paths, known, told)
+
+
+def _files(
+    paths: Sequence[Path], known: Sequence[str], told: list[str]
+) -> Iterator[tuple[str, str]]:
+    notes: list[str] = []
+    for at, path in enumerate(paths):
+        for exhibit in exhibits([path], notes):
+            file = Path(exhibit.name)
+            inside = file.name if file == path else str(file.relative_to(path))
+            name = f"{at}-{_plain(path.resolve().name)}/{inside}"
+            if _TEXT in exhibit.data[:4096]:
+                notes.append(f"{exhibit.name}: binary, left out")
+                continue
+            cut = f", {exhibit.cut} bytes of its middle left out" if exhibit.cut else ""
+            told.append(name + cut)
+            yield name, redacted(exhibit.data.decode("utf-8", "replace"), known)
+    if notes:
+        told.append("left-out.txt")
+        yield "left-out.txt", redacted("".join(f"{n}\n" for n in notes), known)
+
+
+def _safe(look: HostLook, known: Sequence[str]) -> HostLook:
+    """Variables are an allow-list already; what a value or an argument holds is looked through."""
+    return msgspec.structs.replace(
+        look,
+        present=tuple(
+            msgspec.structs.replace(
+                p,
+                command=tuple(command(p.command, known)),
+                variables={n: redacted(v, known) for n, v in p.variables.items()},
+            )
+            for p in look.present
+        ),
+    )
+
+
+def _host() -> Iterator[str]:
+    """The machine and what is installed where allaboard runs; no name of a person or a folder."""
+    yield f"allaboard {__version__}, Python {platform.python_version()} ({sys.platform})"
+    yield f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs"
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    yield f"memory {memory >> 20} MiB, load {os.getloadavg()[0]:.1f}"
+    for name in PACKAGES:
+        try:
+            yield f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
+    known = {n: os.environ[n] for n in MEETING if n in os.environ}
+    for name, value in sorted({**variables(os.environ), **known}.items()):
+        yield f"{name}={value}"
+
+
+def _plain(name: str) -> str:
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)
+    return kept.strip(".") or "given"

@@ -1,0 +1,154 @@
+"""The coordination service of TensorFlow and JAX: who it lost, who came twice, who did not come to a barrier.
+
+TensorFlow and JAX before 0.8 write a task's whole name; JAX since then its number alone.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Heard, Testimony
+
+_RECORDED = "recorded, JAX 0.10.2"
+_SOURCE = "its wording from the source of the coordination service (TensorFlow 2.21, JAX 0.10)"
+_TASK = r"/job:(?P<job>(?!jax_worker)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
+_JAX = r"/job:jax_worker/replica:\d+/task:(?P<rank>\d+)"
+_NUMBERS = r"(?P<rank>\d+(?:\n\d+)*)(?!\S)"
+_UNHEALTHY = "tasks are unhealthy (stopped sending heartbeats)"
+_LOOK = "then its log and the kernel's: dmesg -T | grep -i kill"
+_STOPPED = (
+    "that it crashed, though the message says so: a stopped process sends none either, nor does one "
+    "behind a link that broke"
+)
+_LATE = r"[Bb]arrier timed out\. Id: (?!Shutdown)(?P<id>[\w:/-]+).*?Some timed out task names:\s*"
+_SLOW = "that it is at fault: it may be slow, or itself wait for somebody else"
+
+
+def _unhealthy(whom: str, who: str, sample: str, source: str) -> Message:
+    return Message(
+        key="tasks are unhealthy",
+        pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + whom,
+        rule="LOG002",
+        says=f"{who} stopped sending heartbeats",
+        fix=f"look at {who}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
+        proves_not=_STOPPED,
+        sample=sample,
+        source=source,
+    )
+
+
+def _silent(whom: str, who: str, task: str) -> Message:
+    return Message(
+        key="heartbeat timeout. This",
+        pattern=whom + r" heartbeat timeout\. This indicates",
+        rule="LOG002",
+        says=f"{who} stopped sending heartbeats",
+        fix=f"look at {who}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
+        proves_not=_STOPPED,
+        sample=f"StartAbort UNAVAILABLE: Task {task} heartbeat timeout. This indicates that the remote task "
+        "has failed, got preempted, or crashed unexpectedly.",
+        source=_SOURCE,
+    )
+
+
+def _again(whom: str, who: str, task: str) -> Message:
+    return Message(
+        key="with a different incarnation",
+        pattern=whom + r" unexpectedly tried to connect with a different incarnation",
+        rule="JOIN005",
+        says=f"{who} came a second time: it was started anew while the others went on, or two say that they "
+        "are it",
+        fix=f"read the log of {who}'s first process: why it ended; then start all of them anew together",
+        proves_not="which of the two it was: the service sees a second process alone",
+        sample=f"{task} has been set to ERROR in coordination service: ABORTED: {task} unexpectedly tried to "
+        "connect with a different incarnation. It has likely restarted.",
+        source=_SOURCE,
+    )
+
+
+def _late(whom: str, who: str, task: str, source: str) -> Message:
+    return Message(
+        key="arrier timed out. Id",
+        pattern=_LATE + whom,
+        rule="LOG001",
+        says=f"{who} did not come to the barrier {{id}} before its timeout",
+        fix=f"look at {who}: its log, or py-spy dump --pid PID while it hangs",
+        proves_not=_SLOW,
+        sample="DEADLINE_EXCEEDED: Barrier timed out. Id: ckpt::0. This usually happens because a task "
+        "triggered the barrier too early or too slowly. Please look at the task logs (both timed out and "
+        "first task) to debug further.\n# of tasks that reached the barrier: 2/3.\nThe first task at the "
+        f"barrier: 0. Some timed out task names:\n{task}\n\n\nRPC: /xla.coordination.CoordinationService",
+        source=source,
+    )
+
+
+MESSAGES = (
+    _unhealthy(
+        _TASK,
+        "{job} {task}",
+        "BaseCollectiveExecutor::StartAbort UNAVAILABLE: Error reported from /job:worker/task:1: The "
+        f"following {_UNHEALTHY}:\n/job:worker/replica:0/task:1",
+        "recorded, TensorFlow 2.21.0",
+    ),
+    _unhealthy(
+        _JAX,
+        "process {rank}",
+        f"absl::Status: UNAVAILABLE: The following {_UNHEALTHY}:\n/job:jax_worker/replica:0/task:3\n",
+        _SOURCE,
+    ),
+    _unhealthy(
+        _NUMBERS,
+        "process {rank}",
+        f"absl::Status: UNAVAILABLE: The following {_UNHEALTHY}:\n2\nThe tasks have crashed.",
+        _RECORDED,
+    ),
+    _silent(_TASK, "{job} {task}", "/job:worker/replica:0/task:2"),
+    _silent(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:5"),
+    _again(_TASK, "{job} {task}", "/job:worker/replica:0/task:1"),
+    _again(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:1"),
+    _late(_TASK, "{job} {task}", "/job:worker/replica:0/task:2", _SOURCE),
+    _late(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
+    _late(_NUMBERS, "process {rank}", "2", _RECORDED),
+    Message(
+        key="Either the leader task",
+        pattern=r"Failed to send RPC to coordination service\. Either the leader task",
+        rule="EXIT005",
+        says="the leader (process 0, where the coordination service is) went away",
+        fix="read the log of process 0 first, and the kernel's on its host: dmesg -T | grep -i kill",
+        proves_not="that it began there: it may itself have ended because of another, or the link broke",
+        awaits=True,
+        sample="absl::Status: UNAVAILABLE: Failed to send RPC to coordination service. Either the leader "
+        "task was preempted/died/restarted unexpectedly or this task is experiencing network issues.",
+        source=_RECORDED,
+    ),
+    Message(
+        key="Terminating process because the JAX",
+        pattern=r"absl::Status: UNAVAILABLE: failed to connect to all addresses[^\n]*?"
+        r"(?P<host>[\w.]+):(?P<port>\d+): Failed to connect",
+        rule="EXIT005",
+        says="the leader (process 0, where the coordination service is) answered no more at {host}:{port}",
+        fix="read the log of process 0 first, and the kernel's on its host: dmesg -T | grep -i kill",
+        proves_not="that it began there: it may itself have ended because of another, or the link broke",
+        awaits=True,
+        sample="F1124 10:12:13.123456   29801 client.h:80] Terminating process because the JAX distributed "
+        "service detected fatal errors. absl::Status: UNAVAILABLE: failed to connect to all addresses; last "
+        "error: UNKNOWN: ipv4:10.0.0.1:1234: Failed to connect to remote host: Connection refused",
+        source=_SOURCE,
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=tuple(map(_in_one_line, heard))) if heard else None
+
+
+def _in_one_line(heard: Heard) -> Heard:
+    """Several tasks are listed a line each."""
+    says, fix = heard.says.replace("\n", ", "), heard.fix.replace("\n", ", ")
+    return msgspec.structs.replace(heard, says=says, fix=fix)
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,55 @@
+"""PyTorch's Flight Recorder: one file a rank, pickle or JSON (``TORCH_FR_BUFFER_SIZE``).
+
+A pickle is read by `formats.plain_pickle`, never loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Testimony
+from allaboard.formats.dumps.flight_record import entries
+from allaboard.formats.dumps.flight_record import groups as groups_of
+from allaboard.formats.safe_pickle import NotPlain, read
+
+_RANK = re.compile(r"(\d+)(?:\.\w+)?$")
+_TOLD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
+"""Where a date stands behind it."""
+
+_NAMED = re.compile(
+    r"(?:^|[^a-z])(?:trace|flight|recorder|fr|dump)(?=[^a-z]).*\d|\.(?:pkl|pickle)$", re.I
+)
+"""How dumps are called: ``nccl_trace_rank_0`` where nobody names them."""
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    if not exhibit.data and _NAMED.search(exhibit.name.rpartition("/")[2]):
+        return Testimony(notes=(f"{exhibit.name}: empty; the dump of this rank was not written",))
+    pickled = exhibit.data[:1] == b"\x80"
+    if not pickled and not _looks_like_json(exhibit.data):
+        return None
+    if exhibit.cut:
+        return Testimony(notes=(f"{exhibit.name}: too large to be read",)) if pickled else None
+    try:
+        dump = read(exhibit.data) if pickled else json.loads(exhibit.data)
+    except NotPlain as error:
+        return Testimony(notes=(f"{exhibit.name}: a pickle that is not read: {error}",))
+    except (ValueError, RecursionError):
+        return Testimony(notes=(f"{exhibit.name}: a Flight Recorder trace that is cut short",))
+    name = exhibit.name.rpartition("/")[2]
+    found = _TOLD.search(name) or _RANK.search(name)
+    recorded = entries(dump, int(found[1][-7:]) if found is not None else exhibit.rank)
+    if recorded is None:
+        return Testimony(notes=(f"{exhibit.name}: a pickle without entries",)) if pickled else None
+    groups = groups_of(dump.get("pg_config"), recorded)
+    notes = () if recorded else (f"{exhibit.name}: a trace without collectives",)
+    return Testimony(recorded=recorded, groups=groups, notes=notes)
+
+
+def _looks_like_json(data: bytes) -> bool:
+    return data[:1] == b"{" and b'"entries"' in data and b'"collective_seq_id"' in data
+
+
+WITNESS = Witness(hears=hears)

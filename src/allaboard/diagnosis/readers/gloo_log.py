@@ -1,0 +1,59 @@
+"""Gloo's words, as PyTorch and JAX pass them on."""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Testimony
+
+_RECORDED = "recorded, PyTorch 2.13.0; JAX 0.10.2 writes the same"
+
+MESSAGES = (
+    Message(
+        key="gloo/transport/tcp",
+        pattern=r"(?:Connection closed by peer|Read error|Connection reset by peer|writev|recv) "
+        r"\[(?P<peer>[^\]]+)\](?::(?P<port>\d+))?",
+        rule="EXIT005",
+        says="the peer at {peer}:{port} went away in the middle of a collective",
+        fix="find whose address it is: the rank that does not write this is the one that went",
+        proves_not="which rank: gloo knows addresses alone; and not that it crashed before this one did",
+        awaits=True,
+        sample="[rank0]: RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
+        "pair.cc:537] Read error [127.0.0.1]:38798: Connection reset by peer. This is typically",
+        source=_RECORDED,
+    ),
+    Message(
+        key="Timed out waiting",
+        pattern=r"Timed out waiting (?P<ms>\d+)ms for (?:recv|send) operation to complete",
+        rule="LOG001",
+        says="a rank waited {ms} ms in a collective for a peer that did not come",
+        fix="look at the ranks that do not say this: py-spy dump --pid PID while it hangs, or "
+        "allaboard diagnose PID...",
+        proves_not="which peer, nor that one died: stopped, slow, in another collective, or gone "
+        "home early look the same",
+        awaits=True,
+        sample="[rank0]: RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
+        "unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete",
+        source=_RECORDED,
+    ),
+    Message(
+        key="connectFullMesh failed",
+        pattern=r"connectFullMesh failed with \[(?P<what>[^\n]{0,300})",
+        rule="JOIN004",
+        says="gloo could not connect all members to each other",
+        fix="every rank must reach every other on all ports above 1024; set GLOO_SOCKET_IFNAME to "
+        "the interface that does; with file://, remove the file of the earlier run",
+        proves_not="that the peer is gone: its address may be of an earlier run or of loopback",
+        sample="RuntimeError: Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/"
+        "transport/tcp/pair.cc:144] no error: connect: Connection refused",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=heard) if heard else None
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,88 @@
+"""Horovod's stall inspector. Its samples are from Horovod's documents and source: its last release does not
+build against the frameworks of today."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from allaboard.analysis.failures.post_traceback_output import ended_well, went_on
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Heard, Testimony, Who
+
+_DOCUMENT = "from Horovod's documents (Troubleshooting, Stalled Ranks), not recorded"
+_HEAD = re.compile(r"^(?:\[\d+,\d+\]<std\w+>:)?(?:Missing|Stalled) ranks: *$", re.MULTILINE)
+_RANK = re.compile(r"\n(?:\[\d+,\d+\]<std\w+>:)?(\d{1,7}): \[([^,\]\n]{1,200})[^\n]*")
+"""One line for each rank, with the tensors that it did not submit; long lists end in ``...``."""
+
+
+def _listed(head: str) -> Message:
+    return Message(
+        key=f"{head} ranks:",
+        pattern=head + r" ranks:\s*\n(?:\[\d+,\d+\]<std\w+>:)?(?P<rank>\d+): "
+        r"\[(?P<tensor>[^,\]\n]{1,200})",
+        rule="LOG001",
+        says="rank {rank} did not submit {tensor}, which the others wait for",
+        fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
+        proves_not="that rank {rank} is at fault where ranks run different code: then each misses the "
+        "other's tensors",
+        sample="[1,0]<stderr>:[W stall_inspector.cc:105] One or more tensors were submitted to be "
+        "reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for "
+        f"more than 60 seconds. \n{head} ranks:\n1: [DistributedAdam_Allreduce/cond/HorovodAllreduce]",
+        source=_DOCUMENT,
+    )
+
+
+MISSING, STALLED = _listed("Missing"), _listed("Stalled")
+OPERATIONS = Message(
+    key="[missing ranks:",
+    pattern=r"(?P<tensor>\S+) \[missing ranks: (?P<rank>[\d, ]+)\]",
+    rule="LOG001",
+    says="rank {rank} did not submit {tensor}, which the others wait for",
+    fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
+    proves_not="that it is at fault where ranks run different code: then each misses the other's "
+    "tensors",
+    sample="Stalled ops:\nHorovodBroadcast_global_step [missing ranks: 1, 3]",
+    source=_DOCUMENT,
+)
+MESSAGES = (MISSING, STALLED, OPERATIONS)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    text = exhibit.text
+    last = max(text.rfind(m.key) for m in MESSAGES)
+    if last >= 0 and ended_well(went_on(text[last:].split("\n")[1:])):
+        return None  # they came after all
+    heard = [*_all(text, hear(exhibit, (MISSING, STALLED))), *hear(exhibit, (OPERATIONS,))]
+    return Testimony(heard=tuple(heard)) if heard else None
+
+
+def _all(text: str, first: tuple[Heard, ...]) -> tuple[Heard, ...]:
+    """One message with all ranks of its list, for the first of them that was heard."""
+    if not first:
+        return ()
+    missing: dict[int, str] = {}
+    for head in _HEAD.finditer(text):
+        at = head.end()
+        while row := _RANK.match(text, at):
+            missing.setdefault(int(row[1]), row[2])
+            at = row.end()
+    if len(missing) < 2:
+        return first
+    ranks = sorted(missing)[:64]
+    named = ", ".join(map(str, ranks))
+    return (
+        msgspec.structs.replace(
+            first[0],
+            says=f"rank {named} did not submit {missing[ranks[0]]}, which the others wait for",
+            about=tuple(Who(index=r, rank=r) for r in ranks),
+            fix=f"look at rank {named}: their logs, or py-spy dump --pid PID while they hang",
+            proves_not="that they are at fault where ranks run different code: then each misses the "
+            "others' tensors",
+        ),
+    )
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,76 @@
+"""JAX's own words: its coordination service, which ends a process by SIGABRT rather than raise."""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Testimony
+
+_RECORDED = "recorded, JAX 0.10.2"
+MESSAGES = (
+    Message(
+        key="DEADLINE_EXCEEDED",
+        pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /[\w.]+\.CoordinationService/RegisterTask",
+        rule="JOIN004",
+        says="a process gave up to register with the coordinator (process 0)",
+        fix="see which of the num_processes has no log; compare coordinator_address in all of them",
+        awaits=True,
+        proves_not="who is missing: the coordinator itself, any other process, and a wrong address "
+        "look the same, and the one that says it is not at fault",
+        sample="F1121 12:32:58.523336 31002 client.h:80] Terminating process because the JAX "
+        "distributed service detected fatal errors. absl::Status: DEADLINE_EXCEEDED: Deadline "
+        "Exceeded\n\nRPC: /xla.coordination.CoordinationService/RegisterTask",
+        source=_RECORDED,
+    ),
+    Message(
+        key="ALREADY_EXISTS",
+        pattern=r"ALREADY_EXISTS: Aborted connect attempt as there is a request from a newer "
+        r"incarnation",
+        rule="JOIN005",
+        says="two processes say that they are one: this one was put aside for a newer one",
+        fix="give every process a process_id of its own: JAX_PROCESS_ID, or process_id= in the code",
+        proves_not="which of the two is wrong; one that was restarted looks the same",
+        sample="client.h:80] Terminating process because the JAX distributed service detected fatal "
+        "errors. absl::Status: ALREADY_EXISTS: Aborted connect attempt as there is a request from a "
+        "newer incarnation.\n\nRPC: /xla.coordination.CoordinationService/RegisterTask",
+        source=_RECORDED,
+    ),
+    Message(
+        key="barrier",
+        # Whom it lists is told by the coordination service's own witness.
+        pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task names:\s*(?:/job:|\d))"
+        r"(?P<id>[\w:/-]+)[^\n]{0,300}",
+        rule="LOG001",
+        says="a process waited at the barrier {id} until its timeout",
+        fix="look at the processes that are still in their own code: py-spy dump --pid PID",
+        proves_not="that the tasks that it lists are at fault: those that left well are listed where one "
+        "of them raised and stays in its own shutdown",
+        awaits=True,
+        sample="DEADLINE_EXCEEDED: Barrier timed out. Id: Shutdown::0::1. This usually happens because "
+        "a task triggered the barrier too early or too slowly.",
+        source="its wording from the source of the coordination service",
+    ),
+    Message(
+        key="Termination timeout for",
+        pattern=r"Termination timeout for `[^\n]{0,400}?of (?P<seconds>\d+) seconds exceeded\. Exiting to "
+        r"ensure a consistent program state\. Expected (?P<many>\d+) threads to join the rendezvous",
+        rule="LOG001",
+        says="not all {many} devices came to a collective of XLA within {seconds} s",
+        fix="on CPUs: fewer devices a process (--xla_force_host_platform_device_count), more cores, or "
+        "XLA_FLAGS=--xla_cpu_collective_call_terminate_timeout_seconds=600; on GPUs: "
+        "dmesg -T | grep -i xid",
+        proves_not="which device, nor that it hangs: on a host with too much to do it may only be late",
+        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for `all-reduce` of "
+        "40 seconds exceeded. Exiting to ensure a consistent program state. Expected 4 threads to join the "
+        "rendezvous, but only 3 of them arrived on time.",
+        source="its wording from the source of JAX 0.10 (XLA's rendezvous.cc)",
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=heard) if heard else None
+
+
+WITNESS = Witness(hears=hears)

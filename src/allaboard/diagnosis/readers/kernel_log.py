@@ -1,0 +1,71 @@
+"""The kernel's words, and its GPU driver's, as dmesg, journald and CUDA show them."""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Testimony
+
+_GPU = "nvidia-smi -q -d ECC,PAGE_RETIREMENT; dmesg -T | grep -i xid"
+MESSAGES = (
+    Message(
+        key="Killed process",
+        pattern=r"[Oo]ut of memory: Killed process (?P<pid>\d+) \((?P<name>[^)\n]{1,64})\)",
+        rule="RES001",
+        says="the kernel killed process {pid} ({name}) for lack of memory",
+        fix="give the job more memory, or smaller batches and fewer DataLoader workers",
+        proves_not="that it is a rank of this job: the kernel's log is that of the whole host",
+        sample="Jan  2 03:04:05 node7 kernel: Out of memory: Killed process 4242 (python) total-vm:123456kB",
+        source="its wording from the source of Linux (mm/oom_kill.c), not recorded",
+    ),
+    Message(
+        key="NVRM: Xid",
+        pattern=r"NVRM: Xid \(PCI:(?P<gpu>[\w:.]+)\): (?P<number>\d+)",
+        rule="LOG006",
+        says="the GPU's driver reported Xid {number} of {gpu}",
+        fix=f"{_GPU}; NVIDIA's list of Xid errors tells what {{number}} is",
+        proves_not="that the GPU is broken: 13, 31, 43 and 45 are mostly of a program's own",
+        sample="[12345.678901] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has "
+        "fallen off the bus.",
+        source="from NVIDIA's documents (Xid Errors), not recorded",
+    ),
+    Message(
+        key="CUDA error: uncorrectable ECC error",
+        pattern=r"CUDA error: uncorrectable ECC error encountered",
+        rule="LOG006",
+        says="a GPU's memory failed (uncorrectable ECC error)",
+        fix=f"take the GPU out of use until it was reset: {_GPU}",
+        sample="[rank4]: RuntimeError: CUDA error: uncorrectable ECC error encountered",
+        source="its wording from CUDA's documents (cudaErrorECCUncorrectable), not recorded",
+    ),
+    Message(
+        key="CUDA error: an illegal memory access",
+        pattern=r"CUDA error: an illegal memory access was encountered",
+        rule="LOG006",
+        says="a kernel on the GPU wrote or read where it must not",
+        fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; compute-sanitizer python SCRIPT tells "
+        "the kernel; look for indices beyond a table, and for extensions built for another CUDA or PyTorch",
+        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
+        sample="[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered",
+        source="its wording from CUDA's documents (cudaErrorIllegalAddress), not recorded",
+    ),
+    Message(
+        key="CUDA error: device-side assert triggered",
+        pattern=r"CUDA error: device-side assert triggered",
+        rule="LOG006",
+        says="an assertion failed in a kernel on the GPU, mostly an index out of range",
+        fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; look for labels and token ids beyond "
+        "the number of classes or the vocabulary",
+        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
+        sample="[rank6]: RuntimeError: CUDA error: device-side assert triggered",
+        source="its wording from CUDA's documents (cudaErrorAssert), not recorded",
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=heard) if heard else None
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,179 @@
+"""Slurm's words: how srun saw its tasks end, and why slurmstepd ended a job."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
+
+_SOURCE = "its wording from Slurm's source (slurmstepd, srun), not recorded"
+_ENDED = re.compile(
+    r"^srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
+    r"(?: \(core dumped\))?$",
+    re.MULTILINE,
+)
+_CODE = re.compile(r"Exited with exit code (\d{1,3})$")
+_OVER = re.compile(
+    r"Terminating (?:StepId|job step)|Job step aborted|Node failure on |\*\*\* (?:STEP|JOB) "
+)
+"""From here on, srun and slurmstepd end what is left."""
+_SIGNALS = {signal.strsignal(s): int(s) for s in signal.Signals}
+_NESTED = re.compile(r"torch[./]distributed[./](?:elastic|run)|torchrun|accelerate launch")
+"""Where each task is a launcher, its number is no rank."""
+MOST = 10_000
+
+
+def _cancelled(reason: str, says: str, fix: str) -> Message:
+    return Message(
+        key=f"DUE TO {reason}",
+        pattern=r"\*\*\* (?:JOB|STEP) (?P<step>[\d.]+)[^\n]{0,20} ON (?P<host>\S+) CANCELLED AT \S+ DUE TO "
+        + reason,
+        rule="EXIT001",
+        says=says,
+        fix=fix,
+        certainty=Certainty.CERTAIN,
+        sample="slurmstepd: error: *** JOB 123 ON node1 CANCELLED AT 2026-01-02T03:04:05 DUE TO "
+        f"{reason} ***",
+        source=_SOURCE,
+    )
+
+
+MESSAGES = (
+    _cancelled(
+        "TIME LIMIT",
+        "Slurm ended the job at its time limit",
+        "ask for more time (--time), or save checkpoints and go on in a next job (#SBATCH --signal=USR1@120)",
+    ),
+    _cancelled(
+        "PREEMPTION",
+        "Slurm ended the job for one of a higher priority",
+        "save checkpoints; --requeue starts it again, another partition or QOS may not be preempted",
+    ),
+    _cancelled(
+        "NODE FAILURE",
+        "Slurm ended the job because a node failed",
+        "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show node",
+    ),
+    Message(
+        key="Node failure on",
+        pattern=r"srun: error: Node failure on (?P<host>[\w.,\[\]-]+)",
+        rule="EXIT010",
+        says="Slurm lost {host}: the node failed",
+        fix="scontrol show node {host}; start the job anew without it: --exclude={host}",
+        certainty=Certainty.CERTAIN,
+        sample="srun: error: Node failure on node3",
+        source=_SOURCE,
+    ),
+    Message(
+        key="CANCELLED AT",
+        pattern=r"\*\*\* JOB (?P<step>\d+) ON \S+ CANCELLED AT (?P<at>\S+) \*\*\*",
+        rule="EXIT008",
+        says="job {step} was cancelled at {at}, as scancel does it",
+        fix="nothing is wrong in your code; sacct -j {step} -o JobID,State%30 tells who did it",
+        severity=Severity.INFO,
+        certainty=Certainty.CERTAIN,
+        sample="slurmstepd: error: *** JOB 123 ON node1 CANCELLED AT 2026-01-02T03:04:05 ***",
+        source=_SOURCE,
+    ),
+    Message(
+        key="Task launch for",
+        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
+        r"(?P<why>[^\n]{1,120})",
+        rule="JOIN001",
+        says="Slurm could not start the tasks on {host}: {why}",
+        fix="on {host}: timedatectl (credentials expire where clocks differ), systemctl status slurmd; then "
+        "without it: --exclude={host}",
+        certainty=Certainty.CERTAIN,
+        sample="srun: error: Task launch for StepId=123.0 failed on node node3: Job credential expired",
+        source=_SOURCE,
+    ),
+    Message(
+        key="execve():",
+        pattern=r"error: execve\(\): (?P<what>[^\n:]{1,400}): (?P<why>[A-Z][^\n]{1,80})",
+        rule="JOIN001",
+        says="Slurm could not start {what}: {why}",
+        fix="ls -l {what}   # on every node: it must be there, and executable",
+        certainty=Certainty.CERTAIN,
+        sample="slurmstepd: error: execve(): /home/u/run.sh: Permission denied",
+        source=_SOURCE,
+    ),
+    Message(
+        key="oom",
+        pattern=r"[Dd]etected (?P<count>\d+) oom[-_ ]kill event(?:\(?s\)?)? in "
+        r"(?:StepId=|step )(?P<step>[\w.]*\w)",
+        rule="RES001",
+        says="the kernel killed processes of step {step} for lack of memory ({count} events)",
+        fix="give the job more memory (--mem), or smaller batches and fewer DataLoader workers",
+        proves_not="that a rank was killed: it may have been a process that a rank started",
+        sample="slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have "
+        "been OOM Killed.",
+        source=_SOURCE,
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    glimpses = tuple(_ends(exhibit))
+    heard = hear(exhibit, MESSAGES)
+    return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
+
+
+def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
+    text = exhibit.text
+    if "srun: error: " not in text:
+        return
+    nested = _NESTED.search(text) is not None
+    over = _OVER.search(text)
+    failed = False
+    # A traceback that names no rank is of one of these tasks: its exit code tells nothing more.
+    told = "Traceback (most recent call last)" in text
+    before, upto = 0, 0
+    for match in _ENDED.finditer(text):
+        before, upto = before + text.count("\n", upto, match.start()), match.start()
+        late = failed or (over is not None and over.start() < match.start())
+        end = _end(match, late)
+        if end is None:
+            continue
+        failed = True
+        if end.code is not None and (told or nested):
+            continue
+        for task in _numbers(match["tasks"]):
+            yield Glimpse(
+                origin=exhibit.place(before),
+                rank=-1 if nested else task,
+                host=match["host"],
+                exit=end,
+            )
+
+
+def _end(match: re.Match[str], late: bool) -> Exit | None:
+    """How it ended; ``late``: after another, so that SIGTERM and SIGKILL are srun's own."""
+    line = match[0]
+    if match["how"] == "Out Of Memory":
+        return Exit(at=0.0, signal=int(signal.SIGKILL), oom=True, last_line=line)
+    code = _CODE.match(match["how"])
+    if code is not None:
+        return Exit(at=0.0, code=int(code[1]), last_line=line)
+    number = _SIGNALS.get(match["how"])
+    if number is None:
+        return None
+    ours = late and number in (signal.SIGKILL, signal.SIGTERM)
+    return Exit(at=0.0, signal=number, ours=ours, last_line=line)
+
+
+def _numbers(text: str) -> list[int]:
+    """``0-2,5`` as numbers, no more than a bounded many."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and len(first) < 8 and len(last) < 8:
+            end = int(last) if last.isdigit() else int(first)
+            found += range(int(first), min(end, int(first) + MOST) + 1)
+    return found[:MOST]
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,172 @@
+"""TensorFlow's own words: its coordination service, gRPC servers, collectives, TF1 sessions."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from allaboard.analysis.log_messages import Message, hear
+from allaboard.contracts import Witness
+from allaboard.facts import Exhibit, Heard, Testimony
+
+_RECORDED = "recorded, TensorFlow 2.21.0"
+_WAITING = re.compile(r"Waiting for (\d+)/(\d+) tasks to connect")
+_TASK = r"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
+
+STRAGGLERS = Message(
+    key="Example stragglers",
+    pattern=r"Example stragglers:\s*" + _TASK,
+    rule="JOIN001",
+    says="the leader still waited for {job} {task} when its log ends",
+    fix="read the log of {job} {task}; compare the cluster in its TF_CONFIG with the leader's",
+    proves_not="that {job} {task} is not running: one that looks for the leader at a wrong address "
+    "looks the same; nor that it is the only one: the leader gives examples",
+    awaits=True,
+    sample="I0000 00:00:1795264185.443512 27251 coordination_service.cc:505] Example stragglers:\n"
+    "/job:worker/replica:0/task:2",
+    source=_RECORDED,
+)
+MESSAGES = (
+    Message(
+        key="CreateSession still waiting for response from worker",
+        pattern=r"CreateSession still waiting for response from worker: " + _TASK,
+        rule="PS003",
+        says="the session waited for {job} {task}",
+        fix="read the log of {job} {task}; compare its address in TF_CONFIG with where it listens",
+        proves_not="that {job} {task} is not running: a wrong address or a firewall looks the same",
+        sample="I0000 00:00:1795264350.799772 30540 master.cc:278] CreateSession still waiting for "
+        "response from worker: /job:ps/replica:0/task:0",
+        source=_RECORDED,
+    ),
+    Message(
+        key="No address added out of total",
+        pattern=r"No address added out of total \d+ resolved for '(?P<host>[^']*):(?P<port>\d+)'",
+        rule="NET005",
+        says="port {port} was taken when a task wanted to listen there",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another port in "
+        "TF_CONFIG",
+        proves_not="who holds it: a second process with this task index, an earlier job and another "
+        "program look the same",
+        sample="E0000 00:00:1795264219.970783 28025 add_port.cc:83] Failed to add port to server: "
+        "No address added out of total 1 resolved for '0.0.0.0:42013'",
+        source=_RECORDED,
+    ),
+    Message(
+        key="joining a group with size",
+        pattern=_TASK
+        + r"/device:\S+ is joining a group with size ?(?P<own>\d+), but that group has "
+        r"size (?P<size>\d+)",
+        rule="JOIN006",
+        says="{job} {task} counts {own} members, the others {size}",
+        fix="compare the cluster in TF_CONFIG of {job} {task} with the others'",
+        proves_not="which of the two numbers is right: the first to come sets the size",
+        sample="tensorflow.python.framework.errors_impl.InternalError: Collective ops is aborted by: "
+        "Device /job:worker/replica:0/task:1/device:CPU:0 is joining a group with size2, but that "
+        "group has size 3 (group_key=1)",
+        source=_RECORDED,
+    ),
+    Message(
+        key="DEADLINE_EXCEEDED",
+        pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /tensorflow\.CoordinationService/Heartbeat",
+        rule="LOG002",
+        says="the leader (worker 0, or the coordinator) answered no more heartbeats",
+        fix="look at the leader: ps -o stat= -p PID says T where it is stopped; then its log",
+        proves_not="that it crashed: a stopped or swapping process and a broken link look the same",
+        awaits=True,
+        sample="E0000 00:00:1795264270.377140 29799 base_collective_executor.cc:252] "
+        "BaseCollectiveExecutor::StartAbort DEADLINE_EXCEEDED: Deadline Exceeded\n\n"
+        "RPC: /tensorflow.CoordinationService/Heartbeat",
+        source=_RECORDED,
+    ),
+    Message(
+        key="remote target",
+        # At a coordinator's healthy end, handles that are left are told with a server that is gone already.
+        pattern=r"(?<!gets an error: Socket closed\n)Additional GRPC error information from remote target "
+        + _TASK
+        + r"(?: while calling [\w./]+)?:\s*"
+        # Before TensorFlow 2.13 gRPC told it as JSON, with the files and lines of its own code.
+        r"(?=[^\n]{0,400}(?:Socket closed|Connection reset|Connection refused))",
+        rule="EXIT005",
+        says="{job} {task} went away in the middle of a call",
+        fix="read the log of {job} {task} first, and the kernel's: dmesg -T | grep -i kill",
+        proves_not="that it began there: it may itself have ended because of another",
+        awaits=True,
+        sample="Additional GRPC error information from remote target /job:worker/replica:0/task:1 while "
+        "calling /tensorflow.WorkerService/RecvBuf:\n"
+        ':UNKNOWN:Error received from peer  {{grpc_message:"recvmsg:Connection reset by peer", '
+        "grpc_status:14}}".replace("{{", "{").replace("}}", "}"),
+        source=_RECORDED,
+    ),
+    Message(
+        key="failed to connect to all addresses",
+        pattern=r"failed to connect to all addresses[^\n]*\n[^\n]*remote target " + _TASK,
+        rule="EXIT005",
+        says="{job} {task} did not answer",
+        fix="read the log of {job} {task}: did it start, and does it still run? Compare its address in "
+        "TF_CONFIG with where it listens: ss -ltnp on its host",
+        proves_not="that it ended: a wrong address, a firewall and one that has not started look the same",
+        awaits=True,
+        sample="UnavailableError: failed to connect to all addresses; last error: UNKNOWN: "
+        "ipv4:10.0.0.9:2222: Failed to connect to remote host: Connection refused\nAdditional GRPC error "
+        "information from remote target /job:ps/replica:0/task:1 while calling "
+        "/tensorflow.eager.EagerService/CreateContext:\n",
+        source="its wording from the source of gRPC and TensorFlow 2.21",
+    ),
+    Message(
+        key="Collective instance",
+        pattern=r"Collective instance (?P<number>\d+) expected type (?P<want>\d+) and data[_ ]type "
+        r"(?P<kind>\w+) but got type (?P<got>\d+) and data[_ ]type (?P<other>\w+)",
+        rule="LOG003",
+        says="at collective {number} members called different operations (type {want} of data type {kind}, "
+        "and "
+        "type {got} of data type {other})",
+        fix="compare the workers' code and data: another number of batches, another model, a metric or "
+        "checkpoint that one worker makes alone, or variables made in another order",
+        proves_not="which member is wrong: the first to come sets the type",
+        sample="InternalError: Collective ops is aborted by: Collective instance 285 expected type 0 and "
+        "data_type 9 but got type 0 and data_type 1",
+        source=_RECORDED,
+    ),
+    Message(
+        key="Shape mismatch in the collective instance",
+        pattern=r"Shape mismatch in the collective instance (?P<number>\d+)\. Op at device \S+ expected "
+        r"shape (?P<want>\[[\d,]*\]) but another member in the group expected shape "
+        r"(?P<got>\[[\d,]*\])",
+        rule="LOG003",
+        says="at collective {number} members passed other shapes ({want} and {got})",
+        fix="compare the workers' code and data: another model, another batch size, or a collective that "
+        "only some workers make",
+        proves_not="which member is wrong: the first to come sets the shape",
+        sample="Collective ops is aborted by: Shape mismatch in the collective instance 100. Op at device "
+        "/job:worker/replica:0/task:1/device:CPU:0 expected shape [32,128] but another member in the group "
+        "expected shape [32,64]. This is likely due to different input shapes at different members of the "
+        "collective op.",
+        source=_RECORDED,
+    ),
+)
+
+
+def hears(exhibit: Exhibit) -> Testimony | None:
+    heard = (*_stragglers(exhibit), *hear(exhibit, MESSAGES))
+    return Testimony(heard=heard) if heard else None
+
+
+def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """A healthy start counts down too: only what its last count leaves is awaited."""
+    text = exhibit.text
+    counts = list(_WAITING.finditer(text))
+    if not counts or counts[-1][1] == "0":
+        return ()
+    last = text.rfind("\n", 0, counts[-1].start()) + 1
+    part = msgspec.structs.replace(exhibit, data=text[last:].encode(), cut=1)
+    found = hear(part, (STRAGGLERS,))
+    came = text[last:]
+    return tuple(
+        h
+        for h in found
+        if not any(f"/job:{w.job}/replica:0/task:{w.index} has connected" in came for w in h.about)
+    )
+
+
+WITNESS = Witness(hears=hears)

@@ -1,0 +1,1 @@
+"""Runs a drill and judges what was reported."""

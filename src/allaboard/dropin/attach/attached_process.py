@@ -1,0 +1,104 @@
+"""A process that runs already, taken for a worker: nothing is started, and little may be ended.
+
+What the reaper is to workers of our own, a thread is here: it tells that the process is there and when
+it has gone, over the same kind of socket. A signal is passed on only while the process is inside the
+framework's own init, which nothing else can interrupt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from allaboard.analysis.failures.failure_causality import heard
+from allaboard.hosts import exit_watcher, pidfd
+from allaboard.launch import signals
+from allaboard.launch.launch_plan import Plan
+from allaboard.launch.local_workers import Launch, Worker
+from allaboard.probe import layout
+
+JOINING = 5
+"""The phase of a member inside the framework's init."""
+
+
+def attach(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> Launch:
+    """``watch``: until the process ends; else until our standard input is closed, too.
+
+    Raises ProcessLookupError where the process has gone already.
+    """
+    process = pidfd.open_process(pid)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    keeper = _Keeper(theirs, process, pid, boxes / f"{pid}{layout.SUFFIX}", watch)
+    threading.Thread(target=keeper.loop, daemon=True).start()
+    run_dir = boxes / "run"
+    (run_dir / "logs").mkdir(exist_ok=True)
+    plan = Plan(command=command, size=1, given=False, gate="cluster", run_dir=run_dir, job=job)
+    worker = Worker(index=0, out=_nothing(), err=_nothing())
+    return Launch(
+        plan=plan, reaper=ours, boxes=boxes, workers=[worker], ports=[], at=time.monotonic()
+    )
+
+
+def _nothing() -> int:
+    """A pipe that has ended: the output of the process goes where it always went."""
+    read, write = os.pipe()
+    os.close(write)
+    return read
+
+
+class _Keeper:
+    def __init__(
+        self, agent: socket.socket, process: int, pid: int, box: Path, watch: bool
+    ) -> None:
+        self.agent = agent
+        self.process = process
+        self.pid = pid
+        self.box = box
+        self.awaited = [process] if watch else [process, 0]
+
+    def loop(self) -> None:
+        self._tell({"spawned": 0, "pid": self.pid, "at": time.monotonic()})
+        while True:
+            ready, _, _ = select.select([self.agent.fileno(), *self.awaited], [], [])
+            if self.process in ready or 0 in ready:
+                self._tell({"exited": 0, "pid": self.pid, **self._end(), "at": time.monotonic()})
+                return
+            data = self.agent.recv(1 << 16)
+            if not data:
+                return
+            self._obey(json.loads(data))
+
+    def _end(self) -> dict[str, int | None]:
+        """How it ended, as far as that says something of it."""
+        status = exit_watcher.told(self.pid, self.process)
+        code, number = heard(status) if status is not None else (None, None)
+        return {"code": code, "signal": number}
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        if not self._may_end():
+            return
+        number = message["signal"] if message["do"] == "signal" else signal.SIGKILL
+        try:
+            signals.send_through(self.process, number)
+        except OSError:
+            pass  # it has gone, or is not ours to signal
+
+    def _may_end(self) -> bool:
+        try:
+            data = self.box.read_bytes()
+        except OSError:
+            return False
+        return bool(layout.STATE.unpack_from(data, layout.STATE_AT)[1] == JOINING)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        try:
+            self.agent.send(json.dumps(message).encode())
+        except OSError:
+            pass

@@ -1,0 +1,1 @@
+"""What a job's configuration says: cluster, files and manifests, each value with its origin."""

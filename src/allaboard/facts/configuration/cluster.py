@@ -1,0 +1,222 @@
+"""What a job's configuration says, value by value, and where each value was read.
+
+Nothing here is interpreted beyond its text: a rule that calls a value wrong must be able to show
+it as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.facts.configuration.text_positions import Part, place_in, through
+from allaboard.facts.finding import Evidence, Place
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a value was read: an environment variable, a flag, a file, or one inside the other.
+
+    ``key`` is the path inside a structured value (``cluster.worker[1]``); ``line`` and ``column``
+    count from 1 in ``file``, or within the variable's own text where there is no file; 0 means
+    not known. ``parts`` tell where the text stands that is not in the file letter by letter.
+    """
+
+    variable: str = ""
+    flag: str = ""
+    key: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    parts: tuple[Part, ...] = ()
+
+    def within(self, line: int, column: int, *, key: str = "") -> Origin:
+        """The origin of a place inside of the text that begins here, by its line and column there."""
+        there = line, column
+        if self.parts:
+            there = place_in(self.parts, line, column)
+        elif self.line:
+            across = self.column + column - 1 if line == 1 else column
+            there = self.line + line - 1, across if self.column else 0
+        return Origin(
+            variable=self.variable, key=key, file=self.file, line=there[0], column=there[1]
+        )
+
+    def around(self, inner: Origin) -> Origin:
+        """The origin in this file of what ``inner`` says to be inside of the text that begins here."""
+        found = self.within(inner.line, inner.column)
+        parts: tuple[Part, ...] = ()
+        if inner.parts:
+            own = self.parts or (Part(1, 1, self.line, self.column, bool(self.column)),)
+            parts = through(own, inner.parts)
+        return msgspec.structs.replace(
+            found, variable=inner.variable, flag=inner.flag or self.flag, key=inner.key, parts=parts
+        )
+
+    @property
+    def place(self) -> Place | None:
+        """The position that an editor can jump to; None where the value came from no file."""
+        if not self.file:
+            return None
+        return Place(file=self.file, line=self.line, column=self.column)
+
+    @property
+    def name(self) -> str:
+        """What its writer calls the value: the variable, the flag, or the key in a file."""
+        return self.variable or self.flag or self.key
+
+    def written(self, text: str) -> str:
+        """The line or words to paste where this value is to be ``text``."""
+        if self.variable:
+            return f"export {self.variable}={text}"
+        if self.flag.endswith("=)"):  # an argument of a call in Python
+            argument = self.flag.partition("(")[2].removesuffix(")")
+            return argument + (text if whole(text) is not None else json.dumps(text))
+        if self.flag:
+            return f"{self.flag}={text}" if self.flag.startswith("--") else f"{self.flag} {text}"
+        return f"{self.key}: {text}" if self.key else text
+
+    def __str__(self) -> str:
+        parts = [self.variable or self.flag, self.key]
+        if self.file:
+            parts.append(str(self.place))
+        elif self.column:
+            line = f"line {self.line}, " if self.line > 1 else ""
+            parts.append(f"({line}character {self.column})")
+        return " ".join(p for p in parts if p) or "configuration"
+
+
+def whole(text: str) -> int | None:
+    """The text as a whole number in ASCII decimals; None where it is not one, or absurdly long."""
+    text = text.strip()
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One value as it was written, and where."""
+
+    text: str
+    origin: Origin = Origin()
+
+    @property
+    def integer(self) -> int | None:
+        """The value as a whole number in decimal, None where it is not one."""
+        return whole(self.text)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The value as evidence; long texts are cut to what a terminal line holds."""
+        short = self.text if len(self.text) <= 120 else self.text[:117] + "…"
+        return Evidence(short, str(self.origin))
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where a source could not be read as what it should be.
+
+    ``kind`` is one of KINDS and decides which rule speaks of it; ``said`` is one sentence,
+    ``observed`` the text at the place, ``correction`` the text to paste instead.
+    """
+
+    kind: str
+    said: str
+    observed: str = ""
+    correction: str = ""
+    origin: Origin = Origin()
+
+
+KINDS = ("unreadable", "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
+         "init_url", "manifest.env", "manifest.role", "manifest.twice", "flags", "launch", "torn",
+         "late", "in_turn", "one_port")  # fmt: skip
+
+FIELDS = (
+    "rank",
+    "world_size",
+    "local_rank",
+    "local_world_size",
+    "node_rank",
+    "nnodes",
+    "nproc_per_node",
+    "master_addr",
+    "master_port",
+    "coordinator",
+    "init_url",
+    "backend",
+    "rdzv_backend",
+    "rdzv_endpoint",
+    "rdzv_id",
+    "standalone",
+    "elastic",
+    "tasks_per_node",
+    "node_list",
+    "array",
+    "exclusive",
+    "launcher",
+)
+"""The names under which ``PartialSpec.values`` keeps what is not an address of a task."""
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """One host of an allocation and how many processes it takes, 0 where that is not said."""
+
+    name: Value
+    slots: int = 0
+
+
+class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source says of the cluster.
+
+    ``cluster`` maps a job (TensorFlow's word: worker, ps, chief, evaluator) to the addresses of
+    its tasks in order; ``job`` and ``index`` say which of them reads this; ``machines`` are the
+    hosts of an allocation in order. ``layer`` tells what kind of statement it is: sources are
+    compared with others of their layer alone, since a Slurm task that starts torchrun has, by
+    right, another rank than torchrun's workers.
+    """
+
+    source: str
+    layer: str = "processes"
+    framework: str = ""
+    cluster: dict[str, tuple[Value, ...]] = {}
+    job: Value | None = None
+    index: Value | None = None
+    values: dict[str, Value] = {}
+    machines: tuple[Machine, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many tasks ``cluster`` lists."""
+        return sum(len(tasks) for tasks in self.cluster.values())
+
+    def tasks(self) -> Iterator[tuple[str, int, Value]]:
+        """Job, index and address of every listed task."""
+        for job, addresses in self.cluster.items():
+            for index, address in enumerate(addresses):
+                yield job, index, address
+
+    def number(self, field: str) -> int | None:
+        """The value of a field as an integer, None where it is absent or not one."""
+        value = self.values.get(field)
+        return value.integer if value else None
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """Two sources that say different things of one field; the first one is in force."""
+
+    field: str
+    used: Value
+    other: Value
+
+
+class ClusterSpec(PartialSpec, frozen=True, kw_only=True):
+    """The merged statement of all sources; ``conflicts`` are where they disagree."""
+
+    conflicts: tuple[Conflict, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+class Pasted(msgspec.Struct, frozen=True, kw_only=True):
+    """Several specs given together, each under the name of its file: one member's view each."""
+
+    specs: tuple[tuple[str, ClusterSpec], ...]

@@ -1,0 +1,137 @@
+"""What the rules of the configuration stage read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from allaboard.facts.configuration.cluster import ClusterSpec, Origin, PartialSpec, Problem, Value
+
+
+class LocalHost(msgspec.Struct, frozen=True, kw_only=True):
+    """What this host knows of itself without asking the network.
+
+    ``named`` are the addresses that its hosts file gives its own name; ``addresses`` the IPv4
+    addresses of its interfaces; ``gpus`` the NVIDIA device files, -1 where not looked at;
+    ``infiniband`` the RDMA devices of the kernel.
+    """
+
+    name: str = ""
+    named: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    gpus: int = -1
+    infiniband: tuple[str, ...] = ()
+
+
+class FilePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of a file:// rendezvous as this host sees it.
+
+    ``age`` is the time (s) since it was last written, ``size`` in bytes, both -1 where there is
+    no such file; ``filesystem`` the kernel's name of it (ext4, nfs4), ``options`` its mount's.
+    """
+
+    path: str
+    folder: bool = True
+    writable: bool = True
+    size: int = -1
+    age: float = -1.0
+    filesystem: str = ""
+    options: str = ""
+
+
+class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One subject of `check`: this environment or one file, with everything read from it.
+
+    ``kind`` is environment, json, manifest, accelerate, hostfile, shell, python or url. ``opaque`` are
+    variables that are set, but to a value that only a run could tell. ``host`` is None where
+    the subject is a file, which may be meant for another host; ``place`` is that of a file://
+    rendezvous, as seen from here. ``every`` is set when
+    the subject is to be judged for all of its tasks, not for the one that it names. ``workload`` is the kind
+    of Kubernetes object that the subject is a role of, as the manifest writes it. ``one_host`` is set where
+    a script starts the nodes of a job beside each other, on the host that it runs on.
+    """
+
+    subject: str = "environment"
+    kind: str = "environment"
+    spec: ClusterSpec
+    parts: tuple[PartialSpec, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    variables: dict[str, Value] = {}
+    opaque: frozenset[str] = frozenset()
+    host: LocalHost | None = None
+    place: FilePlace | None = None
+    every: bool = False
+    workload: str = ""
+    one_host: bool = False
+
+    def part(self, source: str) -> PartialSpec | None:
+        """What this source says, None where it says nothing."""
+        return next((p for p in self.parts if p.source == source), None)
+
+    def known(self, name: str) -> bool:
+        """Whether the variable is set at all, be its value literal or not."""
+        return name in self.variables or name in self.opaque
+
+
+def facts_of(
+    kind: str = "environment",
+    *,
+    cluster: dict[str, list[str]] | None = None,
+    task: tuple[str, int] | None = None,
+    variables: dict[str, str] | None = None,
+    source: str = "tf_config",
+    framework: str = "",
+    host: LocalHost | None = None,
+    place: FilePlace | None = None,
+    problems: tuple[Problem, ...] = (),
+    opaque: tuple[str, ...] = (),
+    machines: tuple[tuple[str, int], ...] = (),
+    values: Mapping[str, str] | None = None,
+    **more: str,
+) -> ConfigFacts:
+    """Facts written by hand: how rules state the cases they are tested with.
+
+    ``values`` and ``more`` are fields; their origin is the variable of the same name in capitals.
+    """
+    from allaboard.facts.configuration.cluster import Machine
+
+    def value(text: str, variable: str, key: str = "") -> Value:
+        return Value(text, Origin(variable=variable, key=key))
+
+    spec = ClusterSpec(
+        source="merged",
+        framework=framework,
+        cluster={
+            job: tuple(
+                value(text, "TF_CONFIG", f"cluster.{job}[{i}]") for i, text in enumerate(tasks)
+            )
+            for job, tasks in (cluster or {}).items()
+        },
+        job=value(task[0], "TF_CONFIG", "task.type") if task else None,
+        index=value(str(task[1]), "TF_CONFIG", "task.index") if task else None,
+        values={n: value(text, n.upper()) for n, text in {**(values or {}), **more}.items()},
+        machines=tuple(Machine(value(name, "hostfile"), slots) for name, slots in machines),
+        sources=(source,),
+    )
+    part = PartialSpec(
+        source=source,
+        framework=framework,
+        cluster=spec.cluster,
+        job=spec.job,
+        index=spec.index,
+        values=spec.values,
+        machines=spec.machines,
+        problems=problems,
+    )
+    return ConfigFacts(
+        kind=kind,
+        spec=spec,
+        parts=(part,),
+        problems=problems,
+        variables={n: value(t, n) for n, t in (variables or {}).items()},
+        opaque=frozenset(opaque),
+        host=host,
+        place=place,
+    )

@@ -1,0 +1,62 @@
+"""A parsed JSON or YAML text whose every node knows its position."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.facts.configuration.text_positions import Part
+
+
+class Node(msgspec.Struct):
+    """One node; ``kind`` is map, list, string, number, bool or null.
+
+    ``text`` is a scalar as written, without quotes; ``line`` and ``column`` count from 1;
+    ``keys`` holds the position of every key of a map, ``twice`` the later ones of equal keys;
+    ``parts`` tell where a text stands that is not in the file letter by letter.
+    """
+
+    kind: str
+    line: int
+    column: int
+    text: str = ""
+    items: dict[str, Node] = {}
+    elements: list[Node] = []
+    keys: dict[str, tuple[int, int]] = {}
+    twice: list[tuple[str, int, int]] = []
+    parts: tuple[Part, ...] = ()
+
+    def at(self, *path: str | int) -> Node | None:
+        """The node at this path of keys and indices; None where there is none."""
+        node = self
+        for step in path:
+            if isinstance(step, int):
+                if step >= len(node.elements):
+                    return None
+                node = node.elements[step]
+            else:
+                below = node.items.get(step)
+                if below is None:
+                    return None
+                node = below
+        return node
+
+    def text_at(self, *path: str | int) -> str:
+        """The text of the scalar at this path, "" where there is none."""
+        node = self.at(*path)
+        return node.text if node is not None and node.kind not in ("map", "list") else ""
+
+
+class FormatError(ValueError):
+    """A text that is not of its format.
+
+    ``said`` tells what was expected, ``near`` is the text at the place, ``correction`` the whole
+    text as it may have been meant, "" where that cannot be guessed.
+    """
+
+    def __init__(self, said: str, line: int, column: int, near: str = "", correction: str = ""):
+        super().__init__(said)
+        self.said = said
+        self.line = line
+        self.column = column
+        self.near = near
+        self.correction = correction

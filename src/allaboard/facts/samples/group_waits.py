@@ -1,0 +1,43 @@
+"""Small members that wait for each other in groups and for messages, for rules' examples and tests."""
+
+from __future__ import annotations
+
+from allaboard.facts.collective_calls import GroupState
+from allaboard.facts.job import JobView
+from allaboard.facts.member import Member, Op
+from allaboard.facts.samples import stalled, waiting
+
+SINCE = 90.0
+
+
+def inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
+    """In call 21 of this group; with ``others``, in a second group of the same ranks that it has yet
+    to enter."""
+    names = ("1", "2") if others else (group,)
+    return waiting(
+        rank,
+        op=Op("all_reduce", 41, SINCE, group, 21),
+        groups=tuple(
+            GroupState(n, 1, 21 if n == group else 20, SINCE, len(ranks), ranks) for n in names
+        ),
+    )
+
+
+def between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
+    """In the newest of its calls in these groups (name, calls, two ranks)."""
+    newest = max(groups, key=lambda g: g[1])
+    return waiting(
+        rank,
+        op=Op("all_reduce", 41, SINCE, newest[0], newest[1]),
+        groups=tuple(GroupState(n, 1, made, SINCE, 2, tuple(r)) for n, made, *r in groups),
+    )
+
+
+def stage(rank: int, peer: int, call: str = "recv") -> Member:
+    """It waits for a message of this rank."""
+    return waiting(rank, op=Op(f"{call} from rank {peer}", 41, SINCE))
+
+
+def stages(peers: dict[int, int], call: str = "recv") -> JobView:
+    """A job in which each rank waits for a message of another."""
+    return stalled(*(stage(rank, peer, call) for rank, peer in peers.items()))

@@ -1,0 +1,1 @@
+"""Stack dumps, tracebacks, flight records and log lines read into structures."""

@@ -1,0 +1,77 @@
+"""Services of a Compose file: each is one container, with variables and a command of its own.
+
+Fields are those of the Compose Specification. Services with ``env_file`` or ``extends`` are left out: what
+these would add is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.facts import Material, Node, Origin, Value
+from allaboard.formats.shell.script import inner_commands
+
+_ELSEWHERE = frozenset(["env_file", "extends"])
+_NAMES = frozenset(
+    ["RANK", "WORLD_SIZE", "MASTER_ADDR", "TF_CONFIG", "NODE_RANK", "JAX_COORDINATOR_ADDRESS"]
+)
+
+
+def is_compose(tree: Node) -> bool:
+    """Whether it has services, as a Compose file has, and is of no other kind."""
+    services = tree.at("services")
+    return services is not None and services.kind == "map" and "kind" not in tree.items
+
+
+def services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
+    """The services that take part in a training job, by their names."""
+    listed = tree.at("services")
+    for name, node in listed.items.items() if listed is not None else ():
+        if _ELSEWHERE & node.items.keys():
+            continue
+        variables, opaque = _environment(node.at("environment"), file)
+        commands = [
+            c for field in ("entrypoint", "command") for c in _commands(node.at(field), file)
+        ]
+        if not _NAMES & variables.keys():
+            continue
+        material = Material(
+            kind="compose",
+            file=file,
+            variables=variables,
+            opaque=opaque,
+            commands=tuple(commands),
+        )
+        yield f"{file} {name}", material
+
+
+def _environment(node: Node | None, file: str) -> tuple[dict[str, Value], frozenset[str]]:
+    """A map, or a list of ``NAME=value``; what the shell or the host would fill in is not known."""
+    pairs: list[tuple[str, str, Node]] = []
+    if node is not None and node.kind == "map":
+        pairs = [(n, "" if v.kind == "null" else v.text, v) for n, v in node.items.items()]
+    elif node is not None:
+        for entry in node.elements:
+            name, equals, text = entry.text.partition("=")
+            pairs.append((name, text if equals else "$", entry))
+    found: dict[str, Value] = {}
+    for name, text, at in pairs:
+        if "$" not in text.replace("$$", ""):
+            shift = at.text.find("=") + 1 if at.text != text else 0
+            origin = Origin(variable=name, file=file, line=at.line, column=at.column + shift)
+            found[name] = Value(text.replace("$$", "$"), origin)
+    return found, frozenset(name for name, _, _ in pairs if name not in found)
+
+
+def _commands(node: Node | None, file: str) -> list[tuple[Value, ...]]:
+    if node is None or node.kind in ("map", "null"):
+        return []
+    if node.kind == "list":
+        words = [_value(e, file) for e in node.elements]
+        inner = [c for w in words if " " in w.text.strip() for c in inner_commands(w, file)]
+        return [tuple(words), *inner]
+    return inner_commands(_value(node, file), file)
+
+
+def _value(node: Node, file: str) -> Value:
+    return Value(node.text, Origin(file=file, line=node.line, column=node.column, parts=node.parts))

@@ -1,0 +1,106 @@
+"""Shell scripts that YAML files have in them: of containers, of a workflow's steps, of files in a ConfigMap.
+
+Only texts that surely are a shell's: the word after ``bash -c``, a step's ``run`` whose shell is bash or sh
+(GitHub's "Workflow syntax" and "Metadata syntax": bash where nothing is said, but on Windows), a file of a
+ConfigMap whose name or first line says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from allaboard.facts import ManifestFacts, Node, Origin, Value
+from allaboard.formats.manifests.compose import is_compose
+from allaboard.formats.shell.nested import inside, read_inside
+from allaboard.formats.shell.script import Script, inner_commands
+
+_EXPRESSION = re.compile(r"\$\{\{[^{}\n]*\}\}")
+_POSIX = re.compile(r"(?:ba)?sh\b")
+_FILE = re.compile(r".*\.(?:sh|bash|sbatch|slurm|sl)\Z")
+_HEAD = re.compile(r"#!\s*(?:/usr/bin/env\s+)?\S*?\b(?:ba|z|da)?sh\b")
+
+
+def of_workloads(manifests: ManifestFacts, file: str) -> Iterator[Script]:
+    """Those that the containers of these workloads run."""
+    for workload in manifests.workloads:
+        for role in workload.roles:
+            yield from inside([role.command], file, role.env)
+
+
+def of_services(tree: Node, file: str) -> Iterator[Script]:
+    """Those that the services of a Compose file run. A command that is one text is no script: it is split
+    into words at blanks and line ends alike."""
+    listed = tree.at("services")
+    for service in listed.items.values() if listed is not None else ():
+        for field in ("entrypoint", "command"):
+            node = service.at(field)
+            if node is not None and node.kind == "list":
+                yield from inside([[_value(e, file) for e in node.elements]], file)
+            elif node is not None and node.kind == "string":
+                yield from inside(inner_commands(_value(node, file), file)[:1], file)
+
+
+def of_steps(tree: Node, file: str) -> Iterator[Script]:
+    """Those of a workflow of GitHub's, or of a composite action."""
+    jobs = tree.at("jobs")
+    for job in jobs.items.values() if jobs is not None and jobs.kind == "map" else ():
+        said = _shell(job) or _shell(tree) or ("" if _windows(job) else "bash")
+        yield from _steps(job.at("steps"), said, file)
+    yield from _steps(tree.at("runs", "steps"), "", file)
+
+
+def files(tree: Node, file: str) -> Iterator[Value]:
+    """The shell scripts that a ConfigMap has for files."""
+    data = tree.at("data") if tree.text_at("kind") == "ConfigMap" else None
+    for name, node in data.items.items() if data is not None else ():
+        if node.kind == "string" and (_FILE.match(name) or _HEAD.match(node.text)):
+            yield _value(node, file)
+
+
+def _steps(steps: Node | None, said: str, file: str) -> Iterator[Script]:
+    for step in steps.elements if steps is not None else ():
+        run = step.at("run")
+        if run is None or run.kind != "string" or not _POSIX.match(step.text_at("shell") or said):
+            continue
+        word = _value(run, file)
+        # What GitHub fills in is not known; every place stays where it is.
+        text = _EXPRESSION.sub(lambda m: "$(" + " " * (len(m[0]) - 3) + ")", word.text)
+        script = read_inside(Value(text, word.origin), file)
+        yield script
+        yield from inside(script.commands, file)
+
+
+def _shell(node: Node) -> str:
+    return node.text_at("defaults", "run", "shell")
+
+
+def _windows(job: Node) -> bool:
+    """Whether it may run there, on which the shell is another one."""
+    open_nodes = [n for n in (job.at("runs-on"), job.at("strategy")) if n is not None]
+    seen: set[int] = set()
+    while open_nodes:
+        node = open_nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if "windows" in node.text.lower():
+            return True
+        open_nodes += [*node.items.values(), *node.elements]
+    return False
+
+
+def _value(node: Node, file: str) -> Value:
+    return Value(node.text, Origin(file=file, line=node.line, column=node.column, parts=node.parts))
+
+
+def scripts(documents: Iterable[Node], manifests: ManifestFacts, file: str) -> Iterator[Script]:
+    """All of them, each with the places that it has in the file."""
+    yield from of_workloads(manifests, file)
+    for tree in documents:
+        if tree.kind != "map":
+            continue
+        if is_compose(tree):
+            yield from of_services(tree, file)
+        yield from of_steps(tree, file)
+        yield from (read_inside(word, file) for word in files(tree, file))

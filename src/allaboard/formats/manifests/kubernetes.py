@@ -1,0 +1,198 @@
+"""Kubernetes documents to workloads and services, with the position of every field.
+
+Kinds and fields are those of the Kubernetes API (Job, StatefulSet, Deployment, Pod, Service), of
+the Kubeflow training operator (TFJob, PyTorchJob, MPIJob, kubeflow.org/v1 and v2beta1), of Kubeflow
+Trainer (TrainJob, trainer.kubeflow.org/v1alpha1) and of JobSet (jobset.x-k8s.io/v1alpha2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from allaboard.facts import ManifestFacts, Node, Problem, Role, Service, ServicePort, Workload
+from allaboard.formats.manifests.pod_template import Reader
+
+_REPLICA_SPECS = {
+    "TFJob": "tfReplicaSpecs",
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "MPIJob": "mpiReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+}
+_KNOWN = {
+    "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
+    "PyTorchJob": ("Master", "Worker"),
+    "MPIJob": ("Launcher", "Worker"),
+}
+"""The groups of replicas that the training operator knows, in any case (its validation of each kind)."""
+_DOCUMENTS = 20_000
+
+
+def manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
+    """Everything in these documents that takes part in a training job."""
+    reader = Reader(file)
+    workloads: list[Workload] = []
+    services: list[Service] = []
+    for document in _flat(documents):
+        reader.problems += _twice(document, reader)
+        kind = document.text_at("kind")
+        if kind == "Service":
+            services.append(_service(document, reader))
+        else:
+            workload = _workload(kind, document, reader)
+            if workload is not None:
+                workloads.append(workload)
+    return ManifestFacts(
+        workloads=tuple(workloads),
+        services=tuple(services),
+        problems=tuple(reader.problems),
+    )
+
+
+def merged(parts: Iterable[ManifestFacts]) -> ManifestFacts:
+    """Several files that are applied together."""
+    known = list(parts)
+    problems: list[Problem] = [p for m in known for p in m.problems]
+    return ManifestFacts(
+        workloads=tuple(w for m in known for w in m.workloads),
+        services=tuple(s for m in known for s in m.services),
+        problems=tuple(problems),
+    )
+
+
+def _flat(documents: Iterable[Node]) -> Iterator[Node]:
+    """Documents, and those inside of a ``kind: List``."""
+    for count, document in enumerate(documents):
+        if count >= _DOCUMENTS:
+            return
+        if document.kind != "map":
+            continue
+        items = document.at("items")
+        if document.text_at("kind") == "List" and items is not None:
+            yield from (d for d in items.elements if d.kind == "map")
+        else:
+            yield document
+
+
+def _twice(document: Node, reader: Reader) -> Iterator[Problem]:
+    """Keys that stand twice in one mapping; shared nodes are visited once."""
+    seen: set[int] = set()
+    open_nodes = [document]
+    while open_nodes:
+        node = open_nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        open_nodes += [*node.items.values(), *node.elements]
+        for key, line, column in node.twice:
+            place = Node("string", line, column, key)
+            yield Problem(
+                kind="manifest.twice",
+                said=f"the key {key!r} appears twice in one mapping: the first one is ignored",
+                observed=f"{key}: again",
+                correction=f"one {key!r}, with what both say",
+                origin=reader.origin(place, key),
+            )
+
+
+def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
+    spec = document.at("spec")
+    if spec is None or spec.kind != "map":
+        return None
+    roles: tuple[Role, ...]
+    per_node = spec.at("nprocPerNode")
+    if kind in _REPLICA_SPECS:
+        specs = spec.at(_REPLICA_SPECS[kind])
+        found = specs.items.items() if specs is not None else ()
+        roles = tuple(reader.role(name, node, node.at("template")) for name, node in found)
+        if specs is not None:
+            reader.problems += _unknown(kind, document, specs, reader)
+        per_node = spec.at("slotsPerWorker") if kind == "MPIJob" else per_node
+    elif kind == "JobSet":
+        listed = spec.at("replicatedJobs")
+        roles = tuple(
+            _replicated(node, reader) for node in (listed.elements if listed is not None else ())
+        )
+    elif kind == "TrainJob":
+        trainer = spec.at("trainer") or Node("map", spec.line, spec.column)
+        roles = (reader.trainer(trainer),)
+        per_node = trainer.at("numProcPerNode")
+    elif kind in ("Job", "StatefulSet", "Deployment", "ReplicaSet"):
+        roles = (reader.role("", spec, spec.at("template")),)
+    elif kind == "Pod":
+        roles = (reader.role("", spec, document),)
+    else:
+        return None
+    name = document.text_at("metadata", "name")
+    network = spec.text_at("network", "subdomain")
+    return Workload(
+        kind=kind,
+        name=name,
+        namespace=document.text_at("metadata", "namespace"),
+        roles=roles,
+        service=reader.value(spec.at("serviceName"), "spec.serviceName"),
+        parallelism=reader.value(spec.at("parallelism"), "spec.parallelism"),
+        completions=reader.value(spec.at("completions"), "spec.completions"),
+        indexed=spec.text_at("completionMode") == "Indexed",
+        per_node=reader.value(
+            per_node, "spec.slotsPerWorker" if kind == "MPIJob" else "spec.nprocPerNode"
+        ),
+        subdomain=(network or name) if kind == "JobSet" else "",
+        elastic=spec.at("elasticPolicy") is not None,
+        first=spec.text_at("ordinals", "start"),
+        at_once=spec.text_at("podManagementPolicy") == "Parallel",
+        origin=reader.origin(document, f"{kind}/{name}"),
+    )
+
+
+def _unknown(kind: str, document: Node, specs: Node, reader: Reader) -> Iterator[Problem]:
+    """Groups of replicas that the operator does not know."""
+    known = _KNOWN.get(kind, ())
+    for name, (line, column) in specs.keys.items():
+        if not known or name.lower() in (k.lower() for k in known):
+            continue
+        like = {
+            "parameterserver": "PS",
+            "server": "PS",
+            "launchers": "Launcher",
+            "eval": "Evaluator",
+        }
+        plain = name.lower().replace("_", "").replace("-", "").rstrip("s")
+        right = next((k for k in known if k.lower() == plain), like.get(plain, "Worker"))
+        yield Problem(
+            kind="manifest.role",
+            said=f"{kind} {document.text_at('metadata', 'name')} has replicas called {name!r}; "
+            f"its operator knows {', '.join(known)}",
+            observed=f"{name}:",
+            correction=f"{right}:",
+            origin=reader.origin(Node("string", line, column, name), name),
+        )
+
+
+def _replicated(node: Node, reader: Reader) -> Role:
+    """A JobSet's replicated job: as many pods as its replicas times its Job's parallelism."""
+    job = node.at("template", "spec") or Node("map", node.line, node.column)
+    role = reader.role(node.text_at("name"), job, job.at("template"))
+    times = node.at("replicas")
+    return reader.times(role, times)
+
+
+def _service(document: Node, reader: Reader) -> Service:
+    spec = document.at("spec") or Node("map", document.line, document.column)
+    listed = spec.at("ports")
+    ports = []
+    for port in listed.elements if listed is not None else ():
+        number = reader.value(port.at("port"), "spec.ports.port")
+        if number is not None:
+            target = reader.value(port.at("targetPort"), "spec.ports.targetPort")
+            ports.append(ServicePort(port=number, target=target))
+    selector = spec.at("selector")
+    name = document.text_at("metadata", "name")
+    return Service(
+        name=name,
+        namespace=document.text_at("metadata", "namespace"),
+        headless=spec.text_at("clusterIP") == "None",
+        ports=tuple(ports),
+        selector={k: n.text for k, n in selector.items.items()} if selector is not None else {},
+        origin=reader.origin(document, f"Service/{name}"),
+    )

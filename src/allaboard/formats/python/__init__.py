@@ -1,0 +1,1 @@
+"""Python scripts read as syntax trees; nothing is executed."""

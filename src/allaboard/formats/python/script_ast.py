@@ -1,0 +1,257 @@
+"""A Python script's syntax tree with what the rules of the CODE family ask of it.
+
+Names are spelled out by the script's imports (``dist.barrier`` becomes
+``torch.distributed.barrier``); a method's receiver by what its variable was assigned from
+(``strategy.run`` becomes ``tensorflow.distribute.MultiWorkerMirroredStrategy().run``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from allaboard.facts import Evidence, Place, ScriptFacts
+from allaboard.formats.python.import_names import dotted, imports
+from allaboard.formats.python.rank_dataflow import Ranks
+from allaboard.formats.python.text_positions import column_of
+from allaboard.formats.python_parser import parse_quietly
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_RANK = re.compile(
+    r"rank|is_main|main_process|is_master|master_process|is_chief|process_index|task_id|task_index"
+    r"|process_id|_is_leader|node_id",
+    re.I,
+)
+_STRATEGY = re.compile(r"tensorflow\.distribute\.(?:\w+\.)*\w*Strategy\(\)")
+
+
+class Script:
+    """One parsed script. ``calls`` are all calls with their full names, in the text's order."""
+
+    def __init__(self, facts: ScriptFacts) -> None:
+        self.file = facts.file
+        self.lines = facts.source.split("\n")
+        self.tree = parse_quietly(facts.source)
+        self.names = imports(self.tree)
+        self.parents: dict[ast.AST, ast.AST] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                self.parents[child] = node
+        self._ways_out: dict[int, ast.If | None] = {}
+        self._of_rank: dict[ast.expr, bool] = {}
+        self.assigned = self._assigned()
+        self.ranks = Ranks(self.tree)
+        found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
+        found.sort(key=lambda n: (n.lineno, n.col_offset))
+        self.calls = [(self.name(n.func), n) for n in found]
+
+    def _assigned(self) -> dict[str, str]:
+        """Variable to the full name of the call that it was last assigned from."""
+        known: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                made = dotted(node.value.func, self.names)
+                for target in node.targets:
+                    name = dotted(target, {})
+                    if made and name:
+                        known[name] = made
+        return known
+
+    def name(self, node: ast.expr) -> str:
+        """The full name of what is called."""
+        if isinstance(node, ast.Attribute):
+            receiver = dotted(node.value, {})
+            if receiver in self.assigned:
+                return f"{self.assigned[receiver]}().{node.attr}"
+            full = dotted(node, self.names)
+            return full or f"?.{node.attr}"
+        return dotted(node, self.names)
+
+    def called(self, *names: str) -> list[ast.Call]:
+        """The calls of these full names."""
+        return [node for name, node in self.calls if name in names]
+
+    def methods(self, *names: str) -> list[ast.Call]:
+        """The calls of methods of these names, on whatever object."""
+        return [
+            n for _, n in self.calls if isinstance(n.func, ast.Attribute) and n.func.attr in names
+        ]
+
+    @property
+    def strategies(self) -> list[ast.Call]:
+        """Where strategies of TensorFlow are made."""
+        return [node for name, node in self.calls if _STRATEGY.fullmatch(name + "()")]
+
+    @property
+    def distributed(self) -> bool:
+        """Whether the script joins a group of PyTorch or makes a strategy of TensorFlow."""
+        return bool(self.called("torch.distributed.init_process_group") or self.strategies)
+
+    @property
+    def launched_by_library(self) -> bool:
+        """Whether a library that shards data and wraps the model by itself is in use."""
+        tops = {full.partition(".")[0] for full in self.names.values()}
+        known = {"accelerate", "lightning", "pytorch_lightning", "deepspeed", "horovod", "ignite"}
+        return bool(tops & (known | {"transformers", "ray", "composer", "colossalai", "fairscale"}))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The enclosing nodes, innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def function(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node; None at the top of the script."""
+        for above in self.ancestors(node):
+            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return above
+        return None
+
+    def in_scope(self, node: ast.AST) -> bool:
+        """Whether it stands inside ``with strategy.scope():``."""
+        for above in self.ancestors(node):
+            if isinstance(above, (ast.With, ast.AsyncWith)):
+                for item in above.items:
+                    called = item.context_expr
+                    function = called.func if isinstance(called, ast.Call) else None
+                    if isinstance(function, ast.Attribute) and function.attr == "scope":
+                        return True
+        return False
+
+    def rank_condition(self, node: ast.AST) -> ast.If | None:
+        """The ``if`` that lets only some ranks reach the node.
+
+        An ``if rank != 0: return`` before it, in the same block or an outer one, counts too.
+        """
+        child = node
+        for above in self.ancestors(node):
+            if isinstance(above, ast.If) and child is not above.test and self.of_rank(above.test):
+                return above
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(above, field, None)
+                if isinstance(block, list) and child in block:
+                    earlier = self._way_out(block)
+                    if earlier is not None and block.index(earlier) < block.index(child):
+                        return earlier
+            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return None
+            child = above
+        return None
+
+    def _way_out(self, block: list[ast.stmt]) -> ast.If | None:
+        """The first ``if`` of a block by which some ranks leave it."""
+        if id(block) not in self._ways_out:
+            ifs = (s for s in block if isinstance(s, ast.If))
+            found = next(
+                (s for s in ifs if leaves_in_silence(s.body) and self.of_rank(s.test)), None
+            )
+            self._ways_out[id(block)] = found
+        return self._ways_out[id(block)]
+
+    def of_rank(self, test: ast.expr) -> bool:
+        """Whether the condition asks who this process is, not how many there are."""
+        if test not in self._of_rank:
+            self._of_rank[test] = self._asks_rank(test)
+        return self._of_rank[test]
+
+    def _asks_rank(self, test: ast.expr) -> bool:
+        text = ast.unparse(test)
+        named = bool(_RANK.search(text)) and not re.fullmatch(
+            r"[\w.]*(?:rank|RANK)[\w.]* (?:!=|>=|>|is not|is|==) (?:-1|None)", text
+        )
+        return named or self.ranks.decides(test)
+
+    def after(self, node: ast.AST, condition: ast.If) -> bool:
+        """Whether the node stands behind the ``if``, which the other ranks leave by."""
+        return condition not in self.ancestors(node)
+
+    def only_where(self, node: ast.AST, condition: ast.If) -> str:
+        """The condition under which a node is reached, for its ``rank_condition``."""
+        test, inner = condition.test, [node, *self.ancestors(node)]
+        if not self.after(node, condition) and not any(n in condition.orelse for n in inner):
+            return _short(test)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return _short(test.operand)
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
+            other = ast.NotEq() if isinstance(test.ops[0], ast.Eq) else ast.Eq()
+            if len(test.ops) == 1:
+                return _short(ast.Compare(test.left, [other], test.comparators))
+        return f"not ({_short(test)})"
+
+    def rest(self, condition: ast.If) -> list[ast.stmt]:
+        """What follows an ``if``, to the end of its function."""
+        found: list[ast.stmt] = []
+        child: ast.AST = condition
+        for above in self.ancestors(condition):
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(above, field, None)
+                if isinstance(block, list) and child in block:
+                    found += block[block.index(child) + 1 :]
+            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                break
+            child = above
+        return found
+
+    def callers(self, function: Function) -> list[ast.AST]:
+        """Where a function's name is used."""
+        return [
+            n
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Name) and n.id == function.name and isinstance(n.ctx, ast.Load)
+        ]
+
+    def text(self, node: ast.AST) -> str:
+        """The first source line of a node, without its indentation."""
+        line = getattr(node, "lineno", 0)
+        return self.lines[line - 1].strip()[:120] if 0 < line <= len(self.lines) else ""
+
+    def place(self, node: ast.AST) -> Place:
+        """Where the node begins."""
+        line = getattr(node, "lineno", 0)
+        return Place(
+            file=self.file,
+            line=line,
+            column=column_of(self.lines, line, getattr(node, "col_offset", 0)) if line else 0,
+        )
+
+    def evidence(self, node: ast.AST) -> Evidence:
+        """The node's line and where it stands."""
+        return Evidence(self.text(node), str(self.place(node)))
+
+
+def _short(test: ast.expr) -> str:
+    text = ast.unparse(test)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def leaves(body: list[ast.stmt]) -> bool:
+    """Whether a block ends by going elsewhere."""
+    return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
+
+
+def leaves_in_silence(body: list[ast.stmt]) -> bool:
+    """Whether a block goes elsewhere and the program goes on: what is raised ends it, and says so."""
+    return leaves(body) and not isinstance(body[-1], ast.Raise)
+
+
+def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
+    """An argument by its name, or by its position where it has one."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if 0 <= position < len(call.args):
+        return call.args[position]
+    return None
+
+
+@lru_cache(maxsize=4)
+def read_script(facts: ScriptFacts) -> Script:
+    """The script, parsed once for all rules.
+
+    Raises:
+        SyntaxError: it does not parse; those who gather scripts have seen to that.
+    """
+    return Script(facts)

@@ -1,0 +1,1 @@
+"""Shell scripts read as far as they are literal; nothing is executed."""

@@ -1,0 +1,67 @@
+"""``for NAME in WORDS; do …; done`` with literal words: what the name is in each round."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+
+from allaboard.formats.shell.word import Word
+
+_RANGE = re.compile(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}\Z")
+_SEQ = re.compile(r"(?:\$\(|`)\s*seq\s+(?:(?P<first>[0-9]{1,4})\s+)?(?P<last>[0-9]{1,4})\s*[)`]\Z")
+_ROUNDS = 256
+"""Rounds that are looked at; no script starts more processes on its own host."""
+
+
+class Loops:
+    """The loops that are open at this place of the text, innermost last."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[str, list[str]]] = []
+
+    def take(self, words: list[Word]) -> list[Word]:
+        """Notes the beginning or the end of a loop; gives back the words that are no part of it."""
+        first = words[0].literal
+        if first == "for" and len(words) > 2 and words[2].literal == "in":
+            found = [_values(word) for word in words[3:]]
+            values = [v for some in found for v in some] if all(found) else []
+            self.open.append((words[1].literal or "", values))
+            return []
+        if first in ("for", "while", "until", "select"):
+            self.open.append(("", []))
+        if first == "done" and self.open:
+            self.open.pop()
+            return []
+        return words
+
+    def rounds(self) -> Iterator[Mapping[str, str]]:
+        """The loop variables of each round; none of them known where a loop is not literal."""
+        if not self.open or any(not name or not values for name, values in self.open):
+            yield {}
+            return
+        names = [name for name, _ in self.open]
+        product = itertools.product(*(values for _, values in self.open))
+        for round_ in itertools.islice(product, _ROUNDS):
+            yield dict(zip(names, round_, strict=True))
+
+
+def _values(word: Word) -> list[str]:
+    """What the word becomes; nothing where only a run could tell."""
+    if word.literal is None:
+        return _counted(word)
+    match = _RANGE.match(word.literal)
+    if match is None:
+        return [word.literal]
+    first, last = int(match[1]), int(match[2])
+    step = 1 if last >= first else -1
+    return [str(n) for n in range(first, last + step, step)][:_ROUNDS]
+
+
+def _counted(word: Word) -> list[str]:
+    """The numbers of ``$(seq FIRST LAST)``, seq(1): from 1 where the first is not given."""
+    match = _SEQ.match(word.pieces[0].text) if len(word.pieces) == 1 and not word.quoted else None
+    if match is None:
+        return []
+    first, last = int(match["first"] or 1), int(match["last"])
+    return [str(n) for n in range(first, last + 1)][:_ROUNDS]

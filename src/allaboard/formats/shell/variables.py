@@ -1,0 +1,48 @@
+"""Which variables a command of a shell script uses, and which it changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from allaboard.formats.shell.word import NAME, Word
+
+_COUNT = re.compile(r"(?:\+\+|--)?([A-Za-z_]\w*)(?:\[.*)?(?:\+\+|--|[-+*/%]?=.*)?\Z", re.DOTALL)
+_PLUS = re.compile(r"(?:\+\+|--)[A-Za-z_]\w*\Z|[A-Za-z_]\w*(?:\+\+|--|[-+*/%]=.*)\Z", re.DOTALL)
+_ELEMENT = re.compile(r"([A-Za-z_]\w*)\[")
+_READERS = frozenset(["read", "let", "mapfile", "readarray", "getopts", "unset"])
+"""Programs of the shell itself that change the variables they are given the names of."""
+
+
+def used(words: Sequence[Word]) -> frozenset[str]:
+    """The names of the variables in its words."""
+    return frozenset(p.text for w in words for p in w.pieces if not p.literal and p.text)
+
+
+def changed(words: Sequence[Word]) -> frozenset[str]:
+    """The names that it assigns, counts up, appends to or reads."""
+    names = [word.assignment()[0] for word in words]
+    found = {name for name in names if name}
+    if counts(words):
+        first = _start(words[0])
+        element = _ELEMENT.match(first)
+        rest = words[1:] if first in _READERS else words[:1]
+        found |= {m[1] for m in (_COUNT.match(_start(w)) for w in rest) if m}
+        found |= {element[1]} if element else set()
+    return frozenset(found)
+
+
+def counts(words: Sequence[Word]) -> bool:
+    """Whether it is no program, and no plain assignment: ``((N++))``, ``let N+=1``, ``read N``,
+    ``LIST+=(more)``, ``PIDS[0]=$!``."""
+    first = _start(words[0])
+    if first in _READERS or _PLUS.match(first):
+        return True
+    if len(words) > 1 and NAME.fullmatch(first) and _start(words[1]) in ("=", "+=", "-="):
+        return True  # ((N = N + 1))
+    return _ELEMENT.match(first) is not None and any("]=" in p.text for p in words[0].pieces)
+
+
+def _start(word: Word) -> str:
+    """Its literal beginning."""
+    return word.pieces[0].text if word.pieces and word.pieces[0].literal else ""

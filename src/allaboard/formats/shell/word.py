@@ -1,0 +1,106 @@
+"""One word of a shell command, as far as it is literal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from allaboard.facts import OPAQUE, Origin, Part
+from allaboard.formats.source_map import moved
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+"""What Slurm numbers a task by: another one in each task, and 0 in the batch script itself."""
+_NAMED = (*_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What is shown by its name where its value is not known."""
+
+
+def _mark(name: str) -> str:
+    return f"{OPAQUE}{name}{OPAQUE}" if name in _NAMED else OPAQUE
+
+
+_LONGEST = 2**14
+"""Characters of a text that is put together of variables."""
+Known = Callable[[str], str | None]
+"""The text of a variable by its name, None where it is not known."""
+
+
+class Piece(NamedTuple):
+    """Text as it stands (``literal``), the name of a variable, or a substitution, of which only a run could
+    tell what it becomes: as it is written, or ""."""
+
+    literal: bool
+    text: str
+    line: int
+    column: int
+
+
+@dataclass
+class Word:
+    """Pieces in order; ``array`` is set for ``"${NAME[@]}"``, which is several words."""
+
+    line: int
+    column: int
+    pieces: list[Piece] = field(default_factory=list)
+    quoted: bool = False
+    array: bool = False
+
+    @property
+    def literal(self) -> str | None:
+        """The text where nothing has to be expanded, else None."""
+        return "".join(p.text for p in self.pieces) if all(p.literal for p in self.pieces) else None
+
+    def expand(self, known: Known) -> str | None:
+        """The text with the variables that are known; None where any part is not."""
+        texts = [p.text if p.literal else known(p.text) for p in self.pieces]
+        return None if None in texts else self._joined([t for t in texts if t is not None])
+
+    def shown(self, known: Known) -> str:
+        """The text with OPAQUE in the place of every part that is not known; a few variables, as the number
+        that Slurm gives a task, stand between two of them by their names."""
+        text = self._joined([_shown(piece, known) for piece in self.pieces])
+        return OPAQUE if text is None else text
+
+    def origin(self, known: Known, file: str, variable: str = "") -> Origin:
+        """Where the text that `shown` gives stands, part by part."""
+        parts: list[Part] = []
+        line = column = 1
+        for piece in self.pieces:
+            parts.append(Part(line, column, piece.line, piece.column, piece.literal))
+            if piece is not self.pieces[-1]:
+                line, column = moved(_shown(piece, known), line, column)
+        at = (parts[0].at_line, parts[0].at_column) if parts else (self.line, self.column)
+        return Origin(
+            variable=variable,
+            file=file,
+            line=at[0],
+            column=at[1],
+            parts=tuple(parts) if len(parts) > 1 or not all(p.literal for p in parts) else (),
+        )
+
+    def _joined(self, texts: list[str]) -> str | None:
+        """One text; None where it is absurdly long: each variable may hold the one before it, twice."""
+        if len(texts) == 1:
+            return texts[0]
+        grown = sum(map(len, texts)) > _LONGEST and self.literal is None
+        return None if grown else "".join(texts)
+
+    def assignment(self) -> tuple[str, Word | None]:
+        """The name and the value of ``NAME=value``; "" where the word is none."""
+        if not self.pieces or not self.pieces[0].literal:
+            return "", None
+        first = self.pieces[0]
+        name, equals, rest = first.text.partition("=")
+        if not equals or not NAME.fullmatch(name):
+            return "", None
+        behind = Piece(True, rest, first.line, first.column + len(name) + 1)
+        pieces = [behind, *self.pieces[1:]] if rest or len(self.pieces) == 1 else self.pieces[1:]
+        value = Word(pieces[0].line, pieces[0].column, pieces, array=self.array)
+        return name, value
+
+
+def _shown(piece: Piece, known: Known) -> str:
+    text = piece.text if piece.literal else known(piece.text)
+    return _mark(piece.text) if text is None else text

@@ -1,0 +1,211 @@
+"""What the processes of a job use of what is limited, and what this host and its cgroup take from them.
+
+Formats: proc(5), cgroups(7), the kernel's admin-guide for cgroup-v1 (memory, cpu) and cgroup-v2. What
+cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from allaboard.facts import Reading
+from allaboard.hosts import shared_cores
+from allaboard.hosts.cpu_contention import Cores
+from allaboard.hosts.proc import TICK
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+FILES, SPACE, CGROUP, HOST = "open files", "address space", "memory of the cgroup", "host memory"
+SELDOM = 5
+"""Of so many looks one reads anew who shares cores."""
+SHM, DISK = "/dev/shm", "disk"
+THROTTLED, STEAL, SWAPPED, QUEUED = "throttled", "steal", "swapped", "queued"
+_UNLIMITED = 1 << 60
+"""A memory limit of cgroup v1 that is none is a number of this size."""
+
+
+class Usage:
+    """Reads what processes use, and their host; ``folders`` are written to."""
+
+    def __init__(self, folders: Iterable[Path] = ()) -> None:
+        self._folders = tuple(folders)
+        self._cores = Cores()
+        self._known: dict[tuple[str, str], Path] = {}
+        self._shared: tuple[list[int], int, list[Reading]] = ([], 0, [])
+
+    def read(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
+        """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
+        found: list[Reading] = list(self._cores.read(serving))
+        alive = list(pids)
+        for pid in alive:
+            found += self._process(pid)
+        found += self._shared_by(alive)
+        if alive:
+            found += self._host()
+            found += self._cgroups(alive)
+        return found
+
+    def _shared_by(self, pids: list[int]) -> list[Reading]:
+        """Who shares cores hardly ever changes, and costs as much to read as all else of a process."""
+        known, looks, found = self._shared
+        if pids != known or looks % SELDOM == 0:
+            looks, found = 0, list(shared_cores.read(pids))
+        self._shared = pids, looks + 1, found
+        return found
+
+    def _process(self, pid: int) -> Iterator[Reading]:
+        limits = self._limits_of(pid)
+        try:
+            files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - names are enough
+            yield Reading(FILES, files, limits.get("files", 0), pid, f"/proc/{pid}/fd")
+            if limits.get("space"):
+                pages = int(_text(f"/proc/{pid}/statm").split()[0])
+                yield Reading(SPACE, pages * PAGE, limits["space"], pid, f"/proc/{pid}/statm")
+            waited = int(_text(f"/proc/{pid}/schedstat").split()[1])
+            yield Reading(QUEUED, waited / 1e9, 0, pid, f"/proc/{pid}/schedstat")
+        except (OSError, ValueError, IndexError):
+            return
+
+    def _limits_of(self, pid: int) -> dict[str, int]:
+        """Its soft limits. They may be changed while it runs, so they are read again."""
+        known: dict[str, int] = {}
+        names = {"Max open files": "files", "Max address space": "space"}
+        try:
+            lines = _text(f"/proc/{pid}/limits").splitlines()
+        except OSError:
+            return known
+        for line in lines:
+            for label, name in names.items():
+                if line.startswith(label):
+                    word = line[len(label) :].split()[0]
+                    known[name] = int(word) if word.isdigit() else 0
+        return known
+
+    def _host(self) -> Iterator[Reading]:
+        memory = _numbers("/proc/meminfo", ("MemTotal:", "MemAvailable:"))
+        total = memory.get("MemTotal:", 0) * 1024
+        if total:
+            used = total - memory.get("MemAvailable:", 0) * 1024
+            yield Reading(HOST, used, total, 0, "/proc/meminfo")
+        pages = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
+        if "pswpin" in pages:
+            swapped = (pages["pswpin"] + pages.get("pswpout", 0)) * PAGE
+            yield Reading(SWAPPED, swapped, 0, 0, "/proc/vmstat")
+        try:
+            cores = _text("/proc/stat").split("\n", 1)[0].split()[1:]
+            steal = int(cores[7]) / TICK / (os.cpu_count() or 1)
+            yield Reading(STEAL, steal, 0, 0, "/proc/stat")
+        except (OSError, ValueError, IndexError):
+            pass
+        for name, path in [(SHM, Path(SHM)), *((f"{DISK} {p}", p) for p in self._folders)]:
+            try:
+                room = os.statvfs(path)
+            except OSError:
+                continue
+            size = room.f_blocks * room.f_frsize
+            if size:
+                used = size - room.f_bavail * room.f_frsize
+                yield Reading(name, used, size, 0, f"df {path}")
+
+    def _cgroups(self, pids: list[int]) -> Iterator[Reading]:
+        """Each group once: under pid 0 where all are in it, else under that of its first process."""
+        placed = {pid: _placed(pid) for pid in pids}
+        for controller, read in (("memory", _memory), ("cpu", _cpu)):
+            groups: dict[Path, list[int]] = {}
+            for pid, lines in placed.items():
+                group = self._group(lines, controller)
+                if group is not None:
+                    groups.setdefault(group, []).append(pid)
+            for group, members in groups.items():
+                yield from read(group, 0 if len(members) == len(pids) else members[0])
+
+    def _group(self, lines: str, controller: str) -> Path | None:
+        """The folder of the cgroup for this controller, in version 1 or 2, of the processes whose
+        /proc/PID/cgroup has these lines."""
+        known = self._known.get((lines, controller))
+        if known is not None and known.exists():
+            return known
+        for line in lines.splitlines():
+            number, _, rest = line.partition(":")
+            names, _, path = rest.partition(":")
+            base = Path("/sys/fs/cgroup")
+            if controller in names.split(","):
+                folder = base / controller / path.lstrip("/")
+            elif number == "0" and not names and not (base / controller).exists():
+                folder = base / path.lstrip("/")
+            else:
+                continue
+            # Within a container the path may be the host's, and the group our root.
+            found = folder if folder.exists() else (base / controller)
+            self._known[lines, controller] = found
+            return found
+        return None
+
+
+def _placed(pid: int) -> str:
+    try:
+        return _text(f"/proc/{pid}/cgroup")
+    except OSError:
+        return ""
+
+
+def _cpu(group: Path, pid: int) -> Iterator[Reading]:
+    """Seconds in which the group's processes wanted to run and were not let."""
+    numbers = _numbers(f"{group}/cpu.stat", ("throttled_usec", "throttled_time"))
+    if numbers:
+        taken = numbers.get("throttled_usec", 0) / 1e6 or numbers.get("throttled_time", 0) / 1e9
+        yield Reading(THROTTLED, taken, _quota(group), pid, f"{group}/cpu.stat")
+
+
+def _memory(group: Path, pid: int) -> Iterator[Reading]:
+    """What cannot be reclaimed at once counts: file pages that were not used lately do not."""
+    for used_file, limit_file in (
+        ("memory.current", "memory.max"),
+        ("memory.usage_in_bytes", "memory.limit_in_bytes"),
+    ):
+        limit = _number(f"{group}/{limit_file}")
+        used = _number(f"{group}/{used_file}") if 0 < limit < _UNLIMITED else 0
+        if used:
+            idle_files = ("total_inactive_file", "inactive_file")
+            stat = _numbers(f"{group}/memory.stat", idle_files)
+            idle = stat.get(idle_files[0], stat.get(idle_files[1], 0))
+            yield Reading(CGROUP, max(0, used - idle), limit, pid, f"{group}/{used_file}")
+
+
+def _quota(group: Path) -> float:
+    """Cores that the cgroup may use, 0 where it is not limited."""
+    try:
+        words = _text(f"{group}/cpu.max").split()
+        return int(words[0]) / int(words[1]) if words[0] != "max" else 0.0
+    except (OSError, ValueError, IndexError):
+        pass
+    quota, period = _number(f"{group}/cpu.cfs_quota_us"), _number(f"{group}/cpu.cfs_period_us")
+    return quota / period if quota > 0 and period > 0 else 0.0
+
+
+def _text(file: str) -> str:
+    with open(file) as stream:  # noqa: PTH123 - a Path costs more than the file
+        return stream.read()
+
+
+def _number(file: str) -> int:
+    try:
+        return int(_text(file))
+    except (OSError, ValueError):  # "max"
+        return 0
+
+
+def _numbers(file: str, names: tuple[str, ...]) -> dict[str, int]:
+    """The numbers beside these names, each at the beginning of a line; only those that are there."""
+    try:
+        text = "\n" + _text(file)
+    except OSError:
+        return {}
+    found = {}
+    for name in names:
+        at = text.find(f"\n{name} ")
+        words = text[at + len(name) + 1 :].split(None, 1) if at >= 0 else []
+        if words and words[0].isdigit():
+            found[name] = int(words[0])
+    return found

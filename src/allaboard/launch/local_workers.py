@@ -1,0 +1,252 @@
+"""Starts workers on this host. Imports next to nothing, so that they start before the agent is up.
+
+Order matters here: the reaper is forked first, the workers next, and only then does the agent load
+what it needs to watch them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import select
+import shutil
+import socket
+import time
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from allaboard.hosts import open_file_limit, pidfd
+from allaboard.launch import serving
+from allaboard.launch.launch_plan import Plan
+from allaboard.launch.open_file_limit import raise_limit
+from allaboard.launch.port_reservation import NoFreePort
+from allaboard.launch.worker_environments import environments_of
+from allaboard.probe import blackbox_folder
+
+LAST = 5.0
+"""Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
+FULL = 30.0
+"""Seconds that the reaper gets to take what it is asked for."""
+_TOO_FEW = (
+    "no more than {most} files may be open here (ulimit -Hn), too few for {size} workers; raise that "
+    "limit, or start fewer"
+)
+
+
+class CannotStart(Exception):
+    """The job cannot be started; the message says why and what to type."""
+
+
+@dataclass(kw_only=True)
+class Worker:
+    """A worker that was asked for, with the read ends of its output."""
+
+    index: int
+    out: int
+    err: int
+
+
+@dataclass(kw_only=True)
+class Launch:
+    """What was started, and what to let go of; ``keeper`` is the reaper's pid, 0 where there is none."""
+
+    plan: Plan
+    reaper: socket.socket
+    boxes: Path
+    workers: list[Worker]
+    ports: list[socket.socket]
+    at: float
+    environments: list[dict[str, str]] = field(default_factory=list)
+    keeper: int = 0
+
+    def release_ports(self) -> None:
+        while self.ports:
+            self.ports.pop().close()
+
+    def name(self, index: int) -> str:
+        """As a person knows it: ``ps 0``, ``worker 2``."""
+        job, number = self.plan.tasks[index] if self.plan.tasks else ("worker", index)
+        return f"{job} {number}"
+
+    def respawn(self, index: int) -> Worker:
+        """Asks for this worker once more, with the addresses that it had. Raises CannotStart."""
+        try:
+            worker = _spawn(self.plan, self.reaper, index, self.environments[index])
+        except OSError as error:
+            raise CannotStart(_why(error, self.plan)) from None
+        self.workers[index] = worker
+        return worker
+
+    def aside(self, number: int, command: list[str], environment: dict[str, str]) -> Worker:
+        """Asks for a process that is no worker; ``number`` is below 0 and its name in the answer."""
+        return _ask(self.reaper, number, command, environment)
+
+    def words(self, index: int) -> list[str]:
+        """What the interpreter of this worker is given: a script and its arguments, or -m and more."""
+        return (_serving(self.plan) if index in self.plan.served else self.plan.command)[1:]
+
+    def clean(self) -> None:
+        """Removes the black boxes."""
+        shutil.rmtree(self.boxes, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Returns when the reaper has gone, and with it what it still had to end, or after `LAST` s: who
+        waits for this command to end may count on it that nothing of the job is left."""
+        self.reaper.close()
+        if not self.keeper:
+            return
+        with contextlib.suppress(OSError):  # it was killed, and is reaped already
+            process = pidfd.open_process(self.keeper)
+            select.select([process], [], [], LAST)
+            os.close(process)
+
+
+def new_job_id() -> str:
+    """Short, sortable by time, and different for two jobs of one second."""
+    return time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
+
+
+def launch(plan: Plan) -> Launch:
+    """Starts every worker; their ``spawned`` messages are on their way when it returns.
+
+    Raises CannotStart where there are no ports, no place for the black boxes, or too few files may be open.
+    """
+    from allaboard.launch import reaper
+
+    at = time.monotonic()
+    reaper.open_standard_streams()
+    boxes = _boxes(plan.job, plan.size)
+    try:
+        environments, held = environments_of(plan, boxes)
+    except NoFreePort as error:
+        shutil.rmtree(boxes, ignore_errors=True)
+        raise CannotStart(str(error)) from None
+    try:
+        end, keeper = reaper.start(str(boxes), held)
+    except OSError as error:
+        shutil.rmtree(boxes, ignore_errors=True)
+        raise CannotStart(_why(error, plan)) from None
+    raise_limit()  # after the fork: ours alone, a pair of pipes and more for each worker
+    try:
+        started = _started(plan, end, boxes, environments, held, at)
+    except OSError as error:
+        end.close()  # what has been started ends with it
+        raise CannotStart(_why(error, plan)) from None
+    started.keeper = keeper
+    return started
+
+
+def _why(error: OSError, plan: Plan) -> str:
+    """What keeps workers from being started, and what to do."""
+    if error.errno == errno.EMFILE:
+        return _TOO_FEW.format(most=open_file_limit.most(), size=plan.size)
+    if error.errno == errno.EAGAIN:
+        return "no more processes may be made here (ulimit -u, or pids.max of the container)"
+    if isinstance(error, FileNotFoundError):
+        return "the working folder is gone (removed, or made anew); cd into one that is there"
+    return str(error)
+
+
+def again(before: Launch, round_: int) -> Launch:
+    """Starts every worker once more, with new ports, after all of the round before have ended.
+
+    Raises CannotStart where there are no ports, or a worker cannot be asked for.
+    """
+    at = time.monotonic()
+    before.release_ports()
+    plan = replace(before.plan, round=round_)
+    try:
+        for box in before.boxes.iterdir() if before.boxes.is_dir() else ():
+            box.unlink(missing_ok=True)
+        before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
+        environments, held = environments_of(plan, before.boxes)
+        started = _started(plan, before.reaper, before.boxes, environments, held, at)
+    except NoFreePort as error:
+        raise CannotStart(str(error)) from None
+    except OSError as error:
+        raise CannotStart(_why(error, plan)) from None
+    started.keeper = before.keeper
+    return started
+
+
+def _started(
+    plan: Plan,
+    end: socket.socket,
+    boxes: Path,
+    environments: list[dict[str, str]],
+    held: list[socket.socket],
+    at: float,
+) -> Launch:
+    workers = [_spawn(plan, end, index, e) for index, e in enumerate(environments)]
+    started = Launch(
+        plan=plan,
+        reaper=end,
+        boxes=boxes,
+        workers=workers,
+        ports=held,
+        at=at,
+        environments=environments,
+    )
+    if not plan.gate:
+        started.release_ports()  # who only observes holds no port
+    return started
+
+
+def _spawn(plan: Plan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
+    """Asks the reaper for one worker."""
+    command = _serving(plan) if index in plan.served else plan.command
+    return _ask(end, index, command, environment)
+
+
+def _ask(end: socket.socket, index: int, command: list[str], environment: dict[str, str]) -> Worker:
+    from allaboard.launch import reaper
+
+    at = folder()
+    out, out_end = os.pipe()
+    err, err_end = os.pipe()
+    environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
+    message = {
+        "do": "spawn",
+        "worker": index,
+        "command": command,
+        "folder": at,
+        "environment": environment,
+    }
+    before = end.gettimeout()
+    end.settimeout(FULL)  # the reaper forks more slowly than many can be asked for
+    try:
+        reaper.ask(end, message, [out_end, err_end])
+    except OSError:
+        os.close(out)
+        os.close(err)
+        raise
+    finally:
+        end.settimeout(before)
+        os.close(out_end)
+        os.close(err_end)
+    return Worker(index=index, out=out, err=err)
+
+
+@cache
+def folder() -> str:
+    """The working folder of the workers, as it was at first: whoever is started again later finds the path,
+    if not this folder itself. Raises FileNotFoundError where it is gone already."""
+    return str(Path.cwd())
+
+
+def _boxes(job: str, members: int) -> Path:
+    """A folder in memory for the black boxes; in the temporary folder where /dev/shm has no room."""
+    for base in blackbox_folder.bases(members):
+        folder = Path(base) / f"allaboard-{os.getuid()}-{job}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700)
+            return folder
+    raise CannotStart("no room for the black boxes in /dev/shm or the temporary folder; free some")
+
+
+def _serving(plan: Plan) -> list[str]:
+    """The server loop in the script's own Python."""
+    return [plan.command[0], str(Path(serving.__file__).with_name("tensorflow_server.py"))]

@@ -1,0 +1,87 @@
+"""From `--ps P -n W --chief --evaluator` to the tasks of a cluster, or what is wrong with them."""
+
+from __future__ import annotations
+
+from allaboard.launch.parameter_servers.script_scan import Reading
+
+MOST = 4096
+
+
+class WrongRoles(ValueError):
+    """What the user asked for is no cluster; the message says why and what to type."""
+
+
+def tasks(
+    ps: str, n: str | None, chief: int, evaluator: int, reading: Reading, script: str
+) -> tuple[tuple[str, int], ...]:
+    """Job and index of every process, those that train first; an evaluator is the last.
+
+    ``chief`` and ``evaluator`` count how often they were asked for. Raises WrongRoles.
+    """
+    servers = _count("--ps", ps, script)
+    workers = _count("-n", "1" if n is None else n, script)
+    if servers == 0:
+        needs = reading.needs_servers
+        raise WrongRoles(
+            f"--ps 0: {script} builds on parameter servers ({needs[0]}, line {needs[1]}); "
+            f"try: allaboard run --ps 1 -n {workers}{' --chief' if reading.needs_chief else ''} {script}"
+            if needs
+            else f"--ps 0 leaves no parameter server; for a job without any: "
+            f"allaboard run -n {workers} {script}"
+        )
+    for option, times in (("--chief", chief), ("--evaluator", evaluator)):
+        if times > 1:
+            raise WrongRoles(
+                f"{option} given {times} times: a cluster has one {option[2:]} at most; give it once"
+            )
+    if reading.needs_chief and not chief:
+        raise WrongRoles(
+            f"{script} uses {reading.needs_chief[0]} (line {reading.needs_chief[1]}), whose program "
+            f"runs on a chief; try: allaboard run --ps {servers} -n {workers} --chief {script}"
+        )
+    if reading.collective and not reading.needs_servers:
+        raise WrongRoles(
+            f"{script} is a collective job ({reading.collective[0]}, line {reading.collective[1]}), "
+            f"which has no parameter servers; try: allaboard run -n {workers} {script}"
+        )
+    found = [("chief", 0)] if chief else []
+    found += [("worker", i) for i in range(workers)]
+    found += [("ps", i) for i in range(servers)]
+    found += [("evaluator", 0)] if evaluator else []
+    return tuple(found)
+
+
+def without(n: str, reading: Reading, script: str) -> str:
+    """What to say where workers alone are started for a script that builds on parameter servers; "" where
+    its text names a collective strategy too, or nothing is known of it."""
+    needs = reading.needs_servers
+    if needs is None or reading.collective is not None:
+        return ""
+    chief = " --chief" if reading.needs_chief else ""
+    return (
+        f"{script} builds on parameter servers ({needs[0]}, line {needs[1]}), and none is started; "
+        f"with them: allaboard run --ps 1 -n {n}{chief} {script}"
+    )
+
+
+def served(found: tuple[tuple[str, int], ...], mode: str, reading: Reading) -> frozenset[int]:
+    """The numbers of the tasks for which allaboard runs the server loop.
+
+    ``mode`` auto: where the script makes no Server itself, its ps, and also the workers of a
+    script whose program runs on a chief. ``script``: none.
+    """
+    if mode == "script" or reading.serves or not reading.known:
+        return frozenset()
+    jobs = ("ps", "worker") if reading.needs_chief else ("ps",)
+    return frozenset(n for n, (job, _) in enumerate(found) if job in jobs)
+
+
+def _count(option: str, text: str, script: str) -> int:
+    if not text.isdecimal() or int(text) > MOST or (option == "-n" and int(text) < 1):
+        least = 0 if option == "--ps" else 1
+        what = "parameter servers" if option == "--ps" else "workers"
+        raise WrongRoles(
+            f"{option} {text}: a number of {what} from {max(1, least)} to {MOST}; "
+            f"try: allaboard run --ps 1 -n 2 {script}"
+        )
+    return int(text)

@@ -1,0 +1,50 @@
+"""Signals to one process, by its pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from allaboard.hosts import pidfd
+
+_PIDFD_SEND_SIGNAL = 424
+"""Number of pidfd_send_signal(2): the same on every machine (asm-generic/unistd.h)."""
+
+
+def stop(pid: int) -> None:
+    """Stops it where it is, as Ctrl-Z and debuggers do."""
+    os.kill(pid, signal.SIGSTOP)
+
+
+def go_on(pid: int) -> None:
+    """Lets a stopped process go on."""
+    os.kill(pid, signal.SIGCONT)
+
+
+def kill(pid: int) -> None:
+    """Ends it at once; it cannot defend itself."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def die_of(number: int) -> None:
+    """Ends this process by this signal, without a core dump of its own. Returns where the kernel does
+    not let it, as for the first process of a container."""
+    import resource
+    import sys
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    try:
+        signal.signal(number, signal.SIG_DFL)
+    except (OSError, ValueError):
+        pass  # SIGKILL cannot be set, and need not
+    os.kill(os.getpid(), number)
+
+
+def send_through(process: int, number: int) -> None:
+    """Sends a signal to the process of this descriptor, and to no later one of its pid. Raises OSError."""
+    if hasattr(signal, "pidfd_send_signal"):
+        signal.pidfd_send_signal(process, number)
+    else:
+        pidfd.syscall(_PIDFD_SEND_SIGNAL, process, number, None, 0)

@@ -1,0 +1,85 @@
+"""The environments of the workers: their places in the job, and the way to the probe."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from allaboard.hosts.gpu_devices import share
+from allaboard.launch.launch_plan import Plan
+from allaboard.launch.port_reservation import reserve
+from allaboard.probe import adapters
+
+RECOVERY_WAIT = "1"
+"""Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
+PROBE = Path(adapters.__file__).parents[1]
+
+
+def environments_of(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[socket.socket]]:
+    """What each worker's environment gets beyond ours, and the ports that are held for them."""
+    held: list[socket.socket] = []
+    environments: list[dict[str, str]] = [{} for _ in range(plan.size)]
+    if plan.tasks:
+        mine, environments = _with_roles(plan)
+        held += mine
+    elif plan.given:
+        for framework in frameworks():
+            mine = reserve(framework.ports(plan.size))
+            held += mine
+            numbers = [s.getsockname()[1] for s in mine]
+            for index, environment in enumerate(environments):
+                environment.update(framework.environment(index, plan.size, numbers))
+                devices = share(os.environ, index, plan.size)
+                if devices is not None:
+                    had = os.environ.get("CUDA_VISIBLE_DEVICES")
+                    told = devices if had is None else f"{devices}|{had}"
+                    environment["ALLABOARD_DEVICES"] = told
+    if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        for environment in environments:
+            environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
+    if plan.given or plan.round:
+        for environment in environments:
+            environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
+    if plan.returns:
+        for environment in environments:
+            environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT
+            if plan.snapshot:
+                environment["ALLABOARD_SNAPSHOT"] = f"{plan.snapshot:g}"
+    path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
+    for index, environment in enumerate(environments):
+        environment.update(plan.extra)
+        if "PYTHONPATH" in plan.extra:
+            path = os.pathsep.join((str(PROBE / "start"), plan.extra["PYTHONPATH"]))
+        environment.update(
+            ALLABOARD_JOB=plan.job,
+            ALLABOARD_BOX=str(boxes),
+            ALLABOARD_WORKER=str(index),
+            ALLABOARD_GATE=plan.gate,
+            ALLABOARD_ROUND=str(plan.round),
+            PYTHONPATH=path,
+        )
+    return environments, held
+
+
+def _with_roles(plan: Plan) -> tuple[list[socket.socket], list[dict[str, str]]]:
+    """A job with parameter servers: only a framework that has such roles is told of them."""
+    held: list[socket.socket] = []
+    environments: list[dict[str, str]] = [{} for _ in plan.tasks]
+    for framework in frameworks():
+        tell = getattr(framework, "environment_of_task", None)
+        if tell is not None:
+            mine = reserve(plan.size)
+            held += mine
+            numbers = [s.getsockname()[1] for s in mine]
+            for number, environment in enumerate(environments):
+                environment.update(tell(plan.tasks, number, numbers))
+    return held, environments
+
+
+def frameworks() -> list[Any]:
+    """The adapters of the probe, each with what its framework's members read of their environment."""
+    names = sorted(p.stem for p in (PROBE / "adapters").glob("*.py") if not p.stem.startswith("_"))
+    return [importlib.import_module(f"{adapters.__name__}.{name}") for name in names]

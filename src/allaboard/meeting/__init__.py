@@ -1,1 +1,0 @@
-"""Where the agents of several hosts meet: sockets, and the few bytes that are said over them."""

@@ -1,0 +1,63 @@
+"""What may be started again, as the options say it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from allaboard.options.usage_error import usage
+from allaboard.policy.restart.restart_policy import Restarts
+
+if TYPE_CHECKING:
+    from allaboard.configuration.launcher_context import Described
+
+MOST = 1000
+"""Restarts; a job that fails more often than this wants a person."""
+STOPPED_AFTER = 30.0
+"""Seconds that a stopped worker is waited for, where the user names no other time."""
+
+
+def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool) -> Restarts:
+    """The policy; refuses what contradicts itself. ``joined``: others start the other hosts' members;
+    ``trusted``: the agents of all hosts know each other by a secret or by certificates."""
+    if given.on_failure == "stop":
+        for option, value in (
+            ("--max-restarts", given.max_restarts),
+            ("--backoff", given.backoff),
+            ("--stopped-after", given.stopped_after),
+        ):
+            if value is not None:
+                usage(f"{option} goes with --on-failure restart, which is not given")
+        return Restarts()
+    if given.observe:
+        usage("--observe ends and starts nothing; leave it out, or --on-failure restart")
+    if joined is not None:
+        _together(joined, trusted)
+    backoff = Restarts().backoff if given.backoff is None else given.backoff
+    return Restarts(allowed=True, most=_most(given.max_restarts), backoff=backoff)
+
+
+def _together(joined: Described, trusted: bool) -> None:
+    """The hosts end and start each other's workers: only who belongs to the job may say so."""
+    if joined.kept:
+        usage(
+            "--on-failure restart: torchrun started this rank, and starts all ranks again itself; "
+            "try: torchrun --max-restarts 3 ... --no-python allaboard run train.py"
+        )
+    if not trusted:
+        usage(
+            "--on-failure restart on several hosts: the agents end and start each other's workers, so they "
+            "must know each other; make a secret, openssl rand -hex 32 > job.secret, and give every host "
+            "--secret-file job.secret (or ALLABOARD_SECRET, or --tls-cert, --tls-key and --tls-ca)"
+        )
+
+
+def _most(text: str | None) -> int:
+    if text is None:
+        return Restarts().most
+    if not text.isdecimal() or not int(text) <= MOST:
+        usage(
+            f"--max-restarts {text}: a number from 0 to {MOST}; "
+            "try: allaboard run -n 4 --on-failure restart --max-restarts 3 train.py"
+        )
+    return int(text)

@@ -1,0 +1,76 @@
+"""What is run: a script, a module, or a command as it is."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+from allaboard.options.usage_error import usage
+
+
+def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
+    from allaboard.launch.script_interpreter import python
+
+    if as_it_is:
+        if not words:
+            usage("nothing to run after --; try: allaboard run -- torchrun train.py")
+        if shutil.which(words[0]) is None:
+            usage(f"no such command: {words[0]}; give its path, or see: command -v {words[0]}")
+        return words
+    if module is not None:
+        return [python(), "-m", module, *words]
+    if not words:
+        usage("no script; try: allaboard run -n 4 train.py")
+    script = Path(words[0])
+    if not script.exists():
+        usage(f"no such script: {script} (in {Path.cwd()})" + (_program(words) or _near(script)))
+    if script.is_dir() and not (script / "__main__.py").exists():
+        usage(f"{script} is a folder without a __main__.py; give the script in it")
+    if script.is_file() and not _looks_like_python(script):
+        usage(
+            f"{script} is not a Python script; to run any program: "
+            f"allaboard run -- {' '.join(words[:3])}"
+        )
+    return [python(), *words]
+
+
+def _program(words: list[str]) -> str:
+    """A command of PATH, as launchers are: it is run behind the dashes. Not where a script has its name."""
+    if "/" in words[0] or shutil.which(words[0]) is None or Path(f"{words[0]}.py").exists():
+        return ""
+    more = " …" if len(words) > 3 else ""
+    return f"; {words[0]} is a command: allaboard run -- {shlex.join(words[:3])}{more}"
+
+
+def _near(script: Path) -> str:
+    import difflib
+
+    folder = script.parent if script.parent.is_dir() else Path()
+    names = [p.name for p in folder.glob("*.py")]
+    close = difflib.get_close_matches(script.name, names, n=1, cutoff=0.5)
+    return f"; did you mean {folder / close[0]}?" if close else ""
+
+
+def _looks_like_python(script: Path) -> bool:
+    """By its name, else by its beginning: source has no NUL byte and names no other interpreter."""
+    try:
+        with script.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        usage(f"{script} cannot be read: {error.strerror}")
+    if b"\0" in head and not head.startswith(b"PK"):
+        return script.suffix == ".pyc"
+    first = head.split(b"\n", 1)[0]
+    return b"python" in first if first.startswith(b"#!") else True
+
+
+def script(words: list[str], module: str | None, dashes: bool) -> str:
+    """The Python file that the command runs, as far as its words tell; else ""."""
+    if module is not None:
+        path = Path(*module.split("."))
+        files = [path.with_suffix(".py"), path / "__main__.py"]
+    else:
+        named = [w for w in words if w.endswith(".py")] if dashes else words[:1]
+        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in named]
+    return next((str(f) for f in files if f.is_file()), "")

@@ -1,0 +1,50 @@
+"""Whether a job is to be ended now: the earliest stage decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allaboard.analysis.parameter_servers.parameter_servers import goes_on_without
+from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.facts import Claim, JobView, Outcome, Stage
+from allaboard.policy.end import failure_end, hang_end, startup_end
+from allaboard.policy.end.end_policy import Policy, Verdict
+
+
+def verdict(
+    view: JobView,
+    rolls: Iterable[Roll],
+    claims: Iterable[tuple[Stage, Claim]],
+    policy: Policy,
+) -> Verdict | None:
+    """Whether the job is to be ended now, and why; None to let it be."""
+    if policy.observe or not view.alive:
+        return None
+    claims, rolls = list(claims), list(rolls)
+    return (
+        _interrupted(view, rolls, policy)
+        or startup_end.roll_call(view, rolls, claims, policy)
+        or startup_end.inside(view, policy)
+        or startup_end.held_up(view, claims, policy)
+        or startup_end.known(view, claims, policy)
+        or failure_end.failure(view, policy)
+        or failure_end.done(view, policy)
+        or hang_end.stopped(view, policy)
+        or hang_end.hang(view, claims, policy)
+    )
+
+
+def _interrupted(view: JobView, rolls: Iterable[Roll], policy: Policy) -> Verdict | None:
+    """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
+    if not view.interruptions:
+        return None
+    said = f"{view.interruptions[0]}; ending the others"
+    if view.rolled_at is None:
+        waits = any(roll.interrupted for roll in rolls) and not policy.only_reports
+        return Verdict(Outcome.INTERRUPTED, said) if waits else None
+    if not (policy.restarts and policy.ends_survivors):
+        return None
+    gone = [m for m in view.members if m.interrupted is not None and not m.alive]
+    if all(goes_on_without(view, m) or failure_end.returns(view, m, policy) for m in gone):
+        return None  # others may go on; who stands still for it is ended by its own agent's bond
+    return Verdict(Outcome.INTERRUPTED, said)

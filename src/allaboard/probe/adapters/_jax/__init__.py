@@ -1,0 +1,1 @@
+"""Hooks for JAX, one file per subject."""

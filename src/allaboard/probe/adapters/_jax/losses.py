@@ -1,0 +1,164 @@
+"""The value that a step's jitted function returned, where that is one number: whether it is still finite.
+
+Nothing is waited for, and nothing is computed or copied from a device: on a CPU alone, what a call gave is
+looked at after a later one, once it is there. Until then these numbers are kept, each for itself: of none may
+be missed whether it was finite, or another rank would seem to be the first. The number is what is called
+"loss" in what the step returns, else the first one in it; nothing deeper than two levels is taken apart, as
+parameters are. A type that Python cannot read (bfloat16) is let be.
+
+Tried on jax 0.10.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+
+from ... import member
+from .._loss_values import Losses
+from . import arrays
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...blackbox import Box
+
+FINITE = 3
+"""Finite numbers that a function must have returned, one after the other, before others are told."""
+TRIES = 8
+"""Results in which a number is looked for, before the function counts as one that returns none."""
+AHEAD = 64
+"""Steps that a program may be ahead of its results: JAX lets no more than 32 be under way on a CPU."""
+FORMATS = ("=f", "=d", "=e")
+"""Those of the buffer of one number: float32, float64, float16."""
+
+
+class Returned:
+    """What the step's function returned; of another function it begins anew."""
+
+    def __init__(self) -> None:
+        self._off = False
+        self._begin(None)
+
+    def _begin(self, function: object) -> None:
+        self._function = function
+        self._path: tuple[Any, ...] = ()
+        self._tries = 0
+        self._finite = 0
+        self._ahead: deque[tuple[int, Any]] = deque()
+        self._losses = Losses()
+        self._at = _Step()
+
+    def look(self, box: Box, function: object, step: int, output: Any) -> None:
+        """Takes in what one call gave, which is step number ``step``, and looks at what is there by now of
+        those before."""
+        if self._off:
+            return
+        try:
+            if function is not self._function:
+                self._begin(function)
+            while self._ahead and _there(self._ahead[0][1]):
+                self._told(box, *self._ahead.popleft())
+            self._take(step, output)
+        except Exception as error:  # another jax than the one it was tried on; steps are counted on
+            self._off = True
+            self._ahead.clear()
+            member.here.note("losses", repr(error)[:200])
+
+    def _take(self, step: int, output: Any) -> None:
+        array = _at(self._path, output)
+        if array is None:
+            self._gap()
+            if self._tries < TRIES:
+                self._tries += 1
+                self._path = _path(output)
+        elif len(self._ahead) < AHEAD:
+            self._ahead.append((step, array))
+        else:
+            self._gap()
+
+    def _gap(self) -> None:
+        """One will not be seen: what comes after it may have begun there, until some were finite again."""
+        self._ahead.clear()
+        if not self._losses.bad:
+            self._finite = 0
+
+    def _told(self, box: Box, step: int, array: Any) -> None:
+        value = _value(array)
+        if value is None:
+            self._gap()
+        elif self._finite < FINITE:
+            self._finite = self._finite + 1 if value - value == 0.0 else 0
+        else:
+            self._at.map, self._at.steps = box.map, step - 1
+            self._losses.told(self._at, value)
+
+
+class _Step:
+    """Stands for the box at the step whose value is told, which the program has left since."""
+
+    map: Any = None
+    steps = 0
+
+
+def _there(array: Any) -> bool:
+    """Whether it has been computed, or is gone, as what was donated is."""
+    try:
+        return bool(array.is_ready())
+    except RuntimeError:
+        return True
+
+
+def _value(array: Any) -> float | None:
+    """The number, once it is `_there`; None where it is gone, or cannot be had without a copy."""
+    try:
+        with memoryview(array._arrays[0]) as view:
+            if view.ndim or view.format not in FORMATS:
+                return None
+            number: float = struct.unpack(view.format, view)[0]
+            return number
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+        BufferError,
+    ):  # as JAX says of what is gone, or no CPU's
+        return None
+
+
+def _at(path: tuple[Any, ...], output: Any) -> Any:
+    """The array at this place; None where there is none now."""
+    if not path:
+        return None
+    try:
+        for key in path:
+            output = output if key is None else output[key]
+    except (LookupError, TypeError):
+        return None
+    return output if arrays.is_array(output) else None
+
+
+def _path(output: Any) -> tuple[Any, ...]:
+    """The keys that lead to the number in what was returned; (None,) where it is all of it, () for none."""
+    if _is_number(output):
+        return (None,)
+    if type(output) is dict:
+        return ("loss",) if _is_number(output.get("loss")) else ()
+    if type(output) not in (tuple, list):
+        return ()
+    for key, part in enumerate(output):
+        if _is_number(part):
+            return (key,)
+        if type(part) is dict and _is_number(part.get("loss")):
+            return key, "loss"
+        if type(part) is tuple and part and _is_number(part[0]):
+            return key, 0
+    return ()
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one number of a kind that is read; of devices that are not asked, none is."""
+    if not arrays.is_array(value) or value.shape != () or value.dtype.kind != "f":
+        return False
+    return bool(value._arrays) and value._arrays[0].platform() == "cpu"

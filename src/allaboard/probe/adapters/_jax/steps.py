@@ -1,0 +1,265 @@
+"""Steps of a plain JAX loop, by the hook that jit's own dispatch calls after each call (it is where
+`jax_debug_nans` looks at results). Hooked and tried on jax 0.10.
+
+What is called is not replaced, and dispatch stays in C++. A step is a call of one jitted function of the
+program (not of JAX's own): of the one that takes most of what it gave the last time, as parameters and
+optimizer states are; where none does, of the one that is called. Others count as movement. What such a call
+waits for shows in the results: see `_jax_waits`. A call that compiles, or that has no fast path (callbacks,
+`jax.debug.print`), goes through Python and is seen there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+
+from ... import member
+from ...collective_calls import FOREIGN
+from . import arrays
+from .losses import Returned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+MANY = 1024
+"""Functions that are told apart."""
+LOOKS = 3
+"""Calls of a function whose results are followed into its next one."""
+DEEP = 40
+"""Frames between a jitted call and the program's own line that are walked through."""
+PLACE = "jitted at"
+BY = "jitted by"
+"""The line that makes the call, where that is a library's (`jax.pmap`, `nnx.jit`) for the program's."""
+
+
+_NOT_THE_USERS = (*FOREIGN, "/allaboard/probe/")
+
+
+class _Jitted:
+    """One jitted function: how often it was called, and how many of its results it was given again."""
+
+    __slots__ = ("calls", "carried", "gave", "kept", "label", "own")
+
+    def __init__(self, fun: Any) -> None:
+        self.kept: dict[int, Any] = {}
+        mapped = _mapped(fun)
+        self.own = mapped or not _jaxs(fun)
+        self.label = ("jit %s" % ("pmap" if mapped else getattr(fun, "__name__", ""))).encode()[:60]
+        self.calls = 0
+        self.carried = 0
+        self.gave: list[Any] = []
+
+
+def _jaxs(fun: Any) -> bool:
+    """Whether it is a function of JAX itself."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    name = getattr(fun, "__module__", None) or type(fun).__module__
+    return str(name).split(".")[0] in ("jax", "jaxlib")
+
+
+def _mapped(fun: Any) -> bool:
+    """Whether it is what `jax.pmap` jits: a function of JAX around one of the program."""
+    return getattr(fun, "__module__", None) == "jax._src.pmap"
+
+
+class Steps:
+    """Called after each call of a jitted function; ``leaves`` takes a tree of arrays apart."""
+
+    def __init__(self, leaves: Callable[[Any], list[Any]]) -> None:
+        self._leaves = leaves
+        self._known: dict[int, _Jitted] = {}
+        self._step: _Jitted | None = None
+        self._others = 0
+        self._place: tuple[object, int] | None = None
+        self._places = 0
+        self._returned = Returned()
+
+    def __call__(self, fun: Any, args: Any, kwargs: Any, output: Any) -> None:
+        box = member.here.box
+        if box is None:
+            return
+        try:
+            one = self._known.get(id(fun)) or self._learn(fun)
+            if one is None or not one.own:
+                return
+            slot = box.slot()
+            if slot is None or not slot.main or slot.depth:
+                return
+            one.calls += 1
+            if one.calls <= LOOKS + 1 and not member.here.steps_told:
+                self._follow(one, (args, kwargs), output)
+            if member.here.steps_told:
+                slot.enter(one.label)
+                slot.leave(one.label)
+                if self._step is None and one.calls > LOOKS:
+                    self._step = one  # which shows where the program makes its library's steps
+                if one is self._step:
+                    self._stands(sys._getframe(1))
+                    self._returned.look(box, one, box.steps + 1, output)
+            elif one is self._step:
+                self._others = 0
+                member.step()
+                self._stands(sys._getframe(1))
+                self._returned.look(box, one, box.steps, output)
+            else:
+                self._other(one)
+                slot.enter(one.label)
+                slot.leave(one.label)
+        except Exception:
+            self._known.clear()
+
+    def label(self, fun: Any) -> bytes | None:
+        """Under which name it is shown; None for what is JAX's own."""
+        try:
+            one = self._known.get(id(fun)) or self._learn(fun)
+        except Exception:
+            return None
+        return one.label if one is not None and one.own else None
+
+    def _learn(self, fun: Any) -> _Jitted | None:
+        if len(self._known) >= MANY:
+            return None
+        inner = getattr(fun, "__wrapped__", fun)
+        one = self._known.get(id(inner)) or _Jitted(inner)
+        for part in (fun, inner):
+            # Not kept alive: it may hold arrays. When it goes, another may get its id.
+            try:
+                if id(part) not in one.kept:
+                    one.kept[id(part)] = weakref.ref(part, functools.partial(self._gone, id(part)))
+            except TypeError:
+                return None
+            self._known[id(part)] = one
+        return one
+
+    def _gone(self, number: int, _: object) -> None:
+        one = self._known.pop(number, None)
+        if one is not None:
+            one.kept.pop(number, None)
+
+    def _follow(self, one: _Jitted, given: Any, output: Any) -> None:
+        """How many of the arrays that it gave the last time it was given now."""
+        before = {id(a) for r in one.gave if (a := r()) is not None}
+        if before:
+            one.carried = max(one.carried, sum(id(a) in before for a in self._leaves(given)))
+        one.gave = []
+        if one.calls <= LOOKS:
+            one.gave = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
+
+    def _other(self, one: _Jitted) -> None:
+        """Whether this one is the step from now on: it carries more, or as much and alone is called."""
+        now = self._step
+        self._others += 1
+        more = now is not None and one.carried > now.carried
+        alone = self._others >= LOOKS and (now is None or 4 * one.carried >= 3 * now.carried)
+        if one.calls >= 2 and (more or alone or (now is None and one.carried)):
+            self._step, self._others = one, 0
+
+    def _stands(self, frame: FrameType) -> None:
+        """Where the step is called: a thread that waits in there shows no frame further in."""
+        if self._place == (frame.f_code, frame.f_lineno) or self._places > 8:
+            return
+        self._place = frame.f_code, frame.f_lineno
+        self._places += 1
+        place, user = _line(frame), _users(frame)
+        if user is not None:
+            member.here.notes[BY] = "" if user is frame else place
+            member.here.note(PLACE, place if user is frame else _line(user))
+
+
+def _line(frame: FrameType) -> str:
+    return "%s:%d" % (frame.f_code.co_filename[-180:], frame.f_lineno)
+
+
+def _users(frame: FrameType) -> FrameType | None:
+    """The innermost frame of the program itself."""
+    one: FrameType | None = frame
+    for _ in range(DEEP):
+        if one is None or not any(part in one.f_code.co_filename for part in _NOT_THE_USERS):
+            return one
+        one = one.f_back
+    return None
+
+
+class _State:
+    """Stands where JAX keeps its own hook, so that ours is called whether or not JAX's is."""
+
+    def __init__(self, state: Any, ours: Callable[..., None]) -> None:
+        self._state = state
+        self._ours = ours
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def set_global(self, hook: Any) -> None:
+        self._state.set_global(self._both(hook) if hook is not None else self._ours)
+
+    def set_local(self, hook: Any) -> None:
+        # A thread's own "none" would hide what is set for all.
+        self._state.set_local(self._both(hook) if hook is not None else self._ours)
+
+    def _both(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        ours = self._ours
+
+        @functools.wraps(theirs)
+        def both(fun: Any, args: Any, kwargs: Any, output: Any) -> Any:
+            ours(fun, args, kwargs, output)
+            return theirs(fun, args, kwargs, output)
+
+        return both
+
+
+_steps: list[Steps] = []
+
+
+def _not_the_users() -> None:
+    """JAX's messages and its profiles name the innermost frame that is not its own: not ours."""
+    for name in ("source_info_util", "traceback_util"):
+        try:
+            sys.modules["jax._src." + name].register_exclusion(__file__)
+        except Exception:
+            pass
+
+
+def api(module: Any) -> None:
+    """Hooks `jax._src.api`."""
+    state = getattr(module, "_post_hook_state", None)
+    if state is None or not hasattr(state, "set_global"):
+        member.here.lacks("jax._src.api", "_post_hook_state")
+        return
+    _steps.append(Steps(module.tree_leaves))
+    before = getattr(state, "value", None)
+    module._post_hook_state = _State(state, _steps[0])
+    module._post_hook_state.set_global(before)
+
+
+def slow(module: Any) -> None:
+    """Hooks `jax._src.pjit`: calls that compile, or have no fast path."""
+    call = getattr(module, "_run_python_pjit", None)
+    if call is None:
+        member.here.lacks("jax._src.pjit", "_run_python_pjit")
+        return
+
+    core = getattr(module, "core", None)
+    _not_the_users()
+
+    @functools.wraps(call)
+    def _run_python_pjit(p: Any, flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
+        box = member.here.box
+        slot = box.slot() if box is not None and _steps else None
+        label = _steps[0].label(fun) if slot is not None and not slot.depth else None
+        if slot is None or label is None or not slot.main or arrays.staged(core):
+            return call(p, flat, fun, args, kwargs)
+        slot.enter(label)
+        try:
+            result = call(p, flat, fun, args, kwargs)
+        finally:
+            slot.leave(label)
+        _steps[0](fun, args, kwargs, result[0])
+        return result
+
+    module._run_python_pjit = _run_python_pjit

@@ -1,0 +1,1 @@
+"""Hooks for TensorFlow and Keras, one file per subject."""

@@ -1,0 +1,78 @@
+"""Keras: evaluation and saving, of `fit`'s own validation too; and steps where JAX computes.
+
+Tried on tf_keras 2.21 and Keras 3.15 (TensorFlow and JAX). Under TensorFlow a step is the call of a
+tf.function, which is hooked there; under JAX it is the call of what `make_train_function` made.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ... import hooks, member
+from ...layout import CHECKPOINT, EVALUATION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SAVING = {"save": 1, "save_weights": 1, "load_weights": 0}
+"""Methods, and whether one of them writes a checkpoint."""
+
+
+def _model(module: Any) -> None:
+    for name in ("evaluate", "predict"):
+        _replace(module.Model, name, EVALUATION)
+    _saved(module)
+
+
+def _tensorflow_trainer(module: Any) -> None:
+    for name in ("evaluate", "predict"):
+        _replace(module.TensorFlowTrainer, name, EVALUATION)
+
+
+def _jax_trainer(module: Any) -> None:
+    cls = module.JAXTrainer
+    for name in ("evaluate", "predict"):
+        _replace(cls, name, EVALUATION)
+    make = cls.make_train_function
+
+    @functools.wraps(make)
+    def make_train_function(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = self.train_function
+        result = make(self, *args, **kwargs)
+        if self.train_function is not before:
+            member.here.steps_told = True
+            self.train_function = _step(self.train_function)
+        return result
+
+    cls.make_train_function = make_train_function
+
+
+def _step(call: Any) -> Any:
+    @functools.wraps(call)
+    def train_function(*args: Any, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        member.step()
+        return result
+
+    return train_function
+
+
+def _replace(cls: Any, name: str, kind: int, more: int = 1) -> None:
+    call = cls.__dict__.get(name)
+    if call is not None:
+        setattr(cls, name, hooks.aside(kind, call, more))
+
+
+def _saved(module: Any) -> None:
+    for name, writes in SAVING.items():
+        _replace(module.Model, name, CHECKPOINT, writes)
+
+
+MODULES = {
+    "tf_keras.src.engine.training": _model,
+    "tf_keras.src.engine.training_v1": _model,
+    "keras.src.backend.tensorflow.trainer": _tensorflow_trainer,
+    "keras.src.backend.jax.trainer": _jax_trainer,
+    "keras.src.models.model": _saved,
+}

@@ -1,0 +1,63 @@
+"""The value that a training step returns, where that is one number: whether it is still a finite one.
+
+A tf.function tells nothing of what it computes but what it returns: a number, the first of several, or what
+is called "loss" among them (Keras' `fit`: its mean since the epoch began). Only a number on the CPU is looked
+at; to see one on a device, the device would have to be waited for. Several functions may return numbers, and
+some of them none that is finite, on purpose: each is judged by itself, once it has returned some that were.
+
+Tried on TensorFlow 2.21 and tf_keras 2.21.
+"""
+
+from __future__ import annotations
+
+from .._loss_values import Losses
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...blackbox import Box
+
+FINITE = 3
+"""Finite numbers that a function must have returned before others are told."""
+FUNCTIONS = 16
+"""Names of functions that are known, at the most."""
+
+
+class Returned:
+    """What the functions of this process returned, by their names; ``context`` is TensorFlow's module."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._finite: dict[str, int] = {}
+        self._losses: dict[str, Losses] = {}
+
+    def look(self, box: Box, name: str, result: Any) -> None:
+        """Takes in what one call of a function returned."""
+        number = _number(result)
+        if number is None or self._context.context().is_async():  # then it would be waited for
+            return
+        value = float(number.numpy())
+        losses = self._losses.get(name)
+        if losses is not None:
+            losses.told(box, value)
+        elif value - value != 0.0:
+            self._finite.pop(name, None)
+        elif len(self._losses) < FUNCTIONS and len(self._finite) < FUNCTIONS:
+            self._finite[name] = seen = self._finite.get(name, 0) + 1
+            if seen >= FINITE:
+                self._losses[name] = Losses()
+                del self._finite[name]
+
+
+def _number(result: Any) -> Any:
+    """The one number that was returned, a tensor on the CPU; None where there is none."""
+    if type(result) is dict:
+        result = result.get("loss")
+    elif type(result) in (tuple, list):
+        result = result[0] if result else None
+    if type(result).__name__ != "EagerTensor":
+        return None
+    if result._shape_tuple() or not result.dtype.is_floating or "CPU" not in result.backing_device:
+        return None
+    return result

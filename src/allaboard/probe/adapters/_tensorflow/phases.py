@@ -1,0 +1,92 @@
+"""Where TensorFlow's main thread spends its time besides training: data, checkpoints.
+
+Tried on TensorFlow 2.21. What is hooked is what Python calls: a dataset that is gone through inside of a
+tf.function, as Keras' `fit` does, is part of that function's step, and cannot be told from it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ... import hooks, member
+from ...layout import CHECKPOINT
+from . import replica_batches as replicas
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _iterator(module: Any) -> None:
+    """The last call in Python before tf.data's own code, so that what a distributed iterator agrees upon
+    with other workers is no waiting for data."""
+    cls = module.OwnedIterator
+    for name in ("_next_internal", "get_next_as_optional"):
+        _replace(module, cls, name, hooks.fetching)
+
+
+def _distributed(module: Any) -> None:
+    _agreement(module)
+    replicas.iterator(module)
+
+
+def _agreement(module: Any) -> None:
+    """Before each batch of a dataset that ends, workers agree on whether anybody has one."""
+    call = getattr(module, "_calculate_replicas_with_values", None)
+    if call is not None:
+        module._calculate_replicas_with_values = hooks.waiting("agreeing on a batch", call)
+
+
+def _collectives(module: Any) -> None:
+    """What a strategy reduces and gathers outside of a tf.function, as `fit` does with what its steps return.
+    TensorFlow calls them in threads, for which the caller waits at a lock."""
+    cls = module.CollectiveAllReduce
+    _replace(module, cls, "_all_reduce_per_replica_values", _waiting("strategy.reduce"))
+    _replace(module, cls, "_gather_implementation", _waiting("strategy.gather"))
+
+
+def _waiting(name: str) -> Any:
+    return functools.partial(hooks.waiting, name)
+
+
+def _checkpoint(module: Any) -> None:
+    for cls in (module.Checkpoint, getattr(module, "CheckpointV1", None)):
+        for name in ("save", "write", "restore", "read"):
+            if hasattr(cls, name):
+                _replace(module, cls, name, _saving if name in ("save", "write") else _reading)
+
+
+def _manager(module: Any) -> None:
+    """It deletes old checkpoints too."""
+    _replace(module, module.CheckpointManager, "save", _saving)
+
+
+def _saver(module: Any) -> None:
+    _replace(module, module.Saver, "save", _saving)
+    _replace(module, module.Saver, "restore", _reading)
+
+
+def _reading(call: Any) -> Any:
+    return hooks.aside(CHECKPOINT, call, 0)
+
+
+def _saving(call: Any) -> Any:
+    return hooks.aside(CHECKPOINT, call)
+
+
+def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
+    call = cls.__dict__.get(name)
+    if call is None:
+        member.here.lacks(module.__name__, "%s.%s" % (cls.__name__, name))
+    else:
+        setattr(cls, name, wrap(call))
+
+
+MODULES = {
+    "tensorflow.python.distribute.input_lib": _distributed,
+    "tensorflow.python.distribute.cross_device_ops": _collectives,
+    "tensorflow.python.data.ops.iterator_ops": _iterator,
+    "tensorflow.python.checkpoint.checkpoint": _checkpoint,
+    "tensorflow.python.checkpoint.checkpoint_management": _manager,
+    "tensorflow.python.training.saver": _saver,
+}

@@ -1,0 +1,1 @@
+"""Hooks for PyTorch, one file per subject."""

@@ -1,0 +1,324 @@
+"""Wraps the collectives so that each call leaves its signature in the black box.
+
+A call that cannot be described, raises, or overlaps one of another thread ends the proof of order for its
+group: from there on nothing is concluded. Calls within calls (object collectives) count as the outermost.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from sys import _getframe
+from time import monotonic
+
+from ... import layout, member
+from ...collective_calls import Calls, Group
+from ...layout import CALLS, LEFT_AT
+from . import collective_signatures as table
+from .backward_reach import Unknown, due
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+    from ...blackbox import Box
+    from .work_wait import Waits
+
+    Last = tuple[Any, ...]
+
+NEVER: Last = (None,) * 10
+"""What was called last from one place: its code, group, elements, dtype, reduce operation, root and what else
+all ranks share; the box, the group's record, and the signature. Not the shape, which costs more to ask for:
+of another one with as many elements the one before is shown."""
+
+
+class Flat:
+    """All parameters of a reducer as one tensor would show them."""
+
+    def __init__(self, parameters: Any) -> None:
+        parameters = list(parameters)
+        self._elements: int = sum(p.numel() for p in parameters)
+        self.shape = (self._elements,)
+        self.dtype, self.device = parameters[0].dtype, parameters[0].device
+
+    def numel(self) -> int:
+        return self._elements
+
+
+class Recorder:
+    """The groups of this process; ``module`` is distributed_c10d."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.box: Box | None = None
+        self.calls: Calls | None = None
+        self.groups: dict[int, Group | None] = {}
+        # Weak: a group that outlived the program's own would leave its sockets open, and its file:// behind.
+        self.reducers: dict[int, tuple[weakref.ref[Any], Flat]] = {}
+        self.owners: dict[int, int] = {}
+        """The reducer of each parameter, both by id()."""
+        self.pending: list[int] = []
+        """Reducers whose models went forward, and whose backward has not come."""
+        self.world: Group | None = None
+        self.names: dict[int, tuple[object, str]] = {id(None): (None, "sum")}
+        self.spoiled = False
+        self.waits: Waits | None = None
+        self._recent: list[dict[int, Last]] = []
+
+    def remembered(self) -> dict[int, Last]:
+        """For one operation: what was called last from each place (f_lasti), until all is forgotten."""
+        self._recent.append({})
+        return self._recent[-1]
+
+    def forget(self) -> None:
+        """What was known of calls is to be found anew."""
+        for recent in self._recent:
+            recent.clear()
+
+    def group(self, box: Box, pg: Any) -> Group | None:
+        """The group of this process group; None for one that this rank is not in, or without room."""
+        if box is not self.box:
+            self.box, self.calls = box, Calls(box.map)
+            self.forget()
+            self.groups.clear()
+            self.world = None
+        members = self.module._world.pg_group_ranks.get(pg)
+        group = None
+        if members is not None and self.calls is not None:
+            ranks = sorted(members, key=members.get)
+            own = members.get(self.module.get_rank(), 0)
+            name = getattr(pg, "group_name", None) or self.module._world.pg_names[pg]
+            group = self.calls.group(str(name), member.here.round, ranks, own)
+            if group is not None and self.spoiled:
+                group.unordered(1)
+        self.groups[id(pg)] = group
+        return group
+
+    def _find(self, box: Box, pg: Any) -> Group | None:
+        default = self.module._world.default_pg
+        pg = default if pg is None else pg
+        known = box is self.box and id(pg) in self.groups
+        group = self.groups[id(pg)] if known else self.group(box, pg)
+        if pg is default:
+            self.world = group
+        return group
+
+    def note(
+        self,
+        box: Box,
+        name: str,
+        described: tuple[Any, Any, Any, Any, Any],
+        frame: FrameType,
+        now: float,
+        recent: dict[int, Last] | None = None,
+    ) -> Group | None:
+        """Counts one call; returns its group, None where it has none. A call right from the user's own
+        code is kept in ``recent``."""
+        pg, tensor, reduce, root, extra = described
+        group = self.world if pg is None else self.groups.get(id(pg))
+        if group is None or box is not self.box:
+            group = self._find(box, pg)
+            if group is None:
+                return None
+        calls = self.calls
+        assert calls is not None
+        code = frame.f_code
+        if not calls.own.get(id(code)):
+            found_at = calls.caller(frame)
+            recent = recent if found_at is frame else None
+            frame, code = found_at, found_at.f_code
+        told = root
+        if type(root) is tuple:  # a rank within the group
+            root = group.ranks[root[0]]
+        key: tuple[Any, ...]
+        if tensor is None:
+            key = (name, root, extra, id(code), frame.f_lasti)
+        else:
+            op: int | str
+            shape, op = tensor.shape, id(reduce)
+            if op not in self.names:
+                op = self._reduce(reduce)
+            key = (
+                name, tensor.dtype, shape, op, root, extra, id(code), frame.f_lasti,
+            )  # fmt: skip
+        found = calls.known.get(key)
+        if found is None:
+            found = self._learn(calls, key, name, (tensor, reduce, root, extra), frame)
+            device = getattr(tensor, "device", None)
+            if device is not None:
+                group.on(device.type)
+        slot = box.slot()
+        if group.thread is not slot:
+            group.handed(slot)
+        elif group.trial:
+            group.tried()
+        if group.busy:  # by another thread: calls of this one within a call are not counted
+            group.unordered(group.number)
+        group.call(found[0], found[1], found[2], now)
+        if recent is not None and tensor is not None:
+            same = (code, id(pg), tensor.numel(), tensor.dtype, reduce, told, extra)
+            recent[frame.f_lasti] = (*same, box, group, found)
+        return group
+
+    def _learn(
+        self, calls: Calls, key: tuple[Any, ...], name: str, call: tuple[Any, ...], frame: FrameType
+    ) -> tuple[int, int, int]:
+        tensor, reduce, root, extra = call
+        needs = table.DESCRIBE[name][1] if name in table.DESCRIBE else table.DTYPE | table.ELEMENTS
+        shape = tuple(int(n) for n in tensor.shape) if tensor is not None else ()
+        dtype = str(tensor.dtype).replace("torch.", "") if tensor is not None else ""
+        reduced = self._reduce(reduce) if needs & table.REDUCE else ""
+        root = int(root) if needs & table.ROOT else -1
+        elements = math.prod(shape)
+        required = (
+            dtype if needs & table.DTYPE else "",
+            elements if needs & table.ELEMENTS else -1,
+            reduced,
+            root,
+            extra,
+        )
+        found = calls.signature(key, (name, reduced, dtype, shape, root), required, frame)
+        if found[0] % layout.SIGNATURES == 0:  # it is to be written again where it comes again
+            self.forget()
+        return found
+
+    def _reduce(self, op: object) -> str:
+        """The reduce operation's name. Those that are the same for all calls are kept, so that no other
+        object gets their id; another may be made for each call (PREMUL_SUM)."""
+        known = self.names.get(id(op))
+        if known is not None:
+            return known[1]
+        word = str(getattr(op, "op", op)).rpartition(".")[2].lower()
+        word = "other" if " object at " in word else word
+        if type(op).__name__ == "RedOpType":
+            self.names[id(op)] = (op, word)
+        return word
+
+    def due(self, roots: Any) -> list[int]:
+        """The reducers whose turn comes in a backward from these roots, in the order of their making: in
+        which order models went forward may differ between ranks."""
+        pending = self.pending
+        try:
+            reached = (
+                set(pending) if self.spoiled else due(roots, self.owners, pending, len(pending))
+            )
+        except Unknown:
+            if len(self.reducers) > 1:
+                raise
+            reached = set(pending)  # it is most likely the one model's
+        pending[:] = [one for one in pending if one not in reached]
+        return [one for one in self.reducers if one in reached]
+
+    def spoil(self) -> None:
+        """From here on the order of calls proves nothing, in any group."""
+        self.spoiled = True
+        for group in self.groups.values():
+            if group is not None:
+                group.unordered(group.number + 1)
+
+    def gone(self) -> None:
+        """After destroy_process_group: which groups there are is asked anew."""
+        left = {id(pg) for pg in self.module._world.pg_map}
+        self.pending.clear()
+        self.forget()
+        self.world = None
+        for one, (of, _) in list(self.reducers.items()):
+            if id(of()) not in left:
+                del self.reducers[one]
+        for key, group in list(self.groups.items()):
+            if key not in left:
+                del self.groups[key]
+                if group is not None and self.calls is not None:
+                    self.calls.free(group)
+
+
+def recorded(
+    recorder: Recorder,
+    name: str,
+    call: Callable[..., Any],
+    describe: Callable[..., table.Described | None] | None = None,
+) -> Callable[..., Any]:
+    """The collective ``call`` wrapped; same signature, same result. ``describe`` where its arguments are not
+    those of the operation ``name``.
+
+    A step's caches hold the model, not us: here every object that is touched costs more than what is done
+    with it. So the call that comes again from its place with its signature is told in this one function.
+    """
+    describe = describe or table.DESCRIBE[name][0]
+    label = name.encode()
+    recent: dict[int, Last] = recorder.remembered()
+    here = member.here
+    told_entry, told_call = layout.ENTRY.pack_into, layout.CALL.pack_into
+    told_op, told_left = layout.OP.pack_into, layout.LEFT.pack_into
+
+    @functools.wraps(call)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        box = here.box
+        slot = box.slot() if box is not None else None
+        if box is None or slot is None or slot.depth:
+            return call(*args, **kwargs)
+        group = None
+        now = monotonic()
+        map_, number = box.map, 0
+        try:
+            described = describe(*args, **kwargs)
+            if described is not None:
+                pg, tensor, reduce, root, extra = described
+                frame = _getframe(1)
+                code, one, elements, dtype, how, to, more, whose, group, signed = recent.get(
+                    frame.f_lasti, NEVER
+                )
+                if (
+                    code is frame.f_code
+                    and whose is box
+                    and one == id(pg)
+                    and tensor is not None
+                    and dtype is tensor.dtype
+                    and elements == tensor.numel()
+                    and how is reduce
+                    and to == root
+                    and more == extra
+                    and not group.busy
+                    and group.thread is slot
+                    and not group.trial
+                ):
+                    group.number = number = group.number + 1
+                    group.digest = digest = (group.digest * 1000003 + signed[1]) & 0xFFFFFFFF
+                    group.path = path = (group.path * 1000003 + signed[2]) & 0xFFFFFFFF
+                    told_entry(map_, group.ring + number % CALLS * 12, digest, path, signed[0])
+                    told_call(map_, group.at, number, now, digest, number)
+                else:
+                    group = recorder.note(box, name, described, frame, now, recent)
+                    number = group.number if group is not None else 0
+                if group is not None:
+                    group.busy = True
+        except Exception:
+            group = None
+            recorder.spoil()
+        slot.depth = 1
+        slot.count = count = slot.count + 1
+        index = 0 if group is None else group.index
+        told_op(map_, slot.at, count, now, slot.spent, 1, index, number, label, count)
+        try:
+            result = call(*args, **kwargs)
+            if result is not None and recorder.waits is not None and recorder.waits.off:
+                recorder.waits.begun(result)
+            return result
+        except BaseException:
+            if group is not None:
+                group.unordered(group.number + 1)
+            raise
+        finally:
+            if group is not None:
+                group.busy = False
+            slot.depth = 0
+            lasted = monotonic() - now
+            slot.spent = spent = slot.spent + lasted
+            told_left(map_, slot.at + LEFT_AT, spent, 0)
+            if slot.main:
+                box.sync += lasted
+
+    return inside

@@ -1,0 +1,96 @@
+"""PyTorch's Flight Recorder, read while the job stands: the collectives that pass no Python function.
+
+The recorder is a ring in C++, which PyTorch 2.13 keeps by default, of gloo too (TORCH_FR_BUFFER_SIZE); its
+numbers count every collective of a group, also those of compiled graphs. Only this process can read it, whose
+main thread stands in native code then. So a thread waits here for the agent's word. It is there from the
+first compiled graph on that calls collectives; no other program has it. It is none of `threading`'s: nobody
+who joins all threads waits for it. Builds with CUDA keep another recorder for NCCL, which is read alike
+(written from torch/csrc/distributed/c10d/init.cpp; there was no GPU to try it on).
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import os
+import pickle
+import sys
+
+from ... import member
+from ...collective_calls import foreign
+from ...stackdump import renumbered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+ASK, TOLD = ".ask", ".recorded"
+"""The pipe by which the agent asks, and the file in which it is answered; the pid stands before."""
+LAST = 48
+"""Collectives of each group that are told: a compiled graph may have begun many before one is waited for."""
+KEPT = ("collective_seq_id", "record_id", "profiling_name", "process_group", "input_sizes",
+        "input_dtypes")  # fmt: skip
+DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
+"""Of two recorders the numbers of a group are two."""
+_listens: list[int] = []
+"""The process that does; a forked child has the parent's memory, but not its thread."""
+
+
+def listen() -> bool:
+    """Answers from now on; False where there is no recorder, or nobody who would ask. Raises OSError."""
+    native = sys.modules.get("torch._C._distributed_c10d")
+    dumps = [d for name in DUMPS if callable(d := getattr(native, name, None))]
+    folder, pid = member.here.folder, os.getpid()
+    if not dumps or not folder or member.here.box is None:
+        return False
+    if pid in _listens:
+        return True
+    _listens[:] = [pid]
+    path = os.path.join(folder, "%d%s" % (pid, ASK))
+    os.mkfifo(path, 0o600)
+    # Also for writing: it never comes to its end when an agent has gone.
+    fd = renumbered(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    _thread.start_new_thread(_answers, (fd, dumps, os.path.join(folder, "%d%s" % (pid, TOLD))))
+    return True
+
+
+def _answers(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
+    try:
+        pipe = os.fstat(fd)
+        # A program that closes all its files may have one of its own by this number then.
+        while os.path.samestat(pipe, os.fstat(fd)) and os.read(fd, 64):
+            with open(file + ".new", "w", opener=_private) as answer:
+                told = [pickle.loads(dump(True, True, False)) for dump in dumps]
+                json.dump({"entries": [e for one in told for e in last(one)]}, answer)
+            os.replace(file + ".new", file)
+    except Exception:
+        pass  # closed by the program, or another version's recorder: nobody is answered any more
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def last(dump: dict[str, Any]) -> list[dict[str, Any]]:
+    """The last collectives of each group, each with the user's own line alone."""
+    kept: dict[object, list[dict[str, Any]]] = {}
+    for entry in dump.get("entries", ()):
+        if not entry.get("is_p2p"):
+            by = str(entry.get("profiling_name")).partition(":")[0]
+            kept.setdefault((by, str(entry.get("process_group"))), []).append(entry)
+    return [_short(entry) for entries in kept.values() for entry in entries[-LAST:]]
+
+
+def _short(entry: dict[str, Any]) -> dict[str, Any]:
+    own = (f for f in entry.get("frames", ()) if not _foreign(str(f.get("filename", ""))))
+    told = {**{key: entry.get(key) for key in KEPT}, "frames": [f for _, f in zip(range(1), own)]}
+    name, *rest = told["process_group"] or ("?",)
+    if str(told["profiling_name"]).startswith("nccl:"):
+        told["process_group"] = [name, " ".join([*map(str, rest), "(NCCL)"])]
+    return told
+
+
+def _foreign(file: str) -> bool:
+    """What a compiler has written (``<eval_with_key>.3``) is nobody's line either."""
+    return file[:1] == "<" or "torchinductor_" in file or foreign(file)

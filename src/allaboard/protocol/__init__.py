@@ -1,0 +1,1 @@
+"""Events, commands and process keys that the shells exchange with the job state."""

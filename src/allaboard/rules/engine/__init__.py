@@ -1,0 +1,1 @@
+"""Loading, running and ordering of the rules."""

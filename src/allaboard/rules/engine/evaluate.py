@@ -1,0 +1,63 @@
+"""Runs the catalogue over facts. A rule that crashes becomes a finding about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from allaboard.facts import Certainty, Claim, Evidence, Finding, JobView, Severity
+from allaboard.rules.engine.catalogue import Entry
+
+
+def diagnose(facts: object, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Claim]]:
+    """Every claim that the rules which read this type of facts make of them, in rule order."""
+    for entry in entries:
+        if not isinstance(facts, entry.rule.reads) or _nothing_to_read(facts, entry.rule.needs):
+            continue
+        try:
+            claims = list(entry.rule.check(facts))
+        except Exception as error:
+            claims = [_crash(error)]
+        for claim in claims:
+            yield entry, claim
+
+
+def _nothing_to_read(facts: object, needs: tuple[str, ...]) -> bool:
+    return bool(needs) and isinstance(facts, JobView) and not any(map(facts.told, needs))
+
+
+def stamp(
+    entry: Entry,
+    claim: Claim,
+    at: str = "",
+    since: str | None = None,
+    seconds_to_find: float | None = None,
+) -> Finding:
+    """The claim with its rule's name on it, and its times where there are any."""
+    return Finding(
+        rule=entry.code,
+        name=entry.name,
+        severity=claim.severity,
+        certainty=claim.certainty,
+        stage=entry.rule.stage,
+        who=claim.who,
+        summary=claim.summary,
+        evidence=claim.evidence,
+        fix=claim.fix,
+        at=at,
+        since=since,
+        seconds_to_find=seconds_to_find,
+        where=claim.where,
+    )
+
+
+def _crash(error: Exception) -> Claim:
+    import traceback
+
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return Claim(
+        summary=f"this rule itself failed and could not judge: {type(error).__name__}: {error}",
+        evidence=(Evidence(f"{place.filename.rpartition('/')[2]}:{place.lineno}", "traceback"),),
+        fix="report this line with the run folder; the other rules are not affected",
+        severity=Severity.INFO,
+        certainty=Certainty.UNKNOWN,
+    )

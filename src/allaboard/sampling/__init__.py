@@ -1,0 +1,1 @@
+"""Stack samples and recorder reads, taken on demand."""

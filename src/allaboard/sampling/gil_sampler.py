@@ -1,0 +1,81 @@
+"""Asks which thread of a process keeps the interpreter to itself.
+
+/proc alone tells whether any thread wakes as often as one that waits for the GIL. Only then the system calls
+of those are looked at for a moment, and where one stands at a futex py-spy is started, which reads the
+process's memory without pausing it; and the same once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from time import monotonic
+
+import msgspec
+
+from allaboard.analysis.stalls.gil_contention import (
+    LEAST,
+    SAMPLES,
+    Glance,
+    asks,
+    grip,
+    may_ask,
+    wanting,
+)
+from allaboard.facts import Grip
+from allaboard.formats.dumps.stack_frames import SpiedThread
+from allaboard.hosts.thread_stats import system_call, tasks
+
+MOST = 8
+"""Threads that are looked at more closely."""
+BETWEEN = 0.007
+"""Seconds between two looks at a system call: no multiple of the 5 ms in which such a thread wakes."""
+Spy = Callable[[int], Awaitable[tuple[SpiedThread, ...]]]
+
+
+class Grips:
+    """What was seen of each process at its last look; ``spy`` gives its Python threads, () where it
+    cannot."""
+
+    def __init__(self, spy: Spy) -> None:
+        self._spy = spy
+        self._before: dict[int, Glance] = {}
+
+    async def look(self, pid: int) -> Grip | None:
+        """A look at a process. It is compared with the last one, and takes no time but where a thread looks
+        as if it waited."""
+        before, at = self._before.get(pid), monotonic()
+        if before is not None and at - before.at < LEAST:
+            return None  # too soon to tell; it stays what the next look is compared with
+        now = self._before[pid] = Glance(at, tasks(pid))
+        if before is None or not wanting(before, now):
+            return None
+        first = await self._closely(pid, before, now)
+        if not first.asking:
+            return None
+        await asyncio.sleep(max(0.0, now.at + LEAST - monotonic()))
+        again = Glance(monotonic(), tasks(pid))
+        second = self._before[pid] = await self._closely(pid, first, again)
+        return grip(first, second, pid)
+
+    async def _closely(self, pid: int, before: Glance, now: Glance) -> Glance:
+        asking = await _asking(pid, sorted(wanting(before, now))[:MOST])
+        spied = await self._spy(pid) if asking else ()
+        return msgspec.structs.replace(now, asking=asking, spied=spied)
+
+
+async def _asking(pid: int, tids: list[int]) -> frozenset[int]:
+    """Which of these threads stand at one futex while they are looked at. No longer than one may: gloo's own
+    wake as often in epoll_wait(2)."""
+    samples: dict[int, list[str]] = {tid: [] for tid in tids}
+    machine = os.uname().machine
+    for _ in range(SAMPLES):
+        for tid in list(samples):
+            samples[tid].append(call := system_call(pid, tid))
+            if not may_ask(call, machine):
+                del samples[tid]
+        if not samples:
+            break
+        await asyncio.sleep(BETWEEN)
+    return frozenset(tid for tid, texts in samples.items() if asks(texts, machine))

@@ -1,0 +1,258 @@
+"""Takes the stacks of processes: by faulthandler where they stand still and can answer, else by py-spy."""
+
+from __future__ import annotations
+
+import asyncio
+import linecache
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.blackbox.reader import OpenBox
+from allaboard.facts import Frame, Grip, Stack
+from allaboard.formats.dumps.stack_frames import (
+    SpiedThread,
+    parse_faulthandler,
+    parse_pyspy,
+    parse_spied,
+    parse_threads,
+)
+from allaboard.hosts import pidfd, proc
+from allaboard.hosts.blocked_syscall import blocked
+from allaboard.hosts.socket_bytes import socket_bytes
+from allaboard.launch import signals
+from allaboard.protocol.events import Looked
+from allaboard.sampling.flight_recorder_client import Recorders
+from allaboard.sampling.gil_sampler import Grips
+from allaboard.sampling.lock_owners import asks, feeds, others, threads
+
+ANSWER = 0.5
+"""Seconds that a process gets to write its stacks."""
+COMMAND = 120
+"""Characters of a child's command that are kept."""
+ENDED = "it has ended, and nobody has asked how"
+_HELPER = "multiprocessing.resource_tracker"
+"""A child that every program with processes of its own has, and that answers nothing."""
+SPY = 5.0
+"""Seconds that py-spy gets, ..."""
+AGAIN = 0.02
+"""... and between two looks whether it has ended, where the kernel does not tell it."""
+
+
+async def look(
+    pid: int,
+    box: OpenBox | None,
+    now: float,
+    grips: Grips | None = None,
+    recorders: Recorders | None = None,
+) -> Looked:
+    """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
+    be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
+    ``grips`` and ``recorders`` remember earlier looks."""
+    held = await grips.look(pid) if grips is not None else None
+    stacks, by = await _stacks(pid, box)
+    below = proc.descendants(pid)
+    own = proc.stat(pid)
+    frames = with_source(stacks[0])
+    at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
+    beside = [with_source(s) for s in stacks[1:]]
+    fed_by = next((s for s in beside if feeds(s)), ())
+    return Looked(
+        pid=pid,
+        at=now,
+        frames=frames,
+        by=by,
+        cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
+        io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
+        traffic=socket_bytes((pid, *below)),
+        children=_awaited(pid, frames, below),
+        stopped=stopped(below),
+        threads=threads([frames, *beside]) if at_lock else (),
+        others=others([frames, *beside]) if at_lock else (),
+        blocked=blocked(pid) if own is not None and own.state == "D" else "",
+        grip=_with_source(held) if held is not None else None,
+        fed_by=fed_by,
+        asks=at_lock and any(map(asks, beside)),
+        recorded=await recorders.look(box, now)
+        if recorders is not None and box is not None
+        else (),
+    )
+
+
+def stopped(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
+    """Those of these processes that are stopped; not those that a debugger holds, as py-spy does."""
+    return tuple(pid for pid, seen in below.items() if seen.state == "T")[:8]
+
+
+async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str]:
+    """The stacks, the main thread's first, and who took them. A process that runs at this moment is asked
+    last: faulthandler walks frames that change meanwhile, which has crashed processes
+    (python/cpython#116008); py-spy only reads."""
+    running = proc.runs(pid)
+    asked = await _ask(box) if box is not None and not running else []
+    if not asked:
+        output, _ = await _dump(pid)
+        if main := parse_pyspy(output, pid):
+            others = (t.frames for t in parse_spied(output) if t.tid != pid)
+            return [main, *(f for f in others if f != main)], "py-spy"
+        asked = await _ask(box) if box is not None and running else []
+    return (asked, "faulthandler") if asked else ([()], "py-spy")
+
+
+def _with_source(held: Grip) -> Grip:
+    return msgspec.structs.replace(held, frames=with_source(held.frames))
+
+
+def _awaited(
+    pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
+) -> tuple[tuple[int, str], ...]:
+    """Its own living children with their commands, where it stands in a wait that may be for one. Of who
+    waits for an answer, also those that have ended: the one that was to give it may be among them."""
+    at = spot(Stack(frames=frames, taken_at=0.0))
+    if at not in (Spot.CHILD, Spot.ANSWER):
+        return ()
+    own = {child: seen for child, seen in below.items() if seen.ppid == pid}
+    ended = [(c, ENDED) for c, seen in own.items() if seen.state == "Z" and at is Spot.ANSWER]
+    live = [
+        (c, " ".join(proc.command_line(c))[:COMMAND])
+        for c, seen in own.items()
+        if seen.state != "Z"
+    ]
+    return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
+
+
+async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
+    """Asks the process by its private signal for the stacks of its threads, the main one first. Empty
+    where the handler or the file is not ours any more (an exec, a program that closes all its files), or
+    where no answer comes."""
+    seen = proc.stat(box.pid)
+    if box.signum == 0 or seen is None or seen.started != box.started or seen.state in "TtZX":
+        return []
+    if not proc.catches(box.pid, box.signum):
+        return []
+    # Who handles those on both sides of it, too, handles them all: ours is the program's own by now.
+    if proc.catches(box.pid, box.signum - 1) and proc.catches(box.pid, box.signum + 1):
+        return []
+    if not proc.points_to(box.pid, box.stack_fd, box.stacks):
+        return []
+    try:
+        os.truncate(box.stacks, 0)
+        process = pidfd.open_process(box.pid)
+        try:
+            signals.send_through(process, box.signum)
+        finally:
+            os.close(process)
+    except OSError:
+        return []
+    try:
+        text = await _answer(box.stacks)
+    except OSError:  # the job ended meanwhile, and its folder is gone
+        return []
+    box.dumped += len(text.encode(errors="replace"))
+    main = parse_faulthandler(text, box.main_thread)
+    return [main, *(f for f in parse_threads(text).values() if f != main)] if main else []
+
+
+async def _answer(file: Path) -> str:
+    """The dump, once it has stopped growing."""
+    size = 0
+    for _ in range(int(ANSWER / 0.02)):
+        await asyncio.sleep(0.02)
+        grown = file.stat().st_size
+        if grown and grown == size:
+            break
+        size = grown
+    return file.read_text(errors="replace")
+
+
+async def spy(pid: int) -> tuple[tuple[Frame, ...], str]:
+    """The main thread's frames by py-spy, without pausing the process; or none, and why."""
+    output, trouble = await _dump(pid)
+    frames = parse_pyspy(output, pid)
+    return frames, "" if frames else trouble or "py-spy: no Python frames"
+
+
+async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
+    """All its Python threads by py-spy, without pausing the process; () where they are not to be had."""
+    return parse_spied((await _dump(pid))[0])
+
+
+async def _dump(pid: int) -> tuple[bytes, str]:
+    """What py-spy prints of this process, and what is wrong where it prints nothing."""
+    program = spy_program()
+    if program is None:
+        return b"", "py-spy is not installed"
+    command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
+    with (
+        _file() as output,
+        _file() as errors,
+    ):
+        # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+            )
+        except OSError as error:
+            return b"", f"py-spy: {error.strerror}"
+        try:
+            await asyncio.wait_for(_ended(process), SPY)
+        except TimeoutError:
+            return b"", f"py-spy gave no answer in {SPY:g} s"
+        finally:
+            # Also where the job has ended, and nobody wants to know any more.
+            if process.poll() is None:
+                process.kill()
+                await _ended(process)
+                process.wait()
+        output.seek(0)
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip().splitlines()
+        return output.read(), f"py-spy: {said[0]}" if said else ""
+
+
+def _file() -> IO[bytes]:
+    """A file without a name, in memory where this Python can make one."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("py-spy"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+async def _ended(child: subprocess.Popen[bytes]) -> None:
+    """Returns once this child has ended."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    try:
+        process = pidfd.open_process(child.pid)
+    except OSError:  # a kernel, or a sandbox, without that
+        while child.poll() is None:
+            await asyncio.sleep(AGAIN)
+        return
+    loop.add_reader(process, over.set)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(process)
+        os.close(process)
+
+
+def spy_program() -> str | None:
+    """The py-spy that was installed beside allaboard, else the one of PATH."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Adds the source line to the user's own frames, and to what was compiled of them."""
+    return tuple(
+        Frame(f.file, f.line, f.function, linecache.getline(f.file, f.line).strip()[:200])
+        if f.is_user or f.is_compiled
+        else f
+        for f in frames
+    )

@@ -1,0 +1,25 @@
+"""A member inside of what AutoGraph made of a tf.function."""
+
+from __future__ import annotations
+
+from allaboard.analysis.stacks.autograph_frames import rewritten
+from allaboard.facts import Frame
+from allaboard.facts.samples import REDUCE, USER, member, stack
+
+MADE = "/tmp/__autograph_generated_filex8r_3k.py"
+
+
+def test_the_users_own_call_is_the_place() -> None:
+    inner, outer = Frame(MADE, 18, "if_body"), Frame(MADE, 24, "tf__step")
+    one = member(1, stack=stack(inner, outer, USER))
+    assert one.stack is not None and one.stack.user == USER
+    (found,) = rewritten(one)
+    assert found.observed == (
+        "it is in Python inside of the tf.function step, while that is traced"
+    )
+    assert str(outer) == "step, as AutoGraph has rewritten it" and "/tmp" not in str(inner)
+
+
+def test_nothing_is_said_elsewhere() -> None:
+    assert rewritten(member(1, stack=stack(REDUCE, USER))) == ()
+    assert rewritten(member(1)) == ()

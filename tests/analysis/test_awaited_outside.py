@@ -1,0 +1,47 @@
+"""What a host says that waits and has not met the others."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.analysis.roll_call.rendezvous_attempt import calling
+from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.coordinator.gate import FIRST_WAIT, OUTSIDE, Gate
+from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.facts import Answer, JobView
+from allaboard.policy.end.end_policy import Policy
+
+
+def told(gate: Gate, view: JobView, waited: float) -> list[str]:
+    first = min(m.phase_since for m in view.members)
+    later = msgspec.structs.replace(view, now=first + waited)
+    return [note.text for note in gate.awaited(later, roll_calls(later))]  # type: ignore[attr-defined]
+
+
+def gate() -> Gate:
+    return Gate(0.0, Policy(), Crossing("a", True), {})
+
+
+def test_a_refusal_is_told_as_a_state_long_before_it_is_a_finding() -> None:
+    refused, door = calling(Answer.REFUSED, said="Connection refused"), gate()
+    assert not told(door, refused, OUTSIDE - 0.1)
+    (said,) = told(door, refused, OUTSIDE)
+    assert said.startswith(
+        "waiting 4 s for node0:29500, where all meet: that host is up and refuses"
+    )
+    assert not told(door, refused, FIRST_WAIT - 0.1)
+    assert len(told(door, refused, FIRST_WAIT)) == 1
+    assert not told(door, refused, 2 * FIRST_WAIT - 0.1)
+    assert len(told(door, refused, 2 * FIRST_WAIT)) == 1
+
+
+def test_what_is_met_there_is_told_in_words() -> None:
+    for answer in Answer:
+        (said,) = told(gate(), calling(answer, said=f"tls: {answer} is there"), FIRST_WAIT)
+        assert len(said.partition("where all meet: ")[2].split()) > 2
+
+
+def test_who_has_met_the_others_waits_in_silence_for_longer() -> None:
+    door, aboard = gate(), calling(Answer.ABOARD)
+    assert not told(door, aboard, FIRST_WAIT - 0.1)
+    assert len(told(door, aboard, FIRST_WAIT)) == 1

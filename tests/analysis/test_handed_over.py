@@ -1,0 +1,38 @@
+"""For what a member waits inside its own process."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.analysis.stalls.lock_kind import waits_for
+from allaboard.facts import Frame
+from allaboard.facts.samples import USER, stack
+
+LIBRARY = "/usr/lib/python3.11"
+WAIT = Frame(f"{LIBRARY}/threading.py", 327, "wait")
+
+
+def at(file: str, function: str) -> Frame:
+    return Frame(f"{LIBRARY}/{file}", 9, function)
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        ((WAIT, at("queue.py", "get")), "waiting for an item of a queue"),
+        ((WAIT, at("queue.py", "put")), "waiting for room in a queue"),
+        ((WAIT, at("concurrent/futures/_base.py", "result")), "waiting for a future's result"),
+        ((WAIT, WAIT), "waiting for an event"),
+        ((WAIT,), "waiting for a condition"),
+        ((at("threading.py", "join"),), "waiting for a thread to end"),
+        ((at("threading.py", "acquire"),), "waiting for a lock"),
+        ((), "in its own code"),
+    ],
+)
+def test_who_in_the_library_waits(frames: tuple[Frame, ...], words: str) -> None:
+    assert waits_for(stack(*frames, USER)) == words
+
+
+def test_the_library_above_the_users_code_says_nothing() -> None:
+    seen = stack(at("threading.py", "acquire"), USER, at("queue.py", "get"))
+    assert waits_for(seen) == "waiting for a lock"

@@ -1,0 +1,69 @@
+"""The roll call of PyTorch's RPC, alone and beside that of a process group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.coordinator.gate import Gate
+from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.facts import JobView, Member
+from allaboard.facts.samples import coming, declared, gathering, held, member, stalled
+from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.verdict import verdict
+from allaboard.protocol.commands import LetThrough, Note
+
+TRAINERS = "tcp://127.0.0.1:29500"
+
+
+def rpc(rank: int, size: int = 4, **changes: Any) -> Member:
+    """One that stands in init_rpc."""
+    return held(rank, declared=declared(rank, size, call="init_rpc"), **changes)
+
+
+def trainer(rank: int, **changes: Any) -> Member:
+    """One that stands in the init of a group of two."""
+    return held(rank, declared=declared(rank, 2, place=TRAINERS), **changes)
+
+
+def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
+    gate = Gate(0.0, Policy(), Crossing("a", joined=False), {})
+    done = list(gate.due(view.now, roll_calls(view), []))
+    through = [c for c in done if isinstance(c, LetThrough)]
+    return sorted(c.pid - 100 for c in through), gate, [c.text for c in done if isinstance(c, Note)]
+
+
+def test_alone_it_is_a_roll_call_like_others() -> None:
+    (roll,) = roll_calls(gathering(rpc(0), rpc(1), coming(3), launched=4))
+    assert roll.missing == (2, 3) and [m.who.rank for m in roll.late] == [3]
+    assert opened(gathering(rpc(0), rpc(1), launched=4))[0] == []
+    through, gate, told = opened(gathering(*map(rpc, range(4)), launched=4))
+    assert through == [0, 1, 2, 3] and gate.rolled_at is not None
+    assert told == ["all 4 aboard after 100.0 s (init_rpc, tcp://127.0.0.1:20000)"]
+
+
+def test_where_somebody_joins_a_group_nobody_is_held_for_rpc() -> None:
+    view = gathering(trainer(0), coming(1), rpc(2), rpc(3), launched=4)
+    through, gate, told = opened(view)
+    assert through == [2, 3] and gate.rolled_at is None and told == []
+    (group,) = [r for r in roll_calls(view) if not r.beside]
+    assert group.size == 2 and group.missing == (1,) and list(group.sizes) == [2]
+    through, gate, _ = opened(gathering(trainer(0), trainer(1), rpc(2), rpc(3), launched=4))
+    assert through == [0, 1, 2, 3] and gate.rolled_at is not None
+
+
+def test_who_is_in_rpc_yet_may_come_to_the_group() -> None:
+    others = [member(r, declared=declared(r, 3, call="init_rpc"), step=0, ops=0) for r in (1, 2)]
+    (roll,) = roll_calls(gathering(held(0, 3, round=2), *others))
+    assert [m.who.rank for m in roll.late] == [1, 2] and roll.never_heard_of == ()
+
+
+def test_silence_alone_never_ends_a_job_of_rpc() -> None:
+    policy = Policy(stop_on_hang=True, hang_after=5.0)
+
+    def ended(call: str) -> bool:
+        there = [member(r, declared=declared(r, call=call)) for r in range(3)]
+        view = stalled(*there, progress_at=50.0)
+        return verdict(view, roll_calls(view), [], policy) is not None
+
+    assert ended("init_process_group") and not ended("init_rpc")

@@ -1,0 +1,160 @@
+"""In a job that stands still: who waits, and who is elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from allaboard.analysis.stalls.stall import LOOKS, stall, still, waiting_where, waits
+from allaboard.facts import Frame, GroupState, Member, Op, Phase
+from allaboard.facts.samples import REDUCE, USER, ended, job, member, stack, stalled, waiting
+
+STEP = Frame("/v/lib/python3.11/site-packages/torch/autograd/graph.py", 824, "_engine_run_backward")
+
+
+def test_who_waits_and_who_is_elsewhere() -> None:
+    found = stall(stalled(waiting(0), member(1, stack=stack(USER)), waiting(2)))
+    assert found is not None
+    assert [m.who.rank for m in found.waiting] == [0, 2]
+    assert [m.who.rank for m in found.elsewhere] == [1]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        job(waiting(0), member(1, stack=stack(USER))),
+        stalled(member(0), member(1)),
+        stalled(waiting(0, phase=Phase.JOINING)),
+        stalled(ended(0, code=0)),
+        stalled(),
+    ],
+    ids=["moves", "nobody looked", "has not joined", "ended", "nobody"],
+)
+def test_there_is_no_stall(view: object) -> None:
+    assert stall(view) is None  # type: ignore[arg-type]
+
+
+def test_launchers_and_the_dead_are_left_out() -> None:
+    found = stall(stalled(waiting(0), waiting(1, launcher=True), ended(2, code=0)))
+    assert found is not None
+    assert len(found.waiting) == 1 and found.elsewhere == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (waiting(0), True),
+        (waiting(0, stack=None), True),
+        (waiting(0, os_state="T"), False),
+        (member(0, stack=stack(REDUCE, USER)), True),
+        (member(0, stack=stack(STEP, USER)), True),
+        (member(0, stack=stack(STEP, USER), cpu=0.9), False),
+        (member(0, stack=stack(USER)), False),
+        (member(0), False),
+        (member(0, op=Op("tf.function train", 3, 90.0)), True),
+        (member(0, op=Op("tf.function train", 3, 90.0), cpu=0.9), False),
+        (member(0, op=Op("tf.function train", 3, 90.0), stack=stack(USER)), False),
+        (member(0, op=Op("tf.function train", 3, 90.0, beside=True), stack=stack(USER)), True),
+        (member(0, op=Op("tf.function train", 3, 90.0, beside=True), cpu=0.9), False),
+    ],
+)
+def test_who_waits_for_its_peers(one: Member, expected: bool) -> None:
+    assert waits(one) is expected
+
+
+READS = Frame(
+    "/home/u/train.py", 52, "train", "value = float(np.asarray(loss.addressable_data(0)))"
+)
+TREE = Frame("/v/lib/python3.11/site-packages/jax/_src/tree_util.py", 361, "<genexpr>")
+KEEPS = Frame("/v/lib/python3.11/site-packages/numpy/lib/_npyio_impl.py", 572, "save",
+              "arr = np.asanyarray(arr)")  # fmt: skip
+WRITES = Frame("/v/lib/python3.11/site-packages/numpy/lib/_format_impl.py", 795, "write_array",
+               "array.tofile(fp)")  # fmt: skip
+QUEUED = Frame("/home/u/train.py", 52, "train", "value = np.asarray(connection.recv(64))")
+BAD = Frame("/home/u/train.py", 52, "train", "np.asarray(loss); time.sleep(3600)")
+
+
+@pytest.mark.parametrize(
+    ("frames", "changes", "expected"),
+    [
+        ((READS,), {}, True),
+        ((TREE, USER), {}, True),
+        ((KEEPS, USER), {}, True),
+        ((READS,), {"cpu": 0.9}, False),
+        ((READS,), {"framework": "torch"}, False),
+        ((WRITES, USER), {}, False),
+        ((QUEUED,), {}, False),
+        ((BAD,), {}, False),
+        ((USER,), {}, False),
+    ],
+    ids=[
+        "asarray",
+        "tree.map",
+        "np.save",
+        "computes",
+        "torch",
+        "writes",
+        "a pipe",
+        "sleeps",
+        "its own",
+    ],
+)
+def test_who_reads_a_value_through_numpy_waits_for_who_computes_it(
+    frames: tuple[Frame, ...], changes: dict[str, object], expected: bool
+) -> None:
+    one = member(0, **{"framework": "jax", "stack": stack(*frames), **changes})
+    assert waits(one) is expected
+
+
+def test_the_sentence_of_who_reads_a_value() -> None:
+    found = stall(
+        stalled(member(0, framework="jax", stack=stack(READS)), member(1, stack=stack(USER)))
+    )
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+    assert waiting_where(found).observed == (
+        "rank 0 waits in the reading of a value at train.py:52 in train"
+    )
+
+
+def test_still_needs_looks_at_one_place_and_no_io() -> None:
+    assert still(member(0, stack=stack(USER, samples=LOOKS)))
+    assert not still(member(0, stack=stack(USER, samples=LOOKS - 1)))
+    assert not still(member(0, stack=stack(USER, moving=True)))
+    assert not still(member(0, stack=stack(USER), io=1e6))
+    assert not still(member(0))
+
+
+def test_the_sentence_that_hangs_carry() -> None:
+    one = stall(stalled(waiting(0), member(1, stack=stack(USER))))
+    two = stall(stalled(member(0, stack=stack(STEP, USER)), member(2, stack=stack(STEP, USER))))
+    assert one is not None and two is not None
+    assert waiting_where(one).observed == "rank 0 waits in all_reduce at train.py:41 in train"
+    assert (
+        waiting_where(two).observed
+        == "ranks 0, 2 wait in a training step (gradients) at train.py:41 in train"
+    )
+
+
+def _counted(rank: int, name: str, made: int, *ranks: int) -> dict[str, object]:
+    state = GroupState(name, 1, made, 90.0, len(ranks), ranks)
+    return {"groups": (state,), "worker": rank}
+
+
+def test_who_is_in_no_group_that_somebody_waits_in_is_not_waited_for() -> None:
+    inside = waiting(0, op=Op("all_reduce", 41, 90.0, "1", 21), **_counted(0, "1", 21, 0, 1))
+    asleep = member(1, stack=stack(USER), **_counted(1, "1", 20, 0, 1))
+    serving = [member(r, stack=stack(USER), **_counted(r, "2", 7, 2, 3)) for r in (2, 3)]
+    found = stall(stalled(inside, asleep, *serving, launched=4))
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+
+
+def test_who_has_made_the_call_already_is_not_waited_for() -> None:
+    inside = waiting(0, op=Op("all_reduce", 41, 90.0, "0", 41), **_counted(0, "0", 41, 0, 1, 2))
+    behind, ahead = (
+        member(r, stack=stack(USER), **_counted(r, "0", made, 0, 1, 2))
+        for r, made in ((1, 40), (2, 41))
+    )
+    found = stall(stalled(inside, behind, ahead))
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+    # Where nobody is behind, what was counted explains nothing.
+    found = stall(stalled(inside, ahead))
+    assert found is not None and [m.who.rank for m in found.elsewhere] == [2]

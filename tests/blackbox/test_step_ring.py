@@ -1,0 +1,131 @@
+"""What the agent reads of the last step times is what the probe wrote, wherever the ring stands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from allaboard.agent.process_watcher import Watch
+from allaboard.blackbox.reader import OpenBox
+from allaboard.probe import blackbox
+from allaboard.protocol.events import Exited
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 62, 63, 64, 65, 127, 128, 200])
+def test_intervals_are_those_of_the_last_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    times = iter(float(n * n) for n in range(1000))  # every interval differs from the others
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
+    for _ in range(steps):
+        box.step()
+    seen = OpenBox(tmp_path / f"{_own_pid()}.box").read().intervals
+    wanted = tuple(float(2 * n + 1) for n in range(max(0, steps - 1)))
+    assert seen == wanted[-(blackbox.RING - 2) :]
+
+
+def test_a_look_at_the_first_step_does_not_stand_for_all_that_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job may stand still from then on, and its rhythm would never be known."""
+    times = iter(n / 100 for n in range(1000))
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
+    reader = OpenBox(tmp_path / f"{_own_pid()}.box")
+    box.step()
+    assert reader.read().intervals == ()
+    for _ in range(blackbox.RING + 4):
+        box.step()
+    assert len(reader.read().intervals) == blackbox.RING - 2
+
+
+def test_a_pace_is_that_of_the_steps_of_the_last_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    monkeypatch.setattr(blackbox, "monotonic", lambda: now)
+    reader = OpenBox(tmp_path / f"{_own_pid()}.box")
+    told = []
+    for each, many in ((0.02, 100), (0.04, 40), (0.2, 10)):
+        for _ in range(many):
+            now += each
+            box.step()
+        pace = reader.read().pace
+        assert pace is not None
+        told.append((pace.steps, round(pace.step, 3)))
+    # Of 20 and of 40 ms those of a second; then at least 16: ten of 200 ms, and six before them.
+    assert told[0][0] in (49, 50) and told[1][0] in (24, 25) and told[2][0] == 16
+    assert [step for _, step in told] == [0.02, 0.04, 0.2]
+
+
+def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
+    watch = Watch(tmp_path / "gone")
+    watch.launched(0, _own_pid())
+    assert len(watch.look(1.0)) == 1
+
+
+def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.launched(0, _own_pid())
+    watch.ready = True
+    code = "import os, sys; from allaboard.probe.blackbox import Box; Box('%d.box' % os.getpid())"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
+        assert (ended.pid, ended.code) == (child.pid, 0)
+
+
+KILLED = """
+import os, signal, sys
+from allaboard.probe.blackbox import Box
+box = Box("%d.box" % os.getpid())
+if sys.argv[1] == "member":
+    box.text("declared", '{"framework": "torch", "call": "init", "rank": 1, "world_size": 2}')
+os.kill(os.getpid(), signal.Signals[sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("who", "number", "told"),
+    [
+        ("member", "SIGKILL", signal.SIGKILL),
+        ("member", "SIGTERM", None),  # as its launcher sends to the survivors
+        ("helper", "SIGKILL", None),
+    ],
+)
+def test_what_killed_a_member_that_a_launcher_started_is_told(
+    tmp_path: Path, who: str, number: str, told: int | None
+) -> None:
+    watch = Watch(tmp_path)
+    watch.launched(0, _own_pid())
+    watch.ready = True
+    with subprocess.Popen([sys.executable, "-c", KILLED, who, number], cwd=tmp_path) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
+        assert (ended.pid, ended.code, ended.signal) == (child.pid, None, told)
+
+
+def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.moved()
+    assert not watch.moved()
+    box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
+    assert watch.moved()
+    watch.launched(0, _own_pid())
+    watch.ready = True
+    watch.look(1.0)
+    watch.moved()
+    assert not watch.moved()
+    box.phase(4, 1)
+    assert watch.moved() and not watch.moved()
+
+
+def _own_pid() -> int:
+    return os.getpid()

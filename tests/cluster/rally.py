@@ -1,0 +1,171 @@
+"""A roll call over real loopback sockets: the leader of a job with its state, and simulated hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from allaboard.blackbox.snapshot import BoxReading
+from allaboard.cluster.leader import Leader
+from allaboard.cluster.transport import wire
+from allaboard.cluster.transport.client_handshake import Identity, enter
+from allaboard.cluster.transport.connect_probe import dial
+from allaboard.cluster.transport.wire import Orders, Release, Released, Told, Tried, TryThese, Word
+from allaboard.coordinator.job_state import Job
+from allaboard.coordinator.settings import Settings
+from allaboard.facts import Answer, Declared, Finding, Link, Phase
+from allaboard.protocol.commands import Announce, Command, LetThrough, TryLinks
+from allaboard.protocol.events import AgentHere, Answered, Event, Launched, RoleTaken, Seen
+from allaboard.rules.engine.catalogue import catalogue
+
+SECRET = b"s3cret"
+
+
+class Rally:
+    """Rank 0 of ``size`` leads here, on ``port``; `come` brings the others."""
+
+    def __init__(self, size: int, framework: str = "torch", secret: bytes = b"") -> None:
+        self.size = size
+        self.framework = framework
+        self.secret = secret
+        self.woken = asyncio.Event()
+        self.leader = Leader("job=1", secret, framework, self.woken.set)
+        settings = Settings(launched=1, host="h0", joined=True, rank=0)
+        self.job = Job(settings, time.monotonic(), catalogue().entries, str)
+        self.findings: list[Finding] = []
+        self.through: set[int] = set()
+        self.finished = asyncio.Event()
+
+    async def __aenter__(self) -> Rally:
+        await self.leader.listener.open(0)
+        self.port = self.leader.listener.port
+        self.address = f"127.0.0.1:{self.port}"
+        here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
+        now = time.monotonic()
+        self.leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
+        self.leader.events += [self.seen(0, 1), Answered(pid=1, facts={"count CPUs": "1"})]
+        self._ticking = asyncio.ensure_future(self._tick())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._ticking.cancel()
+        self.leader.close()
+        await asyncio.sleep(0)
+
+    async def _tick(self) -> None:
+        while True:
+            now = time.monotonic()
+            events, self.leader.events = self.leader.events, []
+            here: list[Command] = []
+            for command in self.job.handle(now, *events):
+                if isinstance(command, Announce):
+                    self.findings.append(command.finding)
+                here += self.leader.route(command)
+            here += self.leader.due(now)
+            for command in here:
+                if isinstance(command, LetThrough):
+                    self.through.add(0)
+                if isinstance(command, TryLinks):
+                    self.leader.events.append(_works(command))
+            self.woken.clear()
+            try:
+                async with asyncio.timeout(0.05):
+                    await self.woken.wait()
+            except TimeoutError:
+                pass
+
+    def seen(self, rank: int, pid: int) -> Seen:
+        """The worker of this rank stands at the door."""
+        now = time.monotonic()
+        told = Declared(
+            framework=self.framework,
+            call="init_process_group",
+            rank=rank,
+            world_size=self.size,
+            place=f"tcp://h0:{self.port}",
+            local=False,
+        )
+        box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
+        return Seen(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, rank=rank)
+
+    async def come(self, rank: int) -> None:
+        """A host with this rank comes again and again until it is aboard; returns once its worker is
+        let through."""
+        reader, writer = await self._aboard(rank)
+        while True:
+            word = await wire.read(reader, wire.LONG)
+            if isinstance(word, TryThese):
+                writer.write(wire.frame(Tried(links=_links(f"h{rank}", word.targets))))
+            elif isinstance(word, Release):
+                writer.write(wire.frame(Released()))
+            elif _opens(word):
+                self.through.add(rank)
+                writer.close()
+                return
+
+    async def come_and_go(self, rank: int) -> None:
+        """A host comes aboard, and its stream breaks."""
+        _, writer = await self._aboard(rank)
+        while not any(r.rank == rank for r in self.job.records.values()):
+            await asyncio.sleep(0.01)
+        writer.transport.abort()
+        while 1 in self.job.crossing.agents:
+            await asyncio.sleep(0.01)
+
+    async def _aboard(self, rank: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        who = Identity("job=1", self.secret, f"h{rank}", rank, "127.0.0.1:1", f"session of {rank}")
+        while True:
+            met = await dial(self.address)
+            if met.answer is Answer.ABOARD:
+                break
+            await asyncio.sleep(0.05)
+        assert met.reader is not None and met.writer is not None
+        await enter(met, who)
+        answer = Answered(pid=7, facts={"count CPUs": "1"})
+        told = Told(events=(self.seen(rank, 7), answer), mono=time.monotonic())
+        met.writer.write(wire.frame(told))
+        return met.reader, met.writer
+
+    async def all_aboard(self, *besides: Callable[[], Awaitable[object]]) -> None:
+        """All ranks come at once, while others do what they do."""
+        tasks = [asyncio.ensure_future(one()) for one in besides]
+        await asyncio.gather(*(self.come(rank) for rank in range(1, self.size)))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def told(self, rule: str) -> list[str]:
+        """What was said by this rule."""
+        return [f.summary for f in self.findings if f.rule == rule]
+
+    async def until(self, rule: str, seconds: float = 20.0) -> list[str]:
+        """... once it is said, within so many seconds."""
+        end = time.monotonic() + seconds
+        while not self.told(rule) and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        return self.told(rule)
+
+
+def _opens(word: Word) -> bool:
+    return isinstance(word, Orders) and any(isinstance(c, LetThrough) for c in word.commands)
+
+
+def _works(command: TryLinks) -> Event:
+    from allaboard.protocol.events import LinksTried
+
+    return LinksTried(agent=command.agent, links=_links("h0", command.targets))
+
+
+def _links(source: str, targets: tuple[tuple[str, str], ...]) -> tuple[Link, ...]:
+    return tuple(
+        Link(
+            source=source,
+            target=host,
+            address=address,
+            answer=Answer.ABOARD,
+            seconds=1e-4,
+            rate=1e9,
+        )
+        for host, address in targets
+    )

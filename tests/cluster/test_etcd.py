@@ -1,0 +1,267 @@
+"""The seat in a real etcd on this machine: who has it, who gets it next, and what is said where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from etcd3gw.exceptions import ConnectionFailedError, Etcd3Exception
+
+from allaboard.cluster.transport.etcd import EtcdSeats, told
+from allaboard.cluster.transport.etcd_url import Etcd
+from allaboard.cluster.transport.leader_lease import LEASE, Seat, Unusable
+from real_etcd import free, started
+
+T = TypeVar("T")
+pytestmark = pytest.mark.skipif(
+    shutil.which("etcd") is None, reason="no etcd: apt-get install etcd-server"
+)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with started(tmp_path_factory.mktemp("etcd")) as found:
+        yield found
+
+
+def seats(
+    port: int, prefix: str, job: str = "job=1", variables: dict[str, str] | None = None
+) -> EtcdSeats:
+    return EtcdSeats(Etcd((("127.0.0.1", port),), prefix, False), job, variables or {})
+
+
+def seat(name: str, job: str = "job=1") -> Seat:
+    return Seat(address=f"{name}:1", session=f"session of {name}", host=name, job=job, rank=0)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Comes back when it has stopped: a busy machine takes a moment, in which it may still answer."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
+def kind(work: Coroutine[Any, Any, Any]) -> tuple[str, str]:
+    with pytest.raises(Unusable) as caught:
+        run(work)
+    return caught.value.kind, str(caught.value)
+
+
+def test_one_of_many_takes_it_and_all_see_whom(port: int) -> None:
+    async def many() -> tuple[list[bool], list[Seat | None]]:
+        stood = [seats(port, "many") for _ in range(8)]
+        taken = await asyncio.gather(*(s.take(seat(f"h{i}")) for i, s in enumerate(stood)))
+        seen = await asyncio.gather(*(s.who() for s in stood))
+        assert await stood[taken.index(True)].keep()
+        stood[taken.index(True)].leave()
+        return taken, seen
+
+    taken, seen = run(many())
+    assert sum(taken) == 1
+    assert set(seen) == {seat(f"h{taken.index(True)}")}
+    assert run(seats(port, "many").who()) is None
+
+
+def test_who_is_not_heard_of_loses_it(port: int) -> None:
+    async def lost() -> float:
+        holder, other = seats(port, "lost"), seats(port, "lost")
+        assert await holder.take(seat("a"))
+        began = time.monotonic()
+        while not await other.take(seat("b")):
+            assert time.monotonic() - began < 3 * LEASE
+            await asyncio.sleep(0.1)
+        assert not await holder.keep()
+        other.leave()
+        return time.monotonic() - began
+
+    assert LEASE - 1 < run(lost()) < LEASE + 4
+
+
+def test_an_answer_that_was_lost_is_no_loss(port: int) -> None:
+    async def again() -> None:
+        one = seats(port, "again")
+        assert await one.take(seat("a")) and await one.take(seat("a"))
+        assert await one.keep()
+        one.leave()
+
+    run(again())
+
+
+def test_other_jobs_and_prefixes_are_other_seats(port: int) -> None:
+    async def apart() -> None:
+        several = [seats(port, "p", "job=1"), seats(port, "p", "job=2"), seats(port, "q", "job=1")]
+        for one, job in zip(several, ("job=1", "job=2", "job=1"), strict=True):
+            assert await one.take(seat("a", job))
+            one.leave()
+
+    run(apart())
+
+
+def test_a_key_that_holds_something_else_is_told_with_what_to_do(port: int) -> None:
+    one = seats(port, "garbled")
+    one._clients[0].put(one.key, "{")
+    found, said = kind(one.who())
+    assert found == "garbled" and f"etcdctl del {one.key}" in said
+
+
+def test_nobody_listens_there() -> None:
+    found, said = kind(seats(free(), "x").who())
+    assert (found, said.partition(": ")[2]) == ("unreachable", "connection refused")
+
+
+def test_a_name_that_nobody_knows_in_the_systems_own_words() -> None:
+    wrapped = "HTTPConnectionPool: Failed to resolve 'x' ([Errno -2] Name or service not known)"
+    assert told(ConnectionFailedError(wrapped)) == ("unreachable", "name or service not known")
+
+
+def test_another_program_there_is_no_etcd() -> None:
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    server.RequestHandlerClass.log_message = lambda *_: None  # type: ignore[method-assign]
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        found, said = kind(seats(server.server_port, "x").who())
+        server.shutdown()
+    assert found == "no-etcd", said
+
+
+def test_a_silent_one_is_bounded() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        began = time.monotonic()
+        found, said = kind(seats(mute.getsockname()[1], "x").who())
+    assert found == "unreachable" and "no answer in 2 s" in said
+    assert time.monotonic() - began < 6
+
+
+def test_the_next_endpoint_is_asked_where_one_is_down(port: int) -> None:
+    place = Etcd((("127.0.0.1", free()), ("127.0.0.1", port)), "next", False)
+    one = EtcdSeats(place, "job=1", {})
+    assert run(one.who()) is None
+    assert one._clients[0].port == port
+
+
+def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Path) -> None:
+    etcd = started(tmp_path)
+    with etcd as port:
+        one = seats(port, "stops")
+        assert run(one.take(seat("a")))
+        stop(etcd.process)
+        began = time.monotonic()
+        found, said = kind(one.keep())
+        assert found == "unreachable" and "no answer in 2 s" in said
+        assert time.monotonic() - began < 6
+        etcd.process.send_signal(signal.SIGCONT)
+        assert run(one.who()) == seat("a")
+
+        async def dies() -> None:
+            stop(etcd.process)
+            asked = asyncio.ensure_future(one.who())
+            await asyncio.sleep(0.3)
+            etcd.process.kill()
+            await asked
+
+        assert kind(dies())[0] == "unreachable"
+        etcd.process.wait()
+        found, said = kind(one.keep())
+        # Over the connection of before, whose reset may come late, or over a new one.
+        assert found == "unreachable"
+        assert said.partition(": ")[2] in ("connection refused", "connection reset by peer")
+
+
+def test_the_next_endpoint_is_asked_where_one_has_stopped(port: int, tmp_path: Path) -> None:
+    etcd = started(tmp_path)
+    with etcd as first:
+        place = Etcd((("127.0.0.1", first), ("127.0.0.1", port)), "stopped", False)
+        one = EtcdSeats(place, "job=1", {})
+        assert run(one.who()) is None and one._clients[0].port == first
+        stop(etcd.process)
+        assert run(one.who()) is None and one._clients[0].port == port
+        began = time.monotonic()
+        assert run(one.who()) is None
+        assert time.monotonic() - began < 1.5, "the one that answers is asked first from then on"
+
+
+def test_endpoints_that_say_nothing_do_not_cost_the_lease(port: int) -> None:
+    with ExitStack() as held:
+        mute = [held.enter_context(socket.socket()) for _ in range(3)]
+        for each in mute:
+            each.bind(("127.0.0.1", 0))
+            each.listen()
+        places = [("127.0.0.1", free()), *(m.getsockname() for m in mute), ("127.0.0.1", port)]
+        one = EtcdSeats(Etcd(tuple(places), "mute", False), "job=1", {})
+        order = list(one._clients)
+
+        async def held_for_long() -> float:
+            assert await one.who() is None and one._clients[0].port == port
+            assert await one.take(seat("a"))
+            slowest, until = 0.0, time.monotonic() + LEASE + 2
+            while time.monotonic() < until:
+                one._clients = list(order)  # as if the one that answered had just stopped
+                began = time.monotonic()
+                assert await one.keep()
+                slowest = max(slowest, time.monotonic() - began)
+                await asyncio.sleep(1.0)
+            assert await seats(port, "mute").who() == seat("a")
+            one.leave()
+            return slowest
+
+        assert run(held_for_long()) < LEASE - 1.0
+
+
+def test_users(tmp_path: Path) -> None:
+    with started(tmp_path) as port:
+        client = seats(port, "u")._clients[0]
+        for path, body in (
+            ("user/add", {"name": "root", "password": "boss"}),
+            ("role/add", {"name": "root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("user/add", {"name": "guest", "password": "pw"}),
+            ("enable", {}),
+        ):
+            client.post(client.get_url(f"/auth/{path}"), json=body)
+        boss = seats(port, "u", variables={"ETCDCTL_USER": "root:boss"})
+        assert run(boss.take(seat("a")))
+        # As after a restart of etcd, which then knows no token of before.
+        boss._clients[0].session.headers["Authorization"] = "of.before"
+        assert run(boss.keep()) and run(boss.who()) == seat("a")
+        wrong = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "x"}
+        assert kind(seats(port, "u").who()) == (
+            "auth", f"127.0.0.1:{port}: it wants a user: set ETCDCTL_USER=name:password",
+        )  # fmt: skip
+        assert "does not know this user" in kind(seats(port, "u", variables=wrong).who())[1]
+        guest = {"ETCDCTL_USER": "guest:pw"}
+        assert "may not" in kind(seats(port, "u", variables=guest).who())[1]
+
+
+def test_a_full_one_is_told_as_that(tmp_path: Path) -> None:
+    with started(tmp_path) as port:
+        one = seats(port, "full")
+        client = one._clients[0]
+        alarm = {"action": "ACTIVATE", "alarm": "NOSPACE"}
+        client.post(client.get_url("/maintenance/alarm"), json=alarm)
+        assert run(one.who()) is None
+        found, said = kind(one.take(seat("a")))
+    assert (found, said.partition(": ")[2]) == (
+        "full", "its database is full, it takes no new keys (alarm NOSPACE)",
+    )  # fmt: skip
+
+
+def test_what_etcd_itself_says_is_of_an_etcd() -> None:
+    busy = Etcd3Exception('{"error":"etcdserver: too many requests","code":8}', "429")
+    assert told(busy) == ("unreachable", "etcdserver: too many requests")

@@ -1,0 +1,62 @@
+"""A link that fails is tried once more before anything is made of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from allaboard.cluster.transport import client_handshake
+from allaboard.cluster.transport.client_handshake import Identity, agreed, try_link
+from allaboard.facts import Answer, Link
+
+SILENT = Link(source="h0", target="h1", address="10.0.0.1:9", answer=Answer.SILENT)
+
+
+def met(answer: Answer) -> Link:
+    return msgspec.structs.replace(SILENT, answer=answer)
+
+
+def test_one_that_works_the_second_time_works() -> None:
+    assert agreed(SILENT, met(Answer.ABOARD)) == met(Answer.ABOARD)
+
+
+def test_one_that_fails_twice_is_told_as_that() -> None:
+    twice = agreed(SILENT, SILENT)
+    assert twice.lasting and twice.told == "silent, twice"
+    assert not SILENT.lasting and SILENT.told == "silent"
+
+
+def test_no_answer_and_no_way_are_alike_and_large_ones_lost_is_something_else() -> None:
+    assert agreed(SILENT, met(Answer.UNREACHABLE)).lasting
+    assert not agreed(SILENT, met(Answer.CUT)).lasting
+    assert not agreed(met(Answer.CUT), SILENT).lasting
+    assert agreed(met(Answer.CUT), met(Answer.CUT)).lasting
+
+
+async def _hung_up_on() -> tuple[int, Link]:
+    """How often somebody came who is hung up on, and what he makes of it."""
+    came = []
+
+    def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.append(1)
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        link = await try_link(Identity("", b"", "h0", 0, ""), "h1", f"127.0.0.1:{port}")
+    return len(came), link
+
+
+def test_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_handshake, "PAUSE", 0.0)
+    came, link = asyncio.run(_hung_up_on())
+    assert (came, link.answer, link.tries) == (2, Answer.CLOSED, 2)
+
+
+def test_what_took_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_handshake, "QUICK", 0.0)
+    came, link = asyncio.run(_hung_up_on())
+    assert (came, link.lasting) == (1, False)

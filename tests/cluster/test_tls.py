@@ -1,0 +1,114 @@
+"""The meeting over TLS, with certificates that openssl made for this test."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from allaboard.cluster.transport.client_handshake import Identity, Turned, enter, try_link
+from allaboard.cluster.transport.connect_probe import dial
+from allaboard.cluster.transport.listener import Connection, Listener
+from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.wire import Word
+from allaboard.facts import Answer, Knock
+from certificates import authority, signed
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    folder = tmp_path_factory.mktemp("tls")
+    return signed(folder, "host", authority(folder, "ca"))
+
+
+@pytest.fixture(scope="module")
+def strangers(ours: Tls, tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    folder = tmp_path_factory.mktemp("other")
+    return signed(folder, "host", authority(folder, "ca"))
+
+
+class Door:
+    """A listener, and what it was told."""
+
+    def __init__(self, tls: Tls | None) -> None:
+        self.here: list[Connection] = []
+        self.knocks: list[str] = []
+        self.said: list[Word | None] = []
+        self.words: list[str] = []
+        self.listener = Listener(
+            "", b"", self.here.append, lambda _, word: self.said.append(word), self._knocked, tls
+        )
+
+    def _knocked(self, knock: Knock) -> None:
+        self.knocks.append(knock.kind)
+        self.words.append(f"{knock.who}: {knock.said}" if knock.host else knock.said)
+
+
+async def _enter(
+    door: Door, tls: Tls | None, only_link: bool = False, secret: bytes = b""
+) -> Answer:
+    await door.listener.open(0, "127.0.0.1")
+    address = f"127.0.0.1:{door.listener.port}"
+    who = Identity("", secret, "h1", 1, "127.0.0.1:1", "session", tls)
+    try:
+        if only_link:
+            return (await try_link(who, "h0", address)).answer
+        met = await dial(address)
+        assert met.answer is Answer.ABOARD and met.writer is not None
+        try:
+            await enter(met, who)
+            return met.answer
+        finally:
+            met.writer.close()
+            await asyncio.sleep(0.05)
+    finally:
+        door.listener.close()
+
+
+def test_both_have_certificates(ours: Tls) -> None:
+    door = Door(ours)
+    assert asyncio.run(_enter(door, ours)) is Answer.ABOARD
+    assert [c.hello.host for c in door.here] == ["h1"] and door.knocks == []
+
+
+def test_a_link_is_tried_over_tls(ours: Tls) -> None:
+    assert asyncio.run(_enter(Door(ours), ours, only_link=True)) is Answer.ABOARD
+
+
+def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
+    door = Door(ours)
+    with pytest.raises(Turned, match="this host was given no certificate"):
+        asyncio.run(_enter(door, None))
+    assert door.here == [] and door.knocks == ["no-tls"]
+    assert door.words == ["h1 (rank 1): has no certificate, and here one is wanted"]
+
+
+def test_a_listener_without_one_is_not_trusted(ours: Tls) -> None:
+    door = Door(None)
+    with pytest.raises(Turned, match="it speaks no TLS"):
+        asyncio.run(_enter(door, ours))
+    assert door.knocks == ["no-tls"]
+
+
+def test_another_authority_is_not_trusted(ours: Tls, strangers: Tls) -> None:
+    door = Door(strangers)
+    with pytest.raises(Turned, match="not of our authority"):
+        asyncio.run(_enter(door, ours))
+    assert door.here == [] and set(door.knocks) == {"no-tls"}
+    assert "h1 (rank 1): does not trust the certificate that is shown here: " in door.words[-1]
+
+
+def test_a_listener_without_the_secret_is_told_who_leaves_it() -> None:
+    door = Door(None)
+    with pytest.raises(Turned, match="the listener does not know the job's secret"):
+        asyncio.run(_enter(door, None, secret=b"secret"))
+    assert door.here == [] and door.knocks == ["no-secret"]
+
+
+def test_a_callers_certificate_is_checked_too(ours: Tls, strangers: Tls) -> None:
+    door = Door(ours)
+    forged = Tls(strangers.cert, strangers.key, ours.ca)  # it trusts us, we do not trust it
+    with pytest.raises(Turned, match="our certificate is not taken there: "):
+        asyncio.run(_enter(door, forged))
+    assert door.here == [] and set(door.knocks) == {"no-tls"}
+    assert "h1 (rank 1): shows a certificate that is not taken here: " in door.words[-1]

@@ -1,0 +1,65 @@
+"""Links of thousands of hosts: what is kept of those that work, and that none that fails is lost in it."""
+
+from __future__ import annotations
+
+from allaboard.analysis.network.link_faults import CONNECTS, faults
+from allaboard.analysis.roll_call.link_probe_schedule import targets
+from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.coordinator.trackers.link_probes import LISTED, Trials
+from allaboard.facts import Answer, Link
+from allaboard.protocol.events import LinksTried
+
+HOSTS = 600
+GOOD, SLOW, NONE = (0.0001, 1e9), (0.0001, 5e5), (0.0, 0.0)
+
+
+def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> Trials:
+    """All have tried each other, each link with these figures where they are not the usual ones."""
+    trials = Trials()
+    for one in range(HOSTS):
+        wanted = targets(one, HOSTS)
+        trials.ask(one, tuple((f"h{i}", f"10.0.0.1:{i}") for i in wanted))
+        figures = [odd.get((one, i), GOOD) for i in wanted]
+        failed = [
+            Link(source=f"h{one}", target=f"h{i}", address=f"10.0.0.1:{i}", answer=Answer.SILENT)
+            for i, figure in zip(wanted, figures, strict=True)
+            if figure == NONE
+        ]
+        worked = b"".join(FIGURES.pack(*f) for f in figures)
+        trials.take(LinksTried(agent=one, worked=worked), f"h{one}", failed)
+    return trials
+
+
+COUNT = sum(len(targets(i, HOSTS)) for i in range(HOSTS))
+
+
+def test_those_that_work_are_counted() -> None:
+    trials = tried({})
+    assert COUNT > LISTED
+    assert trials.links == ()
+    assert trials.usual is not None and trials.usual.count == COUNT
+    assert abs(trials.usual.rate - 1e9) < 1e3 and abs(trials.usual.seconds - 1e-4) < 1e-8
+
+
+def test_a_slow_one_is_told() -> None:
+    trials = tried({(7, 11): SLOW})
+    assert trials.usual is None and len(trials.links) == COUNT, "it is judged among all"
+    (slow,) = [k for k in trials.links if k.rate < 1e6]
+    assert (slow.source, slow.target, slow.rate, slow.works) == ("h7", "h11", 5e5, True)
+
+
+def test_a_host_that_nobody_reaches_is_told_from_a_link_that_fails() -> None:
+    to_nine = {(i, 9): NONE for i in range(HOSTS) if 9 in targets(i, HOSTS)}
+    trials = tried(to_nine | {(100, 101): NONE})
+    assert trials.usual is None and len(trials.links) == COUNT
+    host, pair = faults(trials.links, CONNECTS)
+    assert (host.host, pair.pair) == ("h9", ("h100", "h101"))
+    assert len(host.links) == len(to_nine)
+
+
+def test_figures_that_fit_no_question_are_left_out() -> None:
+    trials = Trials()
+    trials.ask(1, (("h2", "10.0.0.2:1"),))
+    trials.take(LinksTried(agent=1, worked=b"1234567"), "h1", [])
+    trials.take(LinksTried(agent=2, worked=FIGURES.pack(*GOOD)), "h2", [])
+    assert trials.links == () and trials.usual is None

@@ -1,0 +1,79 @@
+"""When stacks are looked at."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF
+from allaboard.coordinator.stall_detector import LOOKS, Lookout
+from allaboard.facts import GroupState, JobView, Op, Phase
+from allaboard.facts.samples import USER, ended, job, member, stack, task
+
+
+def pairs(quiet: float, now: float = 100.0) -> JobView:
+    """Ranks 0 and 1 have not moved for so long (s), 0 waits for 1; 2 and 3 train on."""
+    stood = now - quiet
+    ranks = (0, 1)
+    waiting = member(0, groups=(GroupState("1", 1, 8, 90.0, 2, ranks),), moved_at=stood,
+                     op=Op("all_reduce", 1, stood, "1", 8))  # fmt: skip
+    away = member(1, groups=(GroupState("1", 1, 7, 90.0, 2, ranks),), moved_at=stood)
+    moving = (member(r, moved_at=now) for r in (2, 3))
+    return job(waiting, away, *moving, now=now, progress_at=now)
+
+
+def test_nobody_is_looked_at_while_all_move() -> None:
+    lookout = Lookout()
+    assert lookout.due(pairs(1.0)) == ()
+    assert not lookout.watches
+
+
+def test_a_part_that_stands_is_looked_at_before_it_counts_as_standing() -> None:
+    lookout, view = Lookout(), pairs(1.6)
+    assert lookout.due(view) == (100, 101)
+    assert lookout.watches
+    assert not view.stalled
+
+
+def test_a_part_is_looked_at_often_and_then_seldom() -> None:
+    lookout = Lookout()
+    for look in range(LOOKS):
+        assert lookout.due(pairs(2.0 + look / 4, now=100.0 + look / 4))
+    assert not lookout.watches
+    assert lookout.due(pairs(8.0, now=100.0 + LOOKS / 4)) == ()
+
+
+@pytest.mark.parametrize("quiet", [1.0, 2.0])
+def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
+    view = msgspec.structs.replace(pairs(2.0), progress_at=100.0 - quiet)
+    looked = Lookout().due(view)
+    assert looked == ((100, 101, 102, 103) if quiet > 1.5 else (100, 101))
+
+
+def test_who_had_not_come_when_a_timeout_ran_out_is_looked_at_until_it_was_seen() -> None:
+    gave_up = "Timed out waiting 2000ms for recv operation to complete"
+    there, behind = (GroupState("", 1, n, 98.0, 2, (0, 1)) for n in (8, 7))
+    lost = ended(0, at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)})
+    view = job(lost, member(1, groups=(behind,), moved_at=99.0), now=100.0, progress_at=99.9)
+    assert Lookout().due(view) == (101,)
+    seen = msgspec.structs.replace(view.members[1], stack=stack(USER))
+    assert Lookout().due(msgspec.structs.replace(view, members=(lost, seen))) == ()
+
+
+def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> JobView:
+    """Worker 0 of a job with parameter servers waits for the chief, which has not begun."""
+    chief = task(
+        "chief", 0, number=3, phase=Phase.IMPORTED, step=0, cpu=cpu, moved_at=moved_at, op=op
+    )
+    wait = Op(AWAITS_CHIEF, 1, 97.0)
+    return job(
+        chief, task("worker", 0, op=wait, step=0), task("ps", 0), progress_at=97.0, stall_after=10.0
+    )
+
+
+def test_who_is_awaited_at_the_start_of_a_session_is_looked_at_if_it_stands() -> None:
+    awaited = servers().members[0].called
+    assert Lookout().due(servers()) == (awaited,)
+    assert Lookout().due(servers(cpu=0.9)) == (), "it computes, and is on its way"
+    assert Lookout().due(servers(moved_at=99.0)) == (), "it has just done something new"
+    assert Lookout().due(servers(op=Op("SessionManager.prepare_session", 1, 90.0))) == ()

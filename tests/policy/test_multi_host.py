@@ -1,0 +1,52 @@
+"""Whether all hosts can be started again together."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from allaboard.facts import Cause, Outcome, RoundEnd
+from allaboard.policy.restart.attempt_restart import after_round
+from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
+from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
+
+ALL = Hosts(expected=4, here=4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, ""),
+        ({"expected": 0, "here": 2}, ""),
+        ({"here": 3}, "3 of 4 agents are here: the others cannot be started again"),
+        ({"gone": ("h2",)}, "h2 has gone with its agent: what ran there cannot be started again"),
+        ({"gone": ("h2", "h3")}, "h2, h3 have gone with its agent"),
+        ({"gone": ("h2",), "others": ("h2",)}, "--on-failure restart is not given on h2"),
+        (
+            {"plain": "10.0.0.9 runs without allaboard"},
+            "10.0.0.9 runs without allaboard: it cannot",
+        ),
+        (
+            {"place": "file:///shared/rdzv"},
+            "all meet through file:///shared/rdzv, which still holds",
+        ),
+        ({"place": "tcp://h0:29500"}, ""),
+    ],
+)
+def test_what_is_in_the_way(changes: dict[str, object], says: str) -> None:
+    said = hindrance(msgspec.structs.replace(ALL, **changes))
+    assert said.startswith(says) and bool(said) == bool(says)
+
+
+@pytest.mark.parametrize("why", ["", orphaned("h0:29500")])
+def test_a_round_follows_only_where_all_can_take_part(why: str) -> None:
+    ended = RoundEnd(
+        number=0,
+        outcome=Outcome.FAILED,
+        reason="worker 1 failed; ending the others",
+        seconds=20.0,
+        steps=60,
+        cause=Cause(who="worker 1", what="was killed by SIGKILL", steps=60),
+    )
+    answer = after_round([ended], Restarts(allowed=True), hindrance=why)
+    assert answer == Stop(why) if why else isinstance(answer, Again)

@@ -1,0 +1,29 @@
+"""Horovod's stall inspector, from its documents and source: recorded nowhere here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.rules.engine.catalogue import catalogue
+
+LINES = (
+    "[2026-01-02 03:04:05.123456: W horovod/common/stall_inspector.cc:107] One or more tensors were "
+    "submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder "
+    "of ranks for more than 60 seconds. ",
+    "Missing ranks:",
+    "1: [allreduce.a, allreduce.b]",
+    "3: [allreduce.a, ...]",
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "[1,0]<stderr>:", "[0]<stderr>:"])
+@pytest.mark.parametrize("word", ["Missing", "Stalled"])
+def test_every_rank_of_the_list_is_named(prefix: str, word: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("".join(f"{prefix}{line}\n" for line in LINES).replace("Missing", word))
+    (found,) = of_paths([log], catalogue()).findings
+    assert (found.rule, [w.rank for w in found.who]) == ("LOG001", [1, 3])
+    assert found.summary == "rank 1, 3 did not submit allreduce.a, which the others wait for"

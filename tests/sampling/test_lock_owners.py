@@ -1,0 +1,84 @@
+"""What threads want and hold, by the text of their code."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+
+from allaboard.facts import Frame, Holds
+from allaboard.sampling.lock_owners import asks, feeds, others, threads
+
+CODE = """
+def flush(log, cache):
+    with log:
+        if True:
+            with cache:
+                pass
+    cache.acquire(timeout=9)
+
+def fill(self, cache):
+    with open("x") as file, self.lock:
+        file.read()
+    for _ in range(3): pass
+"""
+
+
+def test_a_thread_holds_the_blocks_that_it_is_inside_of(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(CODE)
+
+    def at(line: int, function: str) -> Frame:
+        text = linecache.getline(str(file), line).strip()
+        return Frame(str(file), line, function, text)
+
+    main, other = at(5, "flush"), at(11, "fill")
+    assert threads([(main,), (other,)]) == (
+        Holds(main, "cache", ("log",)),
+        Holds(other, "", ("self.lock", "open('x')")),
+    )
+    acquires = at(7, "flush")
+    assert threads([(acquires,)]) == (Holds(acquires, "cache"),)
+    assert threads([(at(12, "fill"),), (main,)]) == (), "the main thread wants none"
+    assert threads([]) == () and threads([()]) == ()
+
+
+def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("with a:\n  def (\n")
+    for name in ("bad.py", "none.py"):
+        frame = Frame(str(tmp_path / name), 1, "f", "with a:")
+        assert threads([(frame,)]) == (Holds(frame, "a"),)
+
+
+def test_a_generator_in_a_thread_of_the_framework() -> None:
+    rows = Frame("/home/u/train.py", 29, "rows")
+    calls = Frame("/v/site-packages/tensorflow/python/ops/script_ops.py", 150, "__call__")
+    library = Frame("/v/site-packages/tensorflow/python/data/ops/from_generator_op.py", 196, "f")
+    assert feeds((rows, library, calls))
+    assert not feeds((library, calls)), "TensorFlow's own Python"
+    assert not feeds((rows,)), "a thread of the user's own"
+    assert not feeds((calls, rows)), "who made the call, and not what was called"
+    assert not feeds(())
+
+
+def test_a_thread_of_the_program_asks_another_process() -> None:
+    std = "/usr/lib/python3.11/"
+    reads = Frame(std + "socket.py", 720, "readinto")
+    pool = Frame(std + "concurrent/futures/thread.py", 58, "run")
+    own = Frame("/home/u/train.py", 9, "reward", "urlopen(url)")
+    assert asks((reads, own))
+    assert asks((reads, pool))
+    assert not asks(
+        (reads, Frame(std + "threading.py", 982, "run"))
+    )  # a library keeps it for itself
+    assert not asks((pool,))
+
+
+def test_where_the_others_are_while_the_main_one_waits_for_one_of_them() -> None:
+    wait = Frame("/usr/lib/python3.11/threading.py", 1119, "join")
+    main = Frame("/home/u/train.py", 50, "<module>", "trainer.join()")
+    item = Frame("/usr/lib/python3.11/queue.py", 171, "get")
+    step = Frame("/home/u/train.py", 17, "steps", "rows = queue.get()")
+    library = Frame("/v/lib/python3.11/site-packages/tqdm/_monitor.py", 60, "run")
+    assert others([(wait, main), (item, step), (library,), (step,)]) == (step,)
+    named = Frame("/home/u/train.py", 51, "<module>", "with lock:")
+    assert others([(named,), (item, step)]) == ()
