@@ -1,6 +1,6 @@
 """How long faults between hosts take from the arrival of the last healthy worker to the finding.
 
-Each drill runs k times on a real framework over network namespaces (`host_drills.run_host_drill`;
+Each drill runs k times on a real framework over network namespaces (`multihost_drills.run_host_drill`;
 needs root).
 Chosen are those whose fault can be proven at once: identity, world size, version, script, clock, name, other
 program at the port, wrong first host, no interface, another job or secret, a link that is blocked (whose
@@ -30,7 +30,7 @@ TARGET = 5.0
 
 def once(name: str, seed: int) -> dict[str, Any]:
     """One run as it is kept."""
-    from host_drills.run_host_drill import rehearse
+    from multihost_drills.run_host_drill import rehearse
 
     load = os.getloadavg()[0]
     went = rehearse(name)

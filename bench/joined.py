@@ -25,8 +25,8 @@ from typing import Any
 
 import sheet
 
-from host_drills.contract import MEETING_PORT
-from host_drills.run_host_drill import CLUSTER
+from multihost_drills.contract import MEETING_PORT
+from multihost_drills.run_host_drill import CLUSTER
 from testbed import Bed, Process, missing, open_mpi, slurm
 
 JOB = str(sheet.JOBS / "first_step.py")

@@ -13,7 +13,7 @@ import pytest
 
 from allaboard.contracts import Drill
 from allaboard.rules.engine.catalogue import catalogue
-from host_drills.contract import HostDrill
+from multihost_drills.contract import HostDrill
 
 
 def chosen(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from allaboard.blackbox.reader import OpenBox
-from host_drills.run_host_drill import CLUSTER, described
+from multihost_drills.run_host_drill import CLUSTER, described
 from testbed import Bed, Process
 
 BIN = Path(sys.executable).parent

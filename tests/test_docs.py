@@ -15,7 +15,7 @@ import pytest
 from allaboard.cli import COMMANDS
 from allaboard.drills.runner.run_drill import all_drills
 from allaboard.rules.engine.catalogue import catalogue
-from host_drills.run_host_drill import all_host_drills
+from multihost_drills.run_host_drill import all_host_drills
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
@@ -61,7 +61,9 @@ def test_rules_and_drills_that_are_named_exist() -> None:
     assert named <= codes
     drills = {d for _, line in SAID for d in re.findall(r"allaboard drill ([a-z][a-z0-9-]+)", line)}
     assert drills <= all_drills().keys()
-    between = {d for _, line in SAID for d in re.findall(r"-m host_drills ([a-z][a-z0-9-]+)", line)}
+    between = {
+        d for _, line in SAID for d in re.findall(r"-m multihost_drills ([a-z][a-z0-9-]+)", line)
+    }
     assert between <= all_host_drills().keys()
 
 

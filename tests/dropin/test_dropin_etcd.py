@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.dropin.roll_call import roll_call
-from host_drills.run_host_drill import CLUSTER
+from multihost_drills.run_host_drill import CLUSTER
 from real_etcd import free, started
 
 JOBS = Path(__file__).parents[1] / "zoo" / "jobs"

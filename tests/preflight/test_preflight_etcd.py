@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from host_drills.run_host_drill import CLUSTER
+from multihost_drills.run_host_drill import CLUSTER
 from real_etcd import free, started
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,7 @@ import pytest
 from allaboard.drills.runner.run_drill import all_drills, lacks, rehearse
 from allaboard.rules.engine.catalogue import catalogue
 from chosen import chosen
-from host_drills.run_host_drill import all_host_drills
+from multihost_drills.run_host_drill import all_host_drills
 
 DRILLS = all_drills()
 SHARES = ("SLOW", "PS005", "PS006", "PS011", "PS015")

@@ -16,9 +16,9 @@ import pytest
 import allaboard
 from allaboard.launch.port_reservation import reserve
 from bedded import need
-from host_drills.contract import MEETING_PORT
-from host_drills.run_host_drill import CLUSTER
-from host_drills.run_host_drill import described as on_host
+from multihost_drills.contract import MEETING_PORT
+from multihost_drills.run_host_drill import CLUSTER
+from multihost_drills.run_host_drill import described as on_host
 from testbed import Bed
 from testbed.firewall import Block
 

@@ -7,7 +7,7 @@ import pytest
 
 from bedded import excuse
 from chosen import chosen
-from host_drills.run_host_drill import all_host_drills, lacks, rehearse
+from multihost_drills.run_host_drill import all_host_drills, lacks, rehearse
 
 DRILLS = all_host_drills()
 

@@ -10,8 +10,8 @@ import pytest
 
 from allaboard.drills.runner.run_drill import all_drills
 from bedded import need
-from host_drills.run_host_drill import stage
-from host_drills.spread_drill import spread
+from multihost_drills.run_host_drill import stage
+from multihost_drills.spread_drill import spread
 
 WITHIN = 60.0
 """Seconds on a busy machine; how soon a fault is found is measured by bench/."""

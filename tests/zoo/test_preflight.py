@@ -15,8 +15,8 @@ import pytest
 
 from bedded import need
 from certificates import authority, signed
-from host_drills.contract import MEETING_PORT
-from host_drills.run_host_drill import CLUSTER, described
+from multihost_drills.contract import MEETING_PORT
+from multihost_drills.run_host_drill import CLUSTER, described
 from testbed import Bed, Process, open_mpi, slurm, ssh
 from testbed.firewall import Block
 from testbed.requirements import other_python

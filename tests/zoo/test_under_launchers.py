@@ -13,8 +13,8 @@ import pytest
 
 from allaboard.drills.runner.run_drill import JOBS as DRILLS
 from bedded import need
-from host_drills.contract import MEETING_PORT
-from host_drills.run_host_drill import CLUSTER
+from multihost_drills.contract import MEETING_PORT
+from multihost_drills.run_host_drill import CLUSTER
 from testbed import Bed, open_mpi, slurm
 from testbed.process import Process
 

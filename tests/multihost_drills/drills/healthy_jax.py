@@ -1,0 +1,11 @@
+"""Nothing is wrong: four hosts start, train and end, and nothing is said of it."""
+
+from multihost_drills.contract import HostDrill
+
+DRILL = HostDrill(
+    framework="jax",
+    expects="",
+    arguments=("--steps", "20"),
+    options=(),
+    exit_codes=(0,),
+)

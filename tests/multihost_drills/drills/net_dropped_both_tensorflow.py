@@ -1,0 +1,12 @@
+"""A firewall drops all between two TensorFlow workers, in both directions."""
+
+from multihost_drills.contract import HostDrill
+from testbed.firewall import Block
+
+DRILL = HostDrill(
+    framework="tensorflow",
+    expects="NET006",
+    blames=(1, 3),
+    arrange=lambda bed: bed.block("h3", Block(way="both", peer="h1")),
+    long="one-way-tensorflow shows the link, net-data-ports-dropped both directions",
+)
