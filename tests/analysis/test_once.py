@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 from allaboard.facts.samples import job, member
 
 
 def test_the_answer_is_kept_with_the_view_and_not_copied_with_it() -> None:
     asked = []
 
-    @once
+    @cached_per_view
     def ranks(view: object) -> int:
         asked.append(view)
         return len(asked)

@@ -28,7 +28,7 @@ def trainer(rank: int, **changes: Any) -> Member:
 
 def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
     gate = Gate(0.0, Policy(), Crossing("a", joined=False), {})
-    done = list(gate.due(view.now, roll_calls(view), []))
+    done = list(gate.open_when_complete(view.now, roll_calls(view), []))
     through = [c for c in done if isinstance(c, LetThrough)]
     return sorted(c.pid - 100 for c in through), gate, [c.text for c in done if isinstance(c, Note)]
 

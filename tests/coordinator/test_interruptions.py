@@ -78,7 +78,7 @@ class Hosts:
                 step=40,
                 ops=40,
             )
-        self.job.gate.boarded(self.clock.now)
+        self.job.gate.mark_boarded(self.clock.now)
         self.tell()
 
     def fall(self, rank: int, kind: str = "RuntimeError", message: str = LOST) -> None:

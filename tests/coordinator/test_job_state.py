@@ -238,7 +238,7 @@ def test_a_likely_hang_ends_the_job_only_after_hang_after() -> None:
 
 def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world = World()
-    world.job.gate.boarded(world.clock.now)
+    world.job.gate.mark_boarded(world.clock.now)
     world.train(0, 1, 2, step=10)
     world.tell()
     world.gone.add(1)

@@ -54,7 +54,7 @@ class World:
         for worker in range(3):
             self.tell(Launched(worker=worker, pid=100 + worker, at=self.clock.now))
         self.tell()
-        self.job.gate.boarded(self.clock.now)
+        self.job.gate.mark_boarded(self.clock.now)
 
     def declared(self, worker: int) -> Declared:
         job, index = self.tasks[worker] if self.tasks else ("worker", worker)

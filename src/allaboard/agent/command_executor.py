@@ -96,7 +96,7 @@ class Deeds:
         match command:
             case LetThrough():
                 if not command.beside:
-                    self._job.gate.boarded(now)
+                    self._job.gate.mark_boarded(now)
                 self._let_through[command.pid] = command.round
                 box = self._watch.boxes.get(command.pid)
                 if box is not None:

@@ -237,10 +237,10 @@ def _shell(source: Source, parsed: Parsed) -> None:
 
 def _python(source: Source, parsed: Parsed) -> None:
     from allaboard.formats.python.literals import read_python
-    from allaboard.formats.python_parser import parse_quietly
+    from allaboard.formats.python_parser import parse_without_warnings
 
     try:
-        tree = parse_quietly(source.text)
+        tree = parse_without_warnings(source.text)
     except SyntaxError as error:
         version = ".".join(map(str, sys.version_info[:2]))
         said = f"cannot be read as Python {version}: {error.msg}"

@@ -24,5 +24,5 @@ def first_here(environment: Mapping[str, str]) -> bool:
 
 def first_by(names: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Whether the first of these variables that is set says 0; True where none is."""
-    told = (environment.get(name, "") for name in names)
-    return next((t for t in told if t), "0") == "0"
+    values = (environment.get(name, "") for name in names)
+    return next((t for t in values if t), "0") == "0"

@@ -37,16 +37,18 @@ class Gate:
         self._told = 0.0
         self._wrong_at: float | None = None
 
-    def boarded(self, now: float) -> None:
+    def mark_boarded(self, now: float) -> None:
         """A member was let through, here or by the host where all meet."""
         if self.rolled_at is None:
             self.rolled_at = now
 
-    def due(self, now: float, rolls: tuple[Roll, ...], startup: list[Claim]) -> Iterator[Command]:
+    def open_when_complete(
+        self, now: float, rolls: tuple[Roll, ...], startup_claims: list[Claim]
+    ) -> Iterator[Command]:
         """Lets a complete roll call through; what a rule of the ``startup`` proved wrong stays held."""
         self._crossing.size = max((r.size for r in rolls), default=0)
         waved_on = self._crossing.waved_on
-        wrong = any(map(proven, startup)) or any(r.interrupted for r in rolls)
+        wrong = any(map(proven, startup_claims)) or any(r.interrupted for r in rolls)
         if wrong and not waved_on:
             if not self._policy.only_reports or self._crossing.stale:
                 return

@@ -123,7 +123,9 @@ class Job:
             commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
             commands += [Note(text=line) for line in (self.waits.due(view),) if line]
         if self.ending is None and not (self.interrupted and self.settings.joined):
-            commands += self.gate.due(now, rolls, [c for s, c in staged if s in BEFORE])
+            commands += self.gate.open_when_complete(
+                now, rolls, [c for s, c in staged if s in BEFORE]
+            )
             commands += self.gate.awaited(view, rolls)
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:

@@ -9,7 +9,7 @@ import msgspec
 from allaboard.facts.interruption import Interruption
 from allaboard.facts.link import Call, Holder, Knock, Link, Usual
 from allaboard.facts.member import Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 from allaboard.facts.rollback import Setback
 from allaboard.facts.usage import Use
 
@@ -76,7 +76,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     interruptions: tuple[Interruption, ...] = ()
 
     @property
-    @once
+    @cached_per_view
     def alive(self) -> tuple[Member, ...]:
         return tuple(m for m in self.members if m.alive)
 
@@ -88,7 +88,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return known[field]
 
     @property
-    @once
+    @cached_per_view
     def _told(self) -> dict[str, bool]:
         return {}
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-def once(function: Callable[[V], T]) -> Callable[[V], T]:
+def cached_per_view(function: Callable[[V], T]) -> Callable[[V], T]:
     """``function`` of one frozen view, whose answer is kept with the view and goes with it.
 
     The view's class has a ``__dict__`` (``dict=True``); what is kept is no field of it: it is neither

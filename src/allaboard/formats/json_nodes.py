@@ -174,10 +174,10 @@ def _meant(text: str, closers: str) -> str:
             continue
     import ast
 
-    from allaboard.formats.python_parser import parse_quietly
+    from allaboard.formats.python_parser import parse_without_warnings
 
     try:
-        body = parse_quietly(plain).body
+        body = parse_without_warnings(plain).body
         value = ast.literal_eval(body[0].value) if isinstance(body[0], ast.Expr) else None
         return json.dumps(value) if isinstance(value, dict) else ""
     except (ValueError, SyntaxError, TypeError, IndexError, RecursionError, MemoryError):

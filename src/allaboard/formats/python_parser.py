@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 
-def parse_quietly(source: str) -> ast.Module:
+def parse_without_warnings(source: str) -> ast.Module:
     """Return the syntax tree of a script, without the warnings that the parser prints about it.
 
     Raises:

@@ -24,8 +24,8 @@ def syscall(number: int, *arguments: int | None) -> int:
     import ctypes  # most never need it
 
     library = ctypes.CDLL(None, use_errno=True)
-    found = int(library.syscall(number, *arguments))
-    if found < 0:
+    result = int(library.syscall(number, *arguments))
+    if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return found
+    return result

@@ -9,7 +9,7 @@ from allaboard.analysis.failures.failure_causality import failed, failed_at
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import AROUND
 from allaboard.facts import JobView, Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 NotCome = tuple[tuple[Member, ...], tuple[str, int], int]
 _TIMED_OUT = re.compile(r"(?<!connection )tim(ed|e) ?out", re.IGNORECASE)
@@ -24,7 +24,7 @@ def gave_up(member: Member) -> bool:
     return bool(_TIMED_OUT.search(said))
 
 
-@once
+@cached_per_view
 def lost_a_peer(view: JobView) -> tuple[Member, ...]:
     """The members whose failure says no more than that a peer was lost; an evaluator has none."""
     return tuple(

@@ -13,7 +13,7 @@ import msgspec
 
 from allaboard.analysis.failures.failure_causality import failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 Key = tuple[str, int]
 MANY = 64
@@ -48,13 +48,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return self.usual or next(s for _, s in self.calls if s.required != self.other.required)
 
 
-@once
+@cached_per_view
 def split(view: JobView) -> dict[Key, int]:
     """The groups in which digests differ, each with a number at which they do."""
     return _split(view, lambda state: state.marks)
 
 
-@once
+@cached_per_view
 def path_split(view: JobView) -> dict[Key, int]:
     """The groups in which the places of the calls differ, as far as the calls themselves do not."""
     calls = split(view)
@@ -154,7 +154,7 @@ def _fallen(view: JobView) -> dict[Key, int]:
     }
 
 
-@once
+@cached_per_view
 def differences(view: JobView) -> tuple[Difference, ...]:
     """Every group whose ranks are known to differ, with its first difference."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)

@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.analysis.collectives.flight_record_diff import Differs, differs
 from allaboard.facts import JobView, Member, Recording
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 OPERATION = "torch/_ops.py"
 """Where a compiled graph calls its operations."""
@@ -19,7 +19,7 @@ def in_operation(one: Member) -> bool:
     return bool(one.recorded and frames) and frames[0].file.endswith(OPERATION)
 
 
-@once
+@cached_per_view
 def apart(view: JobView) -> tuple[Differs, ...]:
     """The first number in each group at which not all of those who stand now did the same."""
     known = [m for m in view.alive if m.recorded and m.who.rank >= 0]

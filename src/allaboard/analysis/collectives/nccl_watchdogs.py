@@ -13,7 +13,7 @@ from collections import defaultdict
 import msgspec
 
 from allaboard.facts import Certainty, Overdue, Watchdogs
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 OWN_NUMBER = "id "
 """What begins the name of a group of which only a rank's own number is told: older releases wrote no other,
@@ -58,7 +58,7 @@ class Complete(msgspec.Struct, frozen=True):
     first: Overdue
 
 
-@once
+@cached_per_view
 def compared(found: Watchdogs) -> tuple[Late | Unequal | Complete, ...]:
     """One verdict a group, where its words allow one."""
     groups: dict[str, list[Overdue]] = defaultdict(list)

@@ -10,7 +10,7 @@ import msgspec
 from allaboard.analysis.network.link_faults import four, on_host
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.facts import EACH_OWN, JobView, Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ def differences(view: JobView, wanted: Callable[[str], bool]) -> Iterator[tuple[
             yield roll, _difference(name, by_value)
 
 
-@once
+@cached_per_view
 def _compared(view: JobView) -> tuple[tuple[Roll, tuple[Member, ...], list[str]], ...]:
     """Of each such roll call who is compared, and the names of what is not the same for all."""
     found = []

@@ -13,7 +13,7 @@ import msgspec
 
 from allaboard.facts import Batch, Frame, JobView, Loop, Member, Pace
 from allaboard.facts.collective_calls import GroupState
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 from allaboard.facts.samples import member, signature
 
 DDP = "DDP backward"
@@ -32,7 +32,7 @@ class Uneven(msgspec.Struct, frozen=True, kw_only=True):
     more: tuple[tuple[Member, int], ...]
 
 
-@once
+@cached_per_view
 def uneven(view: JobView) -> Uneven | None:
     """The first pass in which ranks had different numbers of batches; None where none is known."""
     for place, loops in _by_place(view).items():
@@ -64,7 +64,7 @@ class Side(NamedTuple):
     last: bool
 
 
-@once
+@cached_per_view
 def side_by_side(view: JobView) -> dict[Frame, tuple[Side, ...]]:
     """What was looked at on every member of a job whose gradients are averaged over all of them, in
     loops that train: there was a step between one batch and the next."""

@@ -11,7 +11,7 @@ import msgspec
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import AROUND
 from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
 """How native code ends that does what it must not."""
@@ -122,7 +122,7 @@ def crashed_at_exit(member: Member) -> bool:
     return crashed and member.phase is Phase.LEAVING and member.raised is None and worked
 
 
-@once
+@cached_per_view
 def failures(view: JobView) -> Failures:
     """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
     unless it is all that failed; an evaluator is nobody's peer."""

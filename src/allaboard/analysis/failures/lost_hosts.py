@@ -7,7 +7,7 @@ from typing import NamedTuple
 from allaboard.analysis.failures.failure_causality import ended_at, failed, failed_at
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.facts import JobView, Member, Phase
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 TOGETHER = 10.0
 """Seconds between the host's last word and the fall of the first of its peers; also those in which the steps
@@ -23,7 +23,7 @@ class Gone(NamedTuple):
     fell: tuple[Member, ...]
 
 
-@once
+@cached_per_view
 def hosts_gone(view: JobView) -> tuple[Gone, ...]:
     """Who computes, writes or compiles for a while falls later, in the next collective: if nobody has made a
     step since then, it is because of it all the same."""

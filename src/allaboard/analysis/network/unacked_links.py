@@ -7,7 +7,7 @@ from collections import defaultdict
 import msgspec
 
 from allaboard.facts import JobView, Member, Silence
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 
 class SilentLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class SilentLink(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, str] | None = None
 
 
-@once
+@cached_per_view
 def silent_links(view: JobView) -> tuple[SilentLink, ...]:
     """One for each pair of hosts of the job and kind. Other programs' hosts, a metrics server, say, are no
     part of the job."""

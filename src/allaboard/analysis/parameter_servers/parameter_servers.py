@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.facts import Exit, JobView, Member, Phase
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 from allaboard.facts.signal_name import signal_name
 
 SERVER_JOBS = ("ps",)
@@ -28,7 +28,7 @@ AROUND = ("evaluator",)
 """Tasks that take no part in the cluster, and tell their framework of none."""
 
 
-@once
+@cached_per_view
 def has_servers(view: JobView) -> bool:
     """Whether the job has parameter servers."""
     return any(m.who.job in SERVER_JOBS for m in view.members)
@@ -56,7 +56,7 @@ def _handed(one: Member) -> bool:
     return told is not None and told.call == SERVER and told.job == "worker" and one.step == 0
 
 
-@once
+@cached_per_view
 def trainers(view: JobView) -> tuple[Member, ...]:
     """Those whose end is the end of the work: neither servers nor an evaluator."""
     return tuple(
@@ -145,7 +145,7 @@ def awaited_by_servers(view: JobView) -> tuple[Member, ...]:
     return tuple(m for m in work if m.alive) or tuple(m for m in view.alive if m.who.job in AROUND)
 
 
-@once
+@cached_per_view
 def not_begun(view: JobView) -> tuple[Member, ...]:
     """Those who live and have not begun, while somebody waits for them in the start of a session or in a
     synchronous optimizer."""

@@ -17,7 +17,7 @@ from allaboard.analysis.parameter_servers.ps_wait_breakdown import (
     used,
 )
 from allaboard.facts import JobView, Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 SPAN = 8.0
 """Seconds that must have been measured."""
@@ -68,7 +68,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.server.who.job}:{self.server.who.index}"
 
 
-@once
+@cached_per_view
 def full(view: JobView) -> tuple[tuple[Way, ...], tuple[Way, ...]]:
     """The ways that hold somebody up, and those that have room."""
     if not servers(view):

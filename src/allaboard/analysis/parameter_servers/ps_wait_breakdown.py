@@ -14,7 +14,7 @@ import msgspec
 
 from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF, SERVER_JOBS, serves
 from allaboard.facts import JobView, Load, Member, Pair
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 LEAST = 3.0
 """Seconds that must have been measured."""
@@ -125,12 +125,12 @@ def _hands_out(view: JobView, one: Member) -> bool:
     return any(m is not one for m in _serving_workers(view))
 
 
-@once
+@cached_per_view
 def servers(view: JobView) -> tuple[Member, ...]:
     """The parameter servers, dead ones too."""
     return tuple(m for m in view.members if m.who.job in SERVER_JOBS)
 
 
-@once
+@cached_per_view
 def _serving_workers(view: JobView) -> tuple[Member, ...]:
     return tuple(m for m in view.members if m.who.job == "worker" and serves(m))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import JobView
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 RECENT = 4.0
 """Seconds that recent paces and loads look back on, ..."""
@@ -17,7 +17,7 @@ SPAN = 2.9
 """... and those that must have been measured: four looks, one each second."""
 
 
-@once
+@cached_per_view
 def lately(view: JobView) -> JobView:
     """``view``, where each member's ``load`` and ``pace`` and each use are their recent ones."""
     members = tuple(

@@ -19,7 +19,7 @@ import msgspec
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.analysis.performance.recent_window import SPAN as SOON
 from allaboard.facts import JobView, Member, Phase
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 SPAN = 10.0
 """Seconds that must have been looked at, ..."""
@@ -71,7 +71,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
         return median(m.pace.own for m in self.slow) / max(1e-6, _own(self.waiting))
 
 
-@once
+@cached_per_view
 def stepping(view: JobView) -> tuple[Member, ...]:
     """The members that train, where all have been looked at long enough; () where not."""
     members = _training(view)
@@ -80,7 +80,7 @@ def stepping(view: JobView) -> tuple[Member, ...]:
     return members
 
 
-@once
+@cached_per_view
 def stepping_lately(view: JobView) -> tuple[Member, ...]:
     """As `stepping`, after some seconds: the ``pace`` of each is its recent one, and shows only what is
     much."""
@@ -92,7 +92,7 @@ def stepping_lately(view: JobView) -> tuple[Member, ...]:
     )
 
 
-@once
+@cached_per_view
 def _training(view: JobView) -> tuple[Member, ...]:
     members = tuple(m for m in view.alive if not m.launcher)
     if not any(m.pace.steps for m in members):
@@ -104,7 +104,7 @@ def _training(view: JobView) -> tuple[Member, ...]:
     return members
 
 
-@once
+@cached_per_view
 def lag(view: JobView) -> Lag | None:
     """Who is slow; None where nobody is, or the members do not step together."""
     return _among(stepping(view), GAP) or (

@@ -11,7 +11,7 @@ import msgspec
 
 from allaboard.analysis.roll_call.job_partition import SETTLE, sizes_of, worlds
 from allaboard.facts import JobView, Member, Phase
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 LARGEST = 1_000_000
 """Ranks that are called by name; no job has so many, but a box may hold anything."""
@@ -45,19 +45,19 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not (self.missing or self.twice or self.leaving) and len(self.sizes) == 1
 
     @property
-    @once
+    @cached_per_view
     def held(self) -> tuple[Member, ...]:
         """Those who stand at the door now."""
         return tuple([m for m in self.here if m.phase is Phase.ARRIVED and m.exit is None])
 
     @property
-    @once
+    @cached_per_view
     def inside(self) -> tuple[Member, ...]:
         """Those who are in their framework's init, through the door or because nobody was held at one."""
         return tuple([m for m in self.here if m.phase is Phase.JOINING and m.exit is None])
 
     @property
-    @once
+    @cached_per_view
     def interrupted(self) -> bool:
         """Whether they who stand at the door wait for somebody whose host was interrupted."""
         ended = [m for m in (*self.gone, *self.here) if not m.alive]
@@ -77,17 +77,17 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return enough or now - self.last_arrival >= SETTLE
 
     @property
-    @once
+    @cached_per_view
     def last_arrival(self) -> float:
         return max((m.phase_since for m in self.held), default=0.0)
 
     @property
-    @once
+    @cached_per_view
     def first_arrival(self) -> float:
         return min((m.phase_since for m in self.held), default=0.0)
 
 
-@once
+@cached_per_view
 def roll_calls(view: JobView) -> tuple[Roll, ...]:
     """Every roll call that somebody has answered, one a job."""
     people = [m for m in view.members if not m.launcher]

@@ -10,7 +10,7 @@ from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
 from allaboard.analysis.stalls.stall import IO_MOVING, LOOKS, waits
 from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.facts import JobView, Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 LONG = 60.0
 """Seconds in which a member that is idle in a checkpoint or an evaluation may do what shows no CPU and no
@@ -23,7 +23,7 @@ _ASKS = "waits for the answer of another process"
 _READS = "torch/distributed/checkpoint/state_dict_loader.py"
 
 
-@once
+@cached_per_view
 def pauses(view: JobView) -> tuple[Member, ...]:
     """Who is inside of a checkpoint or an evaluation while nobody moves, and others are not; where all are,
     those for whom the others wait in a collective of it; () where that is not to be told."""

@@ -28,7 +28,7 @@ from allaboard.analysis.stalls.stall import (
 )
 from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.facts import JobView, Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 MANY = 4
 """Members that are named."""
@@ -53,7 +53,7 @@ class Everybody(NamedTuple):
         return self.stall.waiting
 
 
-@once
+@cached_per_view
 def everybody(view: JobView) -> Everybody | None:
     """None where somebody moves, or there is a better answer."""
     found = stall(view)

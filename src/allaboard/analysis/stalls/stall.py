@@ -14,7 +14,7 @@ from allaboard.analysis.stalls.input_generator import at_generator, goes_on
 from allaboard.analysis.stalls.jax_value_read import reads_value
 from allaboard.analysis.stalls.stalled_members import standing
 from allaboard.facts import Evidence, JobView, Member, Phase, Stack
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 STEPS = ("tf.function", "DDP backward", "jit ")
 """Operations that compute too, ..."""
@@ -41,7 +41,7 @@ class Stall(msgspec.Struct, frozen=True):
     gripped: tuple[Member, ...] = ()
 
 
-@once
+@cached_per_view
 def stall(view: JobView) -> Stall | None:
     """None while nobody stands still, or has joined, or has been looked at yet; where a server is lost,
     which explains every wait; and while the job is being ended, whatever each still does then.

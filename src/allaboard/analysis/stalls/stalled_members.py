@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from allaboard.facts import GroupState, JobView, Member, Phase
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 Key = tuple[str, int]
 
 
-@once
+@cached_per_view
 def standing(view: JobView) -> tuple[Member, ...]:
     """The members that stand still for longer than the job's rhythm explains; () while all is well."""
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
@@ -40,7 +40,7 @@ def stood_since(view: JobView) -> float:
     return max((m.moved_at for m in standing(view)), default=view.progress_at)
 
 
-@once
+@cached_per_view
 def missed(view: JobView) -> tuple[tuple[Member, Key, tuple[Member, ...]], ...]:
     """Who waits, without moving, in a call of which group, for which members that go on elsewhere."""
     behind_of = _Behind(view)
@@ -76,7 +76,7 @@ def _waits_in(view: JobView, one: Member) -> Key | None:
     return known[-1].key if known else None
 
 
-@once
+@cached_per_view
 def _groups(view: JobView) -> dict[Key, list[tuple[Member, GroupState]]]:
     groups: dict[Key, list[tuple[Member, GroupState]]] = defaultdict(list)
     for member in view.members:

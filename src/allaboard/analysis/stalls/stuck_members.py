@@ -16,7 +16,7 @@ from allaboard.analysis.stalls.failing_checkpoint import unsaved
 from allaboard.analysis.stalls.stall import IDLE, IO_MOVING, stall, still, waiting_where
 from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.facts import Evidence, JobView, Member
-from allaboard.facts.memo import once
+from allaboard.facts.memo import cached_per_view
 
 BUSY_LOOKS, BUSY_SPAN = 6, 2.0
 """Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
@@ -45,7 +45,7 @@ class Stays(NamedTuple):
     others: Evidence
 
 
-@once
+@cached_per_view
 def stays(view: JobView) -> tuple[Stays, ...]:
     """Everybody for whom others wait and who stays at one place."""
     found = stall(view)

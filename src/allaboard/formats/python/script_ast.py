@@ -16,7 +16,7 @@ from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.python.import_names import dotted, imports
 from allaboard.formats.python.rank_dataflow import Ranks
 from allaboard.formats.python.text_positions import column_of
-from allaboard.formats.python_parser import parse_quietly
+from allaboard.formats.python_parser import parse_without_warnings
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -34,7 +34,7 @@ class Script:
     def __init__(self, facts: ScriptFacts) -> None:
         self.file = facts.file
         self.lines = facts.source.split("\n")
-        self.tree = parse_quietly(facts.source)
+        self.tree = parse_without_warnings(facts.source)
         self.names = imports(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):
