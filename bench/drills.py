@@ -1,6 +1,6 @@
 """How long every drill takes from its fault to the finding that names it.
 
-Each drill puts a fault into a job of a real framework, k times (`allaboard.drills.runner.run_drill`).
+Each drill puts a fault into a job of a real framework, k times (`allaboard.drills.run_drill`).
 A seed draws the step at which the fault begins, and the number of ranks, 2 to 8, where the fault does not
 need a number of its own. A drill whose fault was not named counts as infinite. Results are kept by commit in drills.json: a
 measurement that was interrupted goes on where it stopped; --redo begins anew.
@@ -61,7 +61,7 @@ def ranks_of(name: str, seed: int, least: int, most: int) -> int:
 def rehearse(name: str, seed: int) -> dict[str, Any]:
     """One run as it is kept."""
     from allaboard.contracts import MOST
-    from allaboard.drills.runner.run_drill import all_drills, rehearse
+    from allaboard.drills.run_drill import all_drills, rehearse
 
     drill = all_drills()[name]
     step = step_of(name, seed, drill.arguments)
@@ -159,7 +159,7 @@ def main() -> None:
     facts = sheet.circumstances(given.python)
     os.environ.update(sheet.environment(given.python))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    from allaboard.drills.runner.run_drill import all_drills, lacks
+    from allaboard.drills.run_drill import all_drills, lacks
 
     known = all_drills()
     if unknown := set(given.only) - set(known):

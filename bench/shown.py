@@ -12,7 +12,7 @@ from zlib import crc32
 
 from allaboard.facts import Flow, Flows, Frame, GroupState, Loop, Pace, Signature, Traced
 from allaboard.facts.samples import signature
-from allaboard.protocol.events import Event, Exchanged
+from allaboard.protocol.events import Event, TrafficSampled
 from allaboard.protocol.process_keys import key
 
 HOST = 8
@@ -194,4 +194,4 @@ class Ring:
                 busy=self.busy[host],
             )
             pid = pid_of(host * HOST)
-            yield Exchanged(pid=pid, at=now, flows=(Flows(address_of(there), (flow,)),))
+            yield TrafficSampled(pid=pid, at=now, flows=(Flows(address_of(there), (flow,)),))

@@ -44,8 +44,8 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     from allaboard.clock import FakeClock
     from allaboard.coordinator.job_state import Job
     from allaboard.coordinator.settings import Settings
-    from allaboard.protocol.commands import Announce, Compare, Look
-    from allaboard.protocol.events import Launched
+    from allaboard.protocol.commands import AnnounceFinding, SampleStacks, TraceCalls
+    from allaboard.protocol.events import WorkerLaunched
     from allaboard.protocol.process_keys import split_key
     from allaboard.rules.engine.catalogue import catalogue
 
@@ -53,7 +53,7 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     here = [r for r in range(trace.ranks) if not split_key(trace.pid(r))[0]]
     settings = Settings(launched=len(here), host="h0")
     job = Job(settings, clock.now, catalogue().entries, clock.utc)
-    started = [Launched(worker=r, pid=trace.pid(r), at=clock.now) for r in here]
+    started = [WorkerLaunched(worker=r, pid=trace.pid(r), at=clock.now) for r in here]
     job.handle(clock.now, *started)
     job.handle(clock.now, *trace.looks(clock.now, 0.0), *trace.answers())
     start, said, busy, ticks, stop = clock.now, [], 0.0, 0, trace.seconds
@@ -64,17 +64,17 @@ def run(trace: traces.Trace) -> dict[str, Any]:
         events = list(trace.looks(clock.now, at))
         began = time.perf_counter()
         commands = job.handle(clock.now, *events)
-        looks = [c for c in commands if isinstance(c, Look)]
+        looks = [c for c in commands if isinstance(c, SampleStacks)]
         stands = bool(looks) or (stands and job.view(clock.now).stalled)
         for look in looks:
             alive = [p for p in look.pids if trace.pids[p] not in trace.dead]
             commands += job.handle(clock.now, *(trace.stack(p, clock.now, at) for p in alive))
-        for asked in [c for c in commands if isinstance(c, Compare)]:
+        for asked in [c for c in commands if isinstance(c, TraceCalls)]:
             commands += job.handle(clock.now, *(trace.trace(p, at) for p in asked.pids))
         busy += time.perf_counter() - began
         ticks += 1
         for command in commands:
-            if isinstance(command, Announce):
+            if isinstance(command, AnnounceFinding):
                 found = command.finding
                 said.append(
                     {

@@ -20,8 +20,15 @@ import shown
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Frame, LockWait, Loop, Op, Pace, Phase, Raised, Signature
 from allaboard.facts.samples import REDUCE, USER, declared
-from allaboard.protocol.events import Answered, Event, Exited, Locks, Looked, Seen
-from allaboard.protocol.events import Trace as CallsTold
+from allaboard.protocol.events import CallsTraced as CallsTold
+from allaboard.protocol.events import (
+    Event,
+    LockWaitsSampled,
+    MemberFactsReported,
+    ProcessExited,
+    ProcessSampled,
+    StackSampled,
+)
 
 LIB = "/v/lib/python3.11/site-packages/"
 BACKWARD = Frame(LIB + "torch/autograd/graph.py", 824, "_engine_run_backward")
@@ -200,7 +207,7 @@ class Trace:
         if self.kind in HOSTS:
             for rank in range(self.ranks):
                 address = shown.address_of(rank // shown.HOST)
-                yield Answered(pid=self.pid(rank), facts={"data address": address})
+                yield MemberFactsReported(pid=self.pid(rank), facts={"data address": address})
 
     def looks(self, now: float, at: float) -> Iterator[Event]:
         """What the agents report at this time; ``now`` is the same on the clock of the job."""
@@ -210,7 +217,7 @@ class Trace:
         hit = at >= self.begins and self.faulty
         if self.kind == "file lock" and hit:
             wait = LockWait(waiter=self.pid(self.guilty), holders=(7,), path="/d/lock")
-            yield Locks(waits=(wait,))
+            yield LockWaitsSampled(waits=(wait,))
         for rank in range(self.ranks):
             if rank in self.dead:
                 continue
@@ -220,7 +227,7 @@ class Trace:
                 self.dead.add(rank)
                 yield end
 
-    def _seen(self, rank: int, now: float, at: float) -> Seen:
+    def _seen(self, rank: int, now: float, at: float) -> ProcessSampled:
         waits = self._waits(rank, at)
         stopped = self.kind == "stopped" and rank == self.guilty and at >= self.begins
         busy = 0.0 if waits or stopped else self._busy(rank, at)
@@ -236,7 +243,7 @@ class Trace:
         op = Op(self._op, self.done, now - since, "0", number if inside else 0) if waits else None
         hosts = self.kind in HOSTS
         local = rank % shown.HOST if hosts else rank
-        return Seen(
+        return ProcessSampled(
             pid=self.pid(rank),
             worker=(rank // shown.HOST << 12) + local if hosts else rank,
             host=shown.host_of(rank) if hosts and rank >= shown.HOST else "",
@@ -396,15 +403,15 @@ class Trace:
             type="DistBackendError", message="Connection closed by peer", at=now, where=USER
         )
 
-    def _end(self, rank: int, now: float, at: float) -> Exited | None:
+    def _end(self, rank: int, now: float, at: float) -> ProcessExited | None:
         pid = self.pid(rank)
         if rank == self.guilty:
             if self.kind == "killed":
-                return Exited(pid=pid, at=now, signal=9)
+                return ProcessExited(pid=pid, at=now, signal=9)
             if self.kind in ("exception", "left early"):
-                return Exited(pid=pid, at=now, code=1 if self.kind == "exception" else 0)
+                return ProcessExited(pid=pid, at=now, code=1 if self.kind == "exception" else 0)
             return None
-        return Exited(pid=pid, at=now, code=1) if self._fell(rank, at) else None
+        return ProcessExited(pid=pid, at=now, code=1) if self._fell(rank, at) else None
 
     def trace(self, pid: int, at: float) -> CallsTold:
         """The last calls of one process."""
@@ -413,13 +420,13 @@ class Trace:
             pid=pid, traced=self.calls.traced(self._kind(rank), self._number(rank, at)[1])
         )
 
-    def stack(self, pid: int, now: float, at: float) -> Looked:
+    def stack(self, pid: int, now: float, at: float) -> StackSampled:
         """A look at one process."""
         rank = self.pids[pid]
         busy = 0.0 if self._waits(rank, at) else self._busy(rank, at)
         saves = ("checkpoint", "uneven, Join", "uneven evaluation")
         moves = self.kind in saves and self._alone(rank)
-        return Looked(
+        return StackSampled(
             pid=pid,
             at=now,
             frames=self._frames(rank, at),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.cli import COMMANDS
-from allaboard.drills.runner.run_drill import all_drills
+from allaboard.drills.run_drill import all_drills
 from allaboard.rules.engine.catalogue import catalogue
 from multihost_drills.run_host_drill import all_host_drills
 

@@ -22,8 +22,15 @@ from allaboard.coordinator.settings import Settings
 from allaboard.facts import Declared, Phase
 from allaboard.hosts import open_file_limit
 from allaboard.policy.end.end_policy import Policy
-from allaboard.protocol.commands import Announce, LetThrough, TryLinks
-from allaboard.protocol.events import AgentHere, Answered, Launched, LinksTried, RoleTaken, Seen
+from allaboard.protocol.commands import AnnounceFinding, OpenGate, TryLinks
+from allaboard.protocol.events import (
+    AgentConnected,
+    LinksProbed,
+    MemberFactsReported,
+    ProcessSampled,
+    RoleTaken,
+    WorkerLaunched,
+)
 from allaboard.rules.engine.catalogue import catalogue
 
 SECRET = b"the job's secret"
@@ -42,7 +49,7 @@ def say(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
-def seen(rank: int, size: int, pid: int, now: float) -> Seen:
+def seen(rank: int, size: int, pid: int, now: float) -> ProcessSampled:
     told = Declared(
         framework="torch",
         call="init_process_group",
@@ -54,7 +61,7 @@ def seen(rank: int, size: int, pid: int, now: float) -> Seen:
         local=False,
     )
     box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
-    return Seen(pid=pid, worker=0, at=now, state="S", cpu=1.0, box=box, rank=rank)
+    return ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=1.0, box=box, rank=rank)
 
 
 def facts(rank: int) -> dict[str, str]:
@@ -81,9 +88,9 @@ async def main() -> None:
     sys.stdin.readline()  # the others are ready; its own member comes, too
     job = Job(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
     now = time.monotonic()
-    here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
-    leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
-    leader.events += [Answered(pid=1, facts=facts(0))]
+    here = AgentConnected(agent=0, host="h0", data="127.0.0.1:1", rank=0)
+    leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, at=now)]
+    leader.events += [MemberFactsReported(pid=1, facts=facts(0))]
     own = seen(0, size, 1, now)
     full = 0.0
     ticks, spent = 0, 0.0
@@ -98,14 +105,14 @@ async def main() -> None:
         commands = []
         decided = False
         for command in job.handle(now, *events):
-            decided = decided or isinstance(command, LetThrough)
-            if isinstance(command, Announce) and command.finding.rule == "JOIN001":
+            decided = decided or isinstance(command, OpenGate)
+            if isinstance(command, AnnounceFinding) and command.finding.rule == "JOIN001":
                 decided = True
             commands += leader.route(command)
         commands += leader.due(now)
         for command in commands:
             if isinstance(command, TryLinks):
-                tried = LinksTried(agent=0, worked=works(len(command.targets)))
+                tried = LinksProbed(agent=0, worked=works(len(command.targets)))
                 leader.events.append(tried)
         ticks, spent = ticks + 1, spent + time.monotonic() - now
         if not full and job.answers >= wanted:

@@ -33,8 +33,8 @@ from allaboard.cluster.transport.wire import (
     Tried,
     TryThese,
 )
-from allaboard.protocol.commands import Announce, Command, LetThrough
-from allaboard.protocol.events import Answered
+from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate
+from allaboard.protocol.events import MemberFactsReported
 
 BIND_ADDRESS_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT of ip(7)."""
@@ -58,7 +58,7 @@ class Member:
 
     def prepared(self) -> bytes:
         """What it tells of its worker, but for the time."""
-        answer = Answered(pid=7, facts=facts(self.rank))
+        answer = MemberFactsReported(pid=7, facts=facts(self.rank))
         events = (seen(self.rank, self.size, 7, THEN), answer)
         return msgspec.json.encode(Told(events=events, mono=THEN))
 
@@ -104,8 +104,8 @@ class Member:
 
 
 def _verdict(command: Command) -> bool:
-    missing = isinstance(command, Announce) and command.finding.rule == "JOIN001"
-    return missing or isinstance(command, LetThrough)
+    missing = isinstance(command, AnnounceFinding) and command.finding.rule == "JOIN001"
+    return missing or isinstance(command, OpenGate)
 
 
 def sized(data: bytes) -> bytes:

@@ -53,59 +53,58 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
 
 
 FEWEST, USUAL, MOST = 2, 3, 8
-"""Workers of a drill whose fault is the same among any number of them: there are three if nobody asks for
-another number."""
+"""Workers of a drill whose fault is the same among any number of them: at least, by default, at most."""
 
 
 class Drill(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, staged on a real framework. The file's name is the drill's.
+    """One fault, staged on a real framework on one host. Its key in the family's table is its name."""
 
-    Attributes:
-        script: the job that runs, a file of ``drills/jobs``.
-        expects: the rule that must name the fault.
-        workers: how many of the script are started; 0 where any number from ``fewest`` to MOST does.
-        fewest: the fewest: who is wrong of two that differ, nobody can say.
-        guilty: the rank that carries the fault.
-        blames: the ranks that the finding must name, the guilty one where it is left out.
-        inside: the script itself fails, told by ``--fault``: ``fault``, or the drill's name.
-        outside: done to the guilty process (its pid) once it has trained some steps.
-        trains: whose steps are counted for ``outside``, the guilty one where it is -1.
-        heal: undoes ``outside``, whatever happened in between.
-        arguments: further arguments of the script.
-        options: further options of ``allaboard run``.
-        command: the command before the script, where it is not plain Python; {python} stands for it.
-        exit_codes: those that ``allaboard run`` may end with.
-        restarts: how often all workers must have been started again.
-        returns: how often a task alone must have been.
-        ends: whether the run ends by itself; else it is ended once the fault is named.
-        allowed: further rules that may speak too.
-        needs: what the machine must have: "cgroup-memory", "cgroup-cpu".
-        long: why the tests stage it in their long run only; "" where they always do.
-        over: the fault passes, and the finding must be told to be over.
-    """
-
+    title: str
+    """One sentence: what is wrong in the job."""
     script: str
+    """The job that runs, a file of ``drills/jobs``."""
     expects: str
+    """The rule that must name the fault."""
     workers: int = 0
+    """How many workers are started; 0 if any number from ``fewest`` to MOST will do."""
     fewest: int = FEWEST
+    """The smallest number of workers: of two that differ, nobody can say who is wrong."""
     guilty: int = 1
+    """The rank that carries the fault."""
     blames: tuple[int, ...] = ()
+    """Ranks that the finding must name; empty: the guilty one."""
     inside: bool = False
+    """True if the script stages the fault itself: it gets ``--fault`` with ``fault``, or the drill's name."""
     fault: str = ""
+    """Value of ``--fault`` for a fault inside the script; "" for the drill's name."""
     outside: Callable[[int], None] | None = None
+    """Called with the guilty process's pid once it has trained some steps."""
     heal: Callable[[int], None] | None = None
+    """Called with that pid at the end, to undo ``outside``, whatever happened in between."""
     trains: int = -1
+    """Rank whose steps are counted for ``outside``; -1 for the guilty one."""
     arguments: tuple[str, ...] = ()
+    """More arguments for the script."""
     options: tuple[str, ...] = ()
+    """More options for ``allaboard run``."""
     command: tuple[str, ...] = ()
+    """Command that starts the script if plain Python does not; {python} stands for the interpreter."""
     exit_codes: tuple[int, ...] = (1,)
+    """Exit codes that ``allaboard run`` may return."""
     restarts: int = 0
+    """How many times all workers must have been restarted."""
     returns: int = 0
+    """How many times a task must have been restarted alone."""
     ends: bool = True
+    """True if the run ends by itself; else it is ended once the fault is named."""
     allowed: tuple[str, ...] = ()
+    """Other rules that may report something too."""
     needs: tuple[str, ...] = ()
+    """What the machine must have: "cgroup-memory", "cgroup-cpu"."""
     long: str = ""
+    """Why only the long test run stages it; "" if every run does."""
     over: bool = False
+    """True if the fault passes, and the finding must then be reported as resolved."""
 
 
 class Resolver(msgspec.Struct, frozen=True, kw_only=True):

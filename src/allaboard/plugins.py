@@ -81,16 +81,21 @@ def _others() -> bool:
     return False
 
 
-def by_name(room: ModuleType, attribute: str, kind: type[T]) -> dict[str, T]:
-    """Every plug-in of a room whose files are ours, by its name as a person types it. Raises
-    TypeError where a file of the room is none."""
-    found: dict[str, T] = {}
-    for plugin in plugins(room, attribute, kind):
+def tables_by_name(room: ModuleType, attribute: str, kind: type[T]) -> dict[str, T]:
+    """Merge the tables of a plug-in room: each file ends in ``attribute``, a dict of name to ``kind``.
+
+    Raises TypeError if a file has no such table, a row is of another type, or two rows share a name.
+    """
+    rows: dict[str, T] = {}
+    for plugin in plugins(room, attribute, dict):
         if isinstance(plugin, Broken):
             raise TypeError(plugin.why)
-        assert isinstance(plugin.value, kind)
-        found[plugin.stem.replace("_", "-")] = plugin.value
-    return found
+        assert isinstance(plugin.value, dict)
+        for name, row in plugin.value.items():
+            if not isinstance(row, kind) or name in rows:
+                raise TypeError(f"{plugin.stem}: {name} is no {kind.__name__}, or there twice")
+            rows[name] = row
+    return rows
 
 
 def _load(module_name: str, stem: str, attribute: str, kind: type) -> Plugin | Broken:

@@ -11,7 +11,7 @@ from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.listener import Connection, Listener
 from allaboard.cluster.transport.wire import Told, Word
 from allaboard.facts import Knock
-from allaboard.protocol.events import Answered, Event
+from allaboard.protocol.events import Event, MemberFactsReported
 
 MUCH = "x" * 100_000
 """A fact that takes many segments."""
@@ -54,8 +54,8 @@ class Meeting:
         await asyncio.sleep(0)
 
 
-def _fact(pid: int, text: str = "1") -> Answered:
-    return Answered(pid=pid, facts={"count CPUs": text})
+def _fact(pid: int, text: str = "1") -> MemberFactsReported:
+    return MemberFactsReported(pid=pid, facts={"count CPUs": text})
 
 
 def test_it_is_told_with_the_name_and_not_again() -> None:

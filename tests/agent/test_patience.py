@@ -10,7 +10,7 @@ from allaboard.cluster.follower import Follower
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.tcp_keepalive import GONE
-from allaboard.protocol.commands import LetThrough
+from allaboard.protocol.commands import OpenGate
 
 
 def test_a_server_s_host_is_waited_for_when_the_chief_alone_was_held() -> None:
@@ -35,7 +35,7 @@ async def _trains() -> None:
             assert follower._writer is not None and member.stream._sock is not None
             ours, theirs = member.stream._sock, follower._writer.get_extra_info("socket")
             assert _bound(ours) == _bound(theirs) == GONE
-            leader.route(LetThrough(pid=1, round=1))  # the chief's, which runs here
+            leader.route(OpenGate(pid=1, round=1))  # the chief's, which runs here
             leader.due(time.monotonic())
             while _bound(theirs):
                 await asyncio.sleep(0.01)

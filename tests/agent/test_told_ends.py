@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.agent.process_watcher import Watch
-from allaboard.protocol.events import Exited
+from allaboard.protocol.events import ProcessExited
 from probed import RENDEZVOUS, Program, fake_torch
 
 MEMBER = """
@@ -85,7 +85,7 @@ def test_of_others_than_members_nothing_is_left(program: Program) -> None:
     assert not list(program.boxes.glob("*.ended*"))
 
 
-def _end(program: Program, code: str) -> list[Exited]:
+def _end(program: Program, code: str) -> list[ProcessExited]:
     """What is told of the end of a member that was gone before anybody looked, from the first look on."""
     process = program.start(MEMBER + code)
     assert process.stdout is not None
@@ -93,7 +93,9 @@ def _end(program: Program, code: str) -> list[Exited]:
     watch = Watch(program.boxes)
     watch.launched(0, process.pid)
     watch.ready = True
-    told = [e for now in (10.0, 10.1, 10.2) for e in watch.look(now) if isinstance(e, Exited)]
+    told = [
+        e for now in (10.0, 10.1, 10.2) for e in watch.look(now) if isinstance(e, ProcessExited)
+    ]
     watch.ends.close()
     assert [str(e.pid) for e in told] == [child]
     return told

@@ -11,7 +11,7 @@ from allaboard.facts import JobView, Member
 from allaboard.facts.samples import coming, declared, gathering, held, member, stalled
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.end.verdict import verdict
-from allaboard.protocol.commands import LetThrough, Note
+from allaboard.protocol.commands import Note, OpenGate
 
 TRAINERS = "tcp://127.0.0.1:29500"
 
@@ -29,7 +29,7 @@ def trainer(rank: int, **changes: Any) -> Member:
 def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
     gate = Gate(0.0, Policy(), Crossing("a", joined=False), {})
     done = list(gate.open_when_complete(view.now, roll_calls(view), []))
-    through = [c for c in done if isinstance(c, LetThrough)]
+    through = [c for c in done if isinstance(c, OpenGate)]
     return sorted(c.pid - 100 for c in through), gate, [c.text for c in done if isinstance(c, Note)]
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from allaboard.analysis.stacks.groups import Group, Groups
 from allaboard.analysis.stacks.outliers import outliers
 from allaboard.analysis.stacks.places import crowds, groups_of
-from allaboard.analysis.stacks.ranks import ranges, told
 from allaboard.analysis.stacks.tree import merge, walk
 from allaboard.facts import Frame
+from allaboard.facts.rank_sets import format_ranks, rank_ranges
 from allaboard.facts.samples import REDUCE, USER, member, stack
 from allaboard.report.stacks import crowd_lines, tree_lines
 
@@ -27,15 +27,15 @@ ASLEEP = (SLEEP, USER, MAIN)
 @given(st.sets(st.integers(0, 300)))
 def test_ranges_hold_the_same_ranks(ranks: set[int]) -> None:
     shuffled = random.Random(1).sample(sorted(ranks), len(ranks))
-    found = ranges(shuffled)
+    found = rank_ranges(shuffled)
     assert {r for a, b in found for r in range(a, b + 1)} == ranks
     assert all(b + 1 < c for (_, b), (c, _) in itertools.pairwise(found))
 
 
 def test_ranges_are_written_as_people_do() -> None:
-    assert told([2, 0, 1, 5, 5]) == "0-2,5"
-    assert told([]) == ""
-    assert told(range(0, 100, 2), shown=3) == "0,2,4 and 47 more"
+    assert format_ranks([2, 0, 1, 5, 5]) == "0-2,5"
+    assert format_ranks([]) == ""
+    assert format_ranks(range(0, 100, 2), shown=3) == "0,2,4 and 47 more"
 
 
 def grouped(**ranks: tuple[Frame, ...]) -> Groups:
@@ -81,7 +81,7 @@ def test_dumps_that_differ_by_thread_ids_alone_are_one_place() -> None:
         groups.add_dump(rank, DUMP.format(main=0x7F00 + rank * 4096), 0x7F00 + rank * 4096)
     groups.add_dump(50, DUMP.format(main=1))
     (group,) = groups
-    assert told(group.ranks) == "0-50"
+    assert format_ranks(group.ranks) == "0-50"
     assert [f.function for f in group.frames] == ["fetch", "train"]
 
 
@@ -104,7 +104,7 @@ def test_memory_is_bounded_where_every_stack_differs() -> None:
 
 
 def odd(groups: Groups) -> list[str]:
-    return [told(g.ranks) for g in outliers(groups).odd]
+    return [format_ranks(g.ranks) for g in outliers(groups).odd]
 
 
 def test_who_does_not_wait_is_odd_also_as_a_majority() -> None:

@@ -20,7 +20,7 @@ from allaboard.blackbox.reader import OpenBox
 from allaboard.coordinator.process_record import Record
 from allaboard.facts import BOX, JobView
 from allaboard.probe import layout
-from allaboard.protocol.events import Seen
+from allaboard.protocol.events import ProcessSampled
 from allaboard.rules.engine.catalogue import catalogue
 from allaboard.rules.engine.evaluate import diagnose
 
@@ -45,7 +45,7 @@ def looked_at(path: Path) -> None:
     opened = OpenBox(path)
     record = Record(PID, 0, "h", 0.0, 0)
     for at in (1.0, 2.0):
-        record.see(Seen(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read()))
+        record.see(ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read()))
     member = record.member(False)
     other = Record(PID + 1, 1, "h", 0.0, 1).member(False)
     view = JobView(now=100.0, launched=2, members=(member, other), progress_at=0.0)

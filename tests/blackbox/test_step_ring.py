@@ -13,7 +13,7 @@ import pytest
 from allaboard.agent.process_watcher import Watch
 from allaboard.blackbox.reader import OpenBox
 from allaboard.probe import blackbox
-from allaboard.protocol.events import Exited
+from allaboard.protocol.events import ProcessExited
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 62, 63, 64, 65, 127, 128, 200])
@@ -78,7 +78,7 @@ def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_pa
     code = "import os, sys; from allaboard.probe.blackbox import Box; Box('%d.box' % os.getpid())"
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
+        (ended,) = (e for e in watch.look(1.0) if isinstance(e, ProcessExited))
         assert (ended.pid, ended.code) == (child.pid, 0)
 
 
@@ -108,7 +108,7 @@ def test_what_killed_a_member_that_a_launcher_started_is_told(
     watch.ready = True
     with subprocess.Popen([sys.executable, "-c", KILLED, who, number], cwd=tmp_path) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        (ended,) = (e for e in watch.look(1.0) if isinstance(e, Exited))
+        (ended,) = (e for e in watch.look(1.0) if isinstance(e, ProcessExited))
         assert (ended.pid, ended.code, ended.signal) == (child.pid, None, told)
 
 

@@ -15,8 +15,15 @@ from allaboard.cluster.transport.wire import Orders, Release, Released, Told, Tr
 from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
 from allaboard.facts import Answer, Declared, Finding, Link, Phase
-from allaboard.protocol.commands import Announce, Command, LetThrough, TryLinks
-from allaboard.protocol.events import AgentHere, Answered, Event, Launched, RoleTaken, Seen
+from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, TryLinks
+from allaboard.protocol.events import (
+    AgentConnected,
+    Event,
+    MemberFactsReported,
+    ProcessSampled,
+    RoleTaken,
+    WorkerLaunched,
+)
 from allaboard.rules.engine.catalogue import catalogue
 
 SECRET = b"s3cret"
@@ -41,10 +48,13 @@ class Rally:
         await self.leader.listener.open(0)
         self.port = self.leader.listener.port
         self.address = f"127.0.0.1:{self.port}"
-        here = AgentHere(agent=0, host="h0", data="127.0.0.1:1", rank=0)
+        here = AgentConnected(agent=0, host="h0", data="127.0.0.1:1", rank=0)
         now = time.monotonic()
-        self.leader.events += [RoleTaken(leads=True), here, Launched(worker=0, pid=1, at=now)]
-        self.leader.events += [self.seen(0, 1), Answered(pid=1, facts={"count CPUs": "1"})]
+        self.leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, at=now)]
+        self.leader.events += [
+            self.seen(0, 1),
+            MemberFactsReported(pid=1, facts={"count CPUs": "1"}),
+        ]
         self._ticking = asyncio.ensure_future(self._tick())
         return self
 
@@ -59,12 +69,12 @@ class Rally:
             events, self.leader.events = self.leader.events, []
             here: list[Command] = []
             for command in self.job.handle(now, *events):
-                if isinstance(command, Announce):
+                if isinstance(command, AnnounceFinding):
                     self.findings.append(command.finding)
                 here += self.leader.route(command)
             here += self.leader.due(now)
             for command in here:
-                if isinstance(command, LetThrough):
+                if isinstance(command, OpenGate):
                     self.through.add(0)
                 if isinstance(command, TryLinks):
                     self.leader.events.append(_works(command))
@@ -75,7 +85,7 @@ class Rally:
             except TimeoutError:
                 pass
 
-    def seen(self, rank: int, pid: int) -> Seen:
+    def seen(self, rank: int, pid: int) -> ProcessSampled:
         """The worker of this rank stands at the door."""
         now = time.monotonic()
         told = Declared(
@@ -87,7 +97,7 @@ class Rally:
             local=False,
         )
         box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
-        return Seen(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, rank=rank)
+        return ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, rank=rank)
 
     async def come(self, rank: int) -> None:
         """A host with this rank comes again and again until it is aboard; returns once its worker is
@@ -122,7 +132,7 @@ class Rally:
             await asyncio.sleep(0.05)
         assert met.reader is not None and met.writer is not None
         await enter(met, who)
-        answer = Answered(pid=7, facts={"count CPUs": "1"})
+        answer = MemberFactsReported(pid=7, facts={"count CPUs": "1"})
         told = Told(events=(self.seen(rank, 7), answer), mono=time.monotonic())
         met.writer.write(wire.frame(told))
         return met.reader, met.writer
@@ -148,13 +158,13 @@ class Rally:
 
 
 def _opens(word: Word) -> bool:
-    return isinstance(word, Orders) and any(isinstance(c, LetThrough) for c in word.commands)
+    return isinstance(word, Orders) and any(isinstance(c, OpenGate) for c in word.commands)
 
 
 def _works(command: TryLinks) -> Event:
-    from allaboard.protocol.events import LinksTried
+    from allaboard.protocol.events import LinksProbed
 
-    return LinksTried(agent=command.agent, links=_links("h0", command.targets))
+    return LinksProbed(agent=command.agent, links=_links("h0", command.targets))
 
 
 def _links(source: str, targets: tuple[tuple[str, str], ...]) -> tuple[Link, ...]:

@@ -14,13 +14,13 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.file_rendezvous_check import Rendezvous
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
-from allaboard.protocol.events import Answered, Event, Seen
+from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
 
-def seen(path: Path, phase: Phase = Phase.ARRIVED, round_: int = 1) -> Seen:
+def seen(path: Path, phase: Phase = Phase.ARRIVED, round_: int = 1) -> ProcessSampled:
     told = declared(0, 2, place=f"file://{path}")
     box = BoxReading(phase=int(phase), phase_since=1.0, round=round_, declared=told)
-    return Seen(pid=100, worker=0, at=1.0, state="S", cpu=0.0, box=box)
+    return ProcessSampled(pid=100, worker=0, at=1.0, state="S", cpu=0.0, box=box)
 
 
 def store(path: Path, clients: int, age: float) -> Path:
@@ -31,7 +31,7 @@ def store(path: Path, clients: int, age: float) -> Path:
     return path
 
 
-def shown(event: Seen) -> list[Event]:
+def shown(event: ProcessSampled) -> list[Event]:
     """What the job is shown of a member that stands there, once the disk has answered."""
 
     async def ask() -> list[Event]:
@@ -49,7 +49,7 @@ def shown(event: Seen) -> list[Event]:
 def test_a_file_from_before_the_job_is_told_of(tmp_path: Path) -> None:
     event = seen(store(tmp_path / "meeting", 4, age=3600.0))
     told, answer = shown(event)
-    assert told is event and isinstance(answer, Answered)
+    assert told is event and isinstance(answer, MemberFactsReported)
     assert answer.facts["rendezvous joined"] == "4"
 
 
@@ -72,7 +72,7 @@ def test_at_a_later_init_one_that_all_have_left_is(tmp_path: Path, clients: int,
     """torch removes it, unless the last two leave at the same moment."""
     event = seen(store(tmp_path / "meeting", clients, age=0.0), round_=2)
     _, answer = shown(event)
-    assert isinstance(answer, Answered) and answer.facts["rendezvous joined"] == told
+    assert isinstance(answer, MemberFactsReported) and answer.facts["rendezvous joined"] == told
 
 
 def test_only_a_member_that_is_held(tmp_path: Path) -> None:

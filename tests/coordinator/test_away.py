@@ -8,8 +8,15 @@ from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
-from allaboard.protocol.commands import LetThrough, TryLinks
-from allaboard.protocol.events import AgentGone, AgentHere, Answered, LinksTried, RoleTaken, Seen
+from allaboard.protocol.commands import OpenGate, TryLinks
+from allaboard.protocol.events import (
+    AgentConnected,
+    AgentDisconnected,
+    LinksProbed,
+    MemberFactsReported,
+    ProcessSampled,
+    RoleTaken,
+)
 from allaboard.protocol.process_keys import key
 from allaboard.rules.engine.catalogue import catalogue
 
@@ -19,24 +26,26 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
     settings = Settings(launched=1, host="h0", joined=True, rank=0)
     job = Job(settings, clock.now, catalogue().entries, clock.utc)
 
-    def stands(rank: int) -> list[Seen | Answered]:
+    def stands(rank: int) -> list[ProcessSampled | MemberFactsReported]:
         told = declared(rank, 2, local=False)
         box = BoxReading(phase=Phase.ARRIVED, phase_since=clock.now, round=1, declared=told)
         pid = key(rank, 7)
-        seen = Seen(pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}")
-        return [seen, Answered(pid=pid, facts={"count CPUs": "1"})]
+        seen = ProcessSampled(
+            pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
+        )
+        return [seen, MemberFactsReported(pid=pid, facts={"count CPUs": "1"})]
 
     def through(*events: object) -> set[int]:
         clock.advance(0.1)
         said = job.handle(clock.now, *events)  # type: ignore[arg-type]  # an Event each
         for asked in [c for c in said if isinstance(c, TryLinks)]:
-            said += job.handle(clock.now, LinksTried(agent=asked.agent, links=()))
-        return {c.pid for c in said if isinstance(c, LetThrough)}
+            said += job.handle(clock.now, LinksProbed(agent=asked.agent, links=()))
+        return {c.pid for c in said if isinstance(c, OpenGate)}
 
-    here = AgentHere(agent=1, host="h1", data="10.0.0.1:1", rank=1)
-    through(RoleTaken(leads=True), AgentHere(agent=0, host="h0", data="10.0.0.0:1", rank=0))
+    here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+    through(RoleTaken(leads=True), AgentConnected(agent=0, host="h0", data="10.0.0.0:1", rank=0))
     through(here, *stands(1))
-    assert through(AgentGone(agent=1, at=clock.now), *stands(0)) == set()
+    assert through(AgentDisconnected(agent=1, at=clock.now), *stands(0)) == set()
     assert through() == set()
     opened = through(here, *stands(1)) | through()
     assert opened == {key(0, 7), key(1, 7)}
@@ -46,17 +55,19 @@ def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
     clock = FakeClock()
     settings = Settings(launched=1, host="h0", joined=True, rank=0)
     job = Job(settings, clock.now, catalogue().entries, clock.utc)
-    here = AgentHere(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+    here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
 
-    def trains(rank: int) -> Seen:
+    def trains(rank: int) -> ProcessSampled:
         told = declared(rank, 2, local=False)
         box = BoxReading(phase=Phase.TRAINING, phase_since=clock.now, round=1, declared=told)
         pid = key(rank, 7)
-        return Seen(pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}")
+        return ProcessSampled(
+            pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
+        )
 
     job.handle(clock.now, RoleTaken(leads=True), here, trains(0), trains(1))
     clock.advance(40.0)
-    job.handle(clock.now, AgentGone(agent=1, at=clock.now - 30.0), trains(0))
+    job.handle(clock.now, AgentDisconnected(agent=1, at=clock.now - 30.0), trains(0))
     assert [m.who.rank for m in job.view(clock.now).alive] == [0]
     clock.advance(5.0)
     job.handle(clock.now, trains(1), here)

@@ -6,7 +6,7 @@ from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
-from allaboard.protocol.events import AgentHere, LinksTried, RoleTaken
+from allaboard.protocol.events import AgentConnected, LinksProbed, RoleTaken
 from allaboard.protocol.process_keys import key
 
 CLUSTER = {"worker:0": "h0:9", "worker:1": "h1:9", "ps:0": "h2:9"}
@@ -44,7 +44,7 @@ def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault(
     met = {"h2:9": Answer.GRPC, "h1:9": Answer.SILENT, "h0:9": Answer.GRPC}
     links = tuple(Link(source="x", target=a[:2], address=a, answer=b) for a, b in met.items())
     for agent in (0, 1, 2):
-        crossing.take(LinksTried(agent=agent, links=links if agent == 0 else ()))
+        crossing.take(LinksProbed(agent=agent, links=links if agent == 0 else ()))
     assert [k.address for k in crossing.facts()["links"]] == ["h1:9", "h0:9"]
 
 
@@ -55,7 +55,7 @@ def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() 
     crossing.opened(roll())
     link = Link(source="h2", target="h0", address="h0:9", answer=Answer.GRPC)
     for agent in (0, 1, 2):
-        crossing.take(LinksTried(agent=agent, links=(link,) if agent == 2 else ()))
+        crossing.take(LinksProbed(agent=agent, links=(link,) if agent == 2 else ()))
     assert not crossing.facts()["links"]
 
 
@@ -64,7 +64,7 @@ def refused(crossing: Crossing, at: float) -> list[str]:
     link = Link(source="h0", target="h2", address="h2:9", answer=Answer.REFUSED)
     for command in list(crossing.trials(at, roll())):
         links = (link,) if any(address == "h2:9" for _, address in command.targets) else ()
-        crossing.take(LinksTried(agent=command.agent, links=links if command.agent == 0 else ()))
+        crossing.take(LinksProbed(agent=command.agent, links=links if command.agent == 0 else ()))
     return [k.address for k in crossing.facts()["links"] if not k.works]
 
 
@@ -78,7 +78,7 @@ def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
     crossing = Crossing("h0", True)
     for event in (
         RoleTaken(leads=True),
-        *(AgentHere(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+        *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
     ):
         crossing.take(event)
     assert refused(crossing, 50.5) == []
@@ -91,11 +91,11 @@ def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
     crossing = Crossing("h0", True)
     for event in (
         RoleTaken(leads=True),
-        *(AgentHere(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+        *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
     ):
         crossing.take(event)
     assert refused(crossing, 50.5) == []
     (again,) = crossing.trials(53.0, roll())
     assert (again.agent, again.targets) == (0, (("h2", "h2:9"),))
-    crossing.take(LinksTried(agent=0))
+    crossing.take(LinksProbed(agent=0))
     assert crossing.tried(53.0) and not crossing.facts()["links"]

@@ -10,7 +10,7 @@ from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Member, Phase
 from allaboard.facts.samples import ended, gathering, held
 from allaboard.policy.end.end_policy import Policy
-from allaboard.protocol.commands import LetThrough
+from allaboard.protocol.commands import OpenGate
 from allaboard.protocol.events import RoleTaken
 from allaboard.rules.engine.catalogue import catalogue
 from allaboard.rules.engine.evaluate import diagnose
@@ -32,8 +32,7 @@ def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
 
     def opens(now: float) -> bool:
         return any(
-            isinstance(c, LetThrough)
-            for c in gate.open_when_complete(now, roll_calls(view), claims)
+            isinstance(c, OpenGate) for c in gate.open_when_complete(now, roll_calls(view), claims)
         )
 
     assert opens(NOW) is not waits

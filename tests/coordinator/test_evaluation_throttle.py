@@ -11,15 +11,15 @@ from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
 from allaboard.coordinator.trackers.evaluation_throttle import MANY, PACE, Turns
 from allaboard.facts import Declared, Phase
-from allaboard.protocol.commands import Announce, Command, LetThrough, TryLinks
+from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, TryLinks
 from allaboard.protocol.events import (
-    AgentHere,
-    Answered,
+    AgentConnected,
     Event,
-    Launched,
-    LinksTried,
+    LinksProbed,
+    MemberFactsReported,
+    ProcessSampled,
     RoleTaken,
-    Seen,
+    WorkerLaunched,
 )
 from allaboard.protocol.process_keys import key
 from allaboard.rules.engine.catalogue import catalogue
@@ -38,7 +38,7 @@ class Coming:
         settings = Settings(launched=1, host="h0", joined=True, rank=0, timeout=20.0)
         self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
         now = self.clock.now
-        self.take(RoleTaken(leads=True), Launched(worker=0, pid=1, at=now), *self.host(0))
+        self.take(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=1, at=now), *self.host(0))
 
     @property
     def looks(self) -> int:
@@ -51,9 +51,11 @@ class Coming:
         now, pid = self.clock.now, key(rank, 1)
         box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
         return [
-            AgentHere(agent=rank, host=f"h{rank}", data=f"10.0.0.1:{rank}", rank=rank),
-            Seen(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, host=f"h{rank}"),
-            Answered(pid=pid, facts={"version python": "3.11.7", "data address": f"10.0.0.{rank}"}),
+            AgentConnected(agent=rank, host=f"h{rank}", data=f"10.0.0.1:{rank}", rank=rank),
+            ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, host=f"h{rank}"),
+            MemberFactsReported(
+                pid=pid, facts={"version python": "3.11.7", "data address": f"10.0.0.{rank}"}
+            ),
         ]
 
     def take(self, *events: Event) -> list[Command]:
@@ -85,13 +87,13 @@ def test_looks_do_not_grow_with_the_hosts_that_come() -> None:
 def test_the_last_one_is_not_kept_waiting() -> None:
     coming = Coming(FEW)
     said = coming.come(*range(1, FEW))
-    assert not any(isinstance(c, LetThrough) for c in said)
+    assert not any(isinstance(c, OpenGate) for c in said)
     asked = [c for c in said if isinstance(c, TryLinks)]
     assert {c.agent for c in asked} == set(range(FEW)), "asked at once"
     for one in asked:
         works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
-        said = coming.take(LinksTried(agent=one.agent, worked=works))
-    assert sum(isinstance(c, LetThrough) for c in said) == FEW, "with the last answer"
+        said = coming.take(LinksProbed(agent=one.agent, worked=works))
+    assert sum(isinstance(c, OpenGate) for c in said) == FEW, "with the last answer"
     links = coming.job.view(coming.clock.now).links
     assert len(links) == sum(len(c.targets) for c in asked)
     assert all(k.works and k.source != k.target and k.address for k in links)
@@ -106,7 +108,7 @@ def test_the_timeout_does_not_wait_for_the_next_look() -> None:
     coming.take(*own)
     coming.clock.advance(0.02)
     said = coming.take(*own)
-    (found,) = [c.finding for c in said if isinstance(c, Announce)]
+    (found,) = [c.finding for c in said if isinstance(c, AnnounceFinding)]
     assert found.rule == "JOIN001"
     assert f"rank {FEW - 1}" in found.summary
 
@@ -125,10 +127,10 @@ def _calls_by_host(size: int) -> float:
         said = coming.come(*range(1, size))
         for one in [c for c in said if isinstance(c, TryLinks)]:
             works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
-            said += coming.take(LinksTried(agent=one.agent, worked=works))
+            said += coming.take(LinksProbed(agent=one.agent, worked=works))
     finally:
         sys.setprofile(None)
-    assert sum(isinstance(c, LetThrough) for c in said) == size
+    assert sum(isinstance(c, OpenGate) for c in said) == size
     return calls / size
 
 
@@ -162,7 +164,9 @@ def test_what_all_say_alike_is_kept_once() -> None:
                         cluster=dict(cluster), place="".join(["tcp://", "h0:1"]))  # fmt: skip
         box = BoxReading(phase=Phase.ARRIVED, phase_since=coming.clock.now, round=1, declared=told)
         coming.take(
-            Seen(pid=key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box)
+            ProcessSampled(
+                pid=key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box
+            )
         )
     boxes = [r.box for r in coming.job.records.values()]
     told_by = [b.declared for b in boxes if b is not None and b.declared is not None]

@@ -11,7 +11,13 @@ from allaboard.coordinator.settings import Settings
 from allaboard.facts import Declared, Op, Outcome, Phase, Severity
 from allaboard.policy.end.failure_end import LAST_EVALUATION
 from allaboard.protocol.commands import Command, End
-from allaboard.protocol.events import AgentHere, Exited, Launched, RoleTaken, Seen
+from allaboard.protocol.events import (
+    AgentConnected,
+    ProcessExited,
+    ProcessSampled,
+    RoleTaken,
+    WorkerLaunched,
+)
 from allaboard.protocol.process_keys import key
 from allaboard.rules.engine.catalogue import catalogue
 
@@ -26,8 +32,8 @@ class Evaluated:
         settings = Settings(launched=1, host="h0", joined=True, rank=0)
         self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
-        self.tell(RoleTaken(leads=True), Launched(worker=0, pid=7, at=self.clock.now))
-        self.tell(*(AgentHere(agent=n, host=f"h{n}", data=f"h{n}:1", rank=-1) for n in (1, 2)))
+        self.tell(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=7, at=self.clock.now))
+        self.tell(*(AgentConnected(agent=n, host=f"h{n}", data=f"h{n}:1", rank=-1) for n in (1, 2)))
         self.look()
 
     def tell(self, *events: object) -> None:
@@ -38,7 +44,7 @@ class Evaluated:
         own = Phase.IMPORTED
         self.tell(self.seen(0, "chief"), self.seen(1, "ps"), self.seen(2, "", own))
 
-    def seen(self, host: int, job: str, phase: Phase = Phase.TRAINING) -> Seen:
+    def seen(self, host: int, job: str, phase: Phase = Phase.TRAINING) -> ProcessSampled:
         now, told = self.clock.now, None
         if job:
             told = Declared(
@@ -49,7 +55,7 @@ class Evaluated:
         box = BoxReading(
             phase=phase, phase_since=now, round=1 if job else 0, declared=told, step=9, op=op
         )
-        return Seen(
+        return ProcessSampled(
             pid=key(host, 7), worker=host << 12, at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
             started=True, beside="" if job else "evaluator:0",
         )  # fmt: skip
@@ -62,7 +68,7 @@ def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
     world = Evaluated()
     names = [m.who.name for m in world.job.view(world.clock.now).members]
     assert names == ["chief 0", "ps 0", "evaluator 0"]
-    world.tell(Exited(pid=7, at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
     assert world.outcomes() == []
     world.clock.advance(LAST_EVALUATION)
@@ -72,21 +78,21 @@ def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
 
 def test_the_servers_are_ended_when_it_has_ended_too() -> None:
     world = Evaluated()
-    world.tell(Exited(pid=7, at=world.clock.now, code=0))
-    world.tell(Exited(pid=key(2, 7), at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=key(2, 7), at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
     assert world.outcomes() == [Outcome.COMPLETED]
 
 
 def test_a_training_that_ends_well_is_complete_though_its_evaluator_was_killed() -> None:
     world = Evaluated()
-    world.tell(Exited(pid=key(2, 7), at=world.clock.now, signal=9))
+    world.tell(ProcessExited(pid=key(2, 7), at=world.clock.now, signal=9))
     for _ in range(20):
         world.tell(world.seen(0, "chief"), world.seen(1, "ps"))
     assert world.outcomes() == []
     (found,) = world.job.ledger.findings
     assert (found.rule, found.severity) == ("EXIT001", Severity.WARNING)
-    world.tell(Exited(pid=7, at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
     assert world.outcomes() == [Outcome.COMPLETED]
 
@@ -105,10 +111,10 @@ def test_how_a_host_with_an_evaluator_has_ended(
     settings = Settings(launched=len(tasks), host="h0", tasks=tuple(tasks.values()))
     job = Job(settings, clock.now, catalogue().entries, clock.utc)
     for number, pid in enumerate(tasks):
-        job.handle(clock.now, Launched(worker=number, pid=pid, at=clock.now))
+        job.handle(clock.now, WorkerLaunched(worker=number, pid=pid, at=clock.now))
     for pid, signal in ((6, worker), (7, evaluator)):
         if pid in tasks:
             how = {"signal": signal} if signal else {"code": 0}
-            job.handle(clock.now, Exited(pid=pid, at=clock.now, **how))
+            job.handle(clock.now, ProcessExited(pid=pid, at=clock.now, **how))
     assert job.outcome()[0] is outcome
     assert ("evaluator 0" in job.outcome()[1]) is (outcome is Outcome.COMPLETED)

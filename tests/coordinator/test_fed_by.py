@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.coordinator.process_record import Record
 from allaboard.facts import Frame, Stack
 from allaboard.facts.samples import REDUCE, USER
-from allaboard.protocol.events import Looked, Seen
+from allaboard.protocol.events import ProcessSampled, StackSampled
 
 READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
 ELSEWHERE = Frame("/home/u/train.py", 51, "decode", "return image")
@@ -13,9 +13,11 @@ ELSEWHERE = Frame("/home/u/train.py", 51, "decode", "return image")
 
 def shown(*fed_by: tuple[Frame, ...]) -> Stack:
     record = Record(100, 0, "a", 0.0)
-    record.see(Seen(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, frames in enumerate(fed_by):
-        record.look(Looked(pid=100, at=at, frames=(REDUCE, USER), by="faulthandler", fed_by=frames))
+        record.look(
+            StackSampled(pid=100, at=at, frames=(REDUCE, USER), by="faulthandler", fed_by=frames)
+        )
     found = record.member(False).stack
     assert found is not None
     return found

@@ -5,16 +5,18 @@ from __future__ import annotations
 from allaboard.coordinator.process_record import GRIPPED, Record
 from allaboard.facts import Grip
 from allaboard.facts.samples import USER
-from allaboard.protocol.events import Looked, Seen
+from allaboard.protocol.events import ProcessSampled, StackSampled
 
 HELD = Grip(thread="meter", frames=(USER,), span=0.5, cpu=0.0, waiting=("MainThread",))
 
 
 def grip(*seen: bool) -> Grip | None:
     record = Record(100, 0, "a", 0.0)
-    record.see(Seen(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, held in enumerate(seen):
-        look = Looked(pid=100, at=at, frames=(USER,), by="py-spy", grip=HELD if held else None)
+        look = StackSampled(
+            pid=100, at=at, frames=(USER,), by="py-spy", grip=HELD if held else None
+        )
         record.look(look)
     found = record.member(False).stack
     assert found is not None

@@ -11,7 +11,7 @@ from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
 from allaboard.facts import GroupState, Member, Op, Phase
 from allaboard.facts.samples import declared, waiting
-from allaboard.protocol.events import Launched, Seen
+from allaboard.protocol.events import ProcessSampled, WorkerLaunched
 from allaboard.rules.engine.catalogue import catalogue
 
 LOOKS = 24
@@ -25,7 +25,9 @@ def per_rank(ranks: int) -> float:
     """CPU seconds of the cheapest look, by rank."""
     clock = FakeClock()
     job = Job(Settings(launched=ranks, host="a"), clock.now, catalogue().entries, clock.utc)
-    job.handle(clock.now, *(Launched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks)))
+    job.handle(
+        clock.now, *(WorkerLaunched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks))
+    )
     told = [declared(r, ranks) for r in range(ranks)]
     costs = []
     for step in range(1, LOOKS + 1):
@@ -37,7 +39,7 @@ def per_rank(ranks: int) -> float:
     return min(costs[-4:]) / ranks
 
 
-def _seen(rank: int, step: int, now: float, told: object) -> Seen:
+def _seen(rank: int, step: int, now: float, told: object) -> ProcessSampled:
     box = BoxReading(
         phase=int(Phase.TRAINING),
         phase_since=1.0,
@@ -47,7 +49,7 @@ def _seen(rank: int, step: int, now: float, told: object) -> Seen:
         ops=3 * step,
         intervals=(0.1,) * 5,
     )
-    return Seen(pid=100 + rank, worker=rank, at=now, state="S", cpu=now / 2, box=box)
+    return ProcessSampled(pid=100 + rank, worker=rank, at=now, state="S", cpu=now / 2, box=box)
 
 
 def test_a_look_costs_each_rank_the_same() -> None:

@@ -14,18 +14,18 @@ from allaboard.facts import Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.restart.restart_policy import Restarts
-from allaboard.protocol.commands import Announce, Command, End, Halted, LetThrough, TryLinks
+from allaboard.protocol.commands import AnnounceFinding, Command, End, Halted, OpenGate, TryLinks
 from allaboard.protocol.events import (
-    AgentGone,
-    AgentHere,
-    Answered,
+    AgentConnected,
+    AgentDisconnected,
+    AgentInterrupted,
     Event,
-    Exited,
-    Interrupted,
-    Launched,
-    LinksTried,
+    LinksProbed,
+    MemberFactsReported,
+    ProcessExited,
+    ProcessSampled,
     RoleTaken,
-    Seen,
+    WorkerLaunched,
 )
 from allaboard.protocol.process_keys import key
 from allaboard.rules.engine.catalogue import catalogue
@@ -51,20 +51,20 @@ class Hosts:
         self.said: list[Command] = []
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()
-        self.tell(Launched(worker=0, pid=key(0, 7), at=self.clock.now))
+        self.tell(WorkerLaunched(worker=0, pid=key(0, 7), at=self.clock.now))
         if leads:
             self.tell(RoleTaken(leads=True), self.here(0))
             self.tell(self.here(1))
 
-    def here(self, agent: int) -> AgentHere:
-        return AgentHere(agent=agent, host=f"h{agent}", data=f"10.0.0.{agent}:1", rank=agent)
+    def here(self, agent: int) -> AgentConnected:
+        return AgentConnected(agent=agent, host=f"h{agent}", data=f"10.0.0.{agent}:1", rank=agent)
 
     def stand(self, rank: int, agent: int) -> list[Event]:
         told = declared(rank, 2, local=False)
         pid = key(agent, 7)
         at = self.clock.now
         self.boxes[pid] = BoxReading(phase=Phase.ARRIVED, phase_since=at, round=1, declared=told)
-        return [*self.looks(pid), Answered(pid=pid, facts={"count CPUs": "1"})]
+        return [*self.looks(pid), MemberFactsReported(pid=pid, facts={"count CPUs": "1"})]
 
     def train(self, *ranks: int) -> None:
         """All are through the roll call, and have done steps."""
@@ -95,15 +95,15 @@ class Hosts:
 
     def end(self, rank: int, **how: int) -> None:
         self.gone.add(key(rank, 7))
-        self.tell(Exited(pid=key(rank, 7), at=self.clock.now, **how))  # type: ignore[arg-type]
+        self.tell(ProcessExited(pid=key(rank, 7), at=self.clock.now, **how))  # type: ignore[arg-type]
 
     def interrupt(self, agent: int = 1, number: int = signal.SIGTERM) -> None:
         host = f"h{agent}" if agent else ""
-        self.tell(Interrupted(signal=number, at=self.clock.now, agent=agent, host=host))
+        self.tell(AgentInterrupted(signal=number, at=self.clock.now, agent=agent, host=host))
 
     def looks(self, *pids: int) -> list[Event]:
         return [
-            Seen(
+            ProcessSampled(
                 pid=pid, worker=0, at=self.clock.now, state="S", cpu=0.0, box=self.boxes[pid],
                 host=f"h{pid >> 32}",
             )
@@ -114,7 +114,7 @@ class Hosts:
         living = [p for p in self.boxes if p not in self.gone]
         answer = self.job.handle(self.clock.now, *self.looks(*living), *events)
         for asked in [c for c in answer if isinstance(c, TryLinks)]:
-            answer += self.job.handle(self.clock.now, LinksTried(agent=asked.agent, links=()))
+            answer += self.job.handle(self.clock.now, LinksProbed(agent=asked.agent, links=()))
         self.said += answer
 
     def wait(self, seconds: float) -> None:
@@ -124,7 +124,7 @@ class Hosts:
 
     @property
     def rules(self) -> list[str]:
-        return [c.finding.rule for c in self.said if isinstance(c, Announce)]
+        return [c.finding.rule for c in self.said if isinstance(c, AnnounceFinding)]
 
     @property
     def ends(self) -> list[tuple[Outcome, str]]:
@@ -142,7 +142,7 @@ def test_who_falls_with_an_interrupted_host_is_told_so_and_nobody_is_blamed() ->
     assert hosts.halted == [Halted(host="h1", signal=signal.SIGTERM, who="worker 1")]
     hosts.end(1, signal=signal.SIGTERM)
     hosts.fall(0)
-    hosts.tell(AgentGone(agent=1, at=hosts.clock.now))
+    hosts.tell(AgentDisconnected(agent=1, at=hosts.clock.now))
     hosts.wait(10)
     assert hosts.rules == []
     assert hosts.ends == []  # what becomes of the others is for whoever started them
@@ -165,7 +165,7 @@ def test_an_agent_that_is_lost_after_it_was_interrupted_went_with_a_word() -> No
     hosts = Hosts()
     hosts.train(0, 1)
     hosts.interrupt()
-    hosts.tell(AgentGone(agent=1, at=hosts.clock.now))
+    hosts.tell(AgentDisconnected(agent=1, at=hosts.clock.now))
     hosts.fall(0)
     hosts.wait(10)
     assert hosts.rules == []
@@ -274,7 +274,7 @@ def test_a_roll_call_whose_member_was_interrupted_blames_nobody(only_reports: bo
     assert hosts.rules == []
     ending = (Outcome.INTERRUPTED, f"{SAID}; ending the others")
     assert hosts.ends == ([] if only_reports else [ending])
-    assert any(isinstance(c, LetThrough) for c in hosts.said) is only_reports
+    assert any(isinstance(c, OpenGate) for c in hosts.said) is only_reports
 
 
 def test_who_leaves_the_door_by_ctrl_c_is_not_waited_for() -> None:
@@ -292,7 +292,7 @@ def test_nobody_is_let_through_to_one_that_ends() -> None:
     hosts.interrupt()
     hosts.tell(*hosts.stand(0, 0))
     hosts.wait(1)
-    assert not any(isinstance(c, LetThrough) for c in hosts.said)
+    assert not any(isinstance(c, OpenGate) for c in hosts.said)
 
 
 def test_once_another_has_come_in_its_place_it_is_past() -> None:
@@ -303,7 +303,7 @@ def test_once_another_has_come_in_its_place_it_is_past() -> None:
     hosts.wait(1)
     hosts.tell(hosts.here(2), *hosts.stand(1, 2), *hosts.stand(0, 0))
     hosts.wait(1)
-    assert any(isinstance(c, LetThrough) for c in hosts.said)
+    assert any(isinstance(c, OpenGate) for c in hosts.said)
     hosts.gone.add(key(2, 7))
     hosts.fall(0)
     assert hosts.job.outcome()[0] is Outcome.FAILED

@@ -9,8 +9,16 @@ from allaboard.coordinator.settings import Settings
 from allaboard.facts import Frame, Op, Outcome, Phase, Raised
 from allaboard.facts.samples import REDUCE, USER, declared
 from allaboard.policy.end.end_policy import Policy
-from allaboard.protocol.commands import Announce, Command, End, LetThrough, Look
-from allaboard.protocol.events import Event, Exited, Interrupted, Launched, Looked, Overslept, Seen
+from allaboard.protocol.commands import AnnounceFinding, Command, End, OpenGate, SampleStacks
+from allaboard.protocol.events import (
+    AgentInterrupted,
+    AgentOverslept,
+    Event,
+    ProcessExited,
+    ProcessSampled,
+    StackSampled,
+    WorkerLaunched,
+)
 from allaboard.rules.engine.catalogue import catalogue
 
 SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag:")
@@ -29,7 +37,7 @@ class World:
         self.cpu = dict.fromkeys(range(workers), 0.0)
         self.said: list[Command] = []
         for worker in range(workers):
-            self.tell(Launched(worker=worker, pid=100 + worker, at=self.clock.now))
+            self.tell(WorkerLaunched(worker=worker, pid=100 + worker, at=self.clock.now))
             self.put(worker, Phase.STARTED)
 
     def put(self, worker: int, phase: Phase, **fields: object) -> None:
@@ -49,7 +57,9 @@ class World:
     def tell(self, *events: Event) -> list[Command]:
         now = self.clock.now
         looks = [
-            Seen(pid=100 + w, worker=w, at=now, state=self.state[w], cpu=self.cpu[w], box=box)
+            ProcessSampled(
+                pid=100 + w, worker=w, at=now, state=self.state[w], cpu=self.cpu[w], box=box
+            )
             for w, box in self.boxes.items()
             if w not in self.gone
         ]
@@ -62,11 +72,11 @@ class World:
         for _ in range(int(seconds / 0.25)):
             self.clock.advance(0.25)
             for command in self.tell():
-                if isinstance(command, Look) and stacks:
+                if isinstance(command, SampleStacks) and stacks:
                     self.tell(*(self.looked(p - 100, stacks) for p in command.pids))
 
-    def looked(self, worker: int, stacks: dict[int, tuple[Frame, ...]]) -> Looked:
-        return Looked(
+    def looked(self, worker: int, stacks: dict[int, tuple[Frame, ...]]) -> StackSampled:
+        return StackSampled(
             pid=100 + worker,
             at=self.clock.now,
             frames=stacks.get(worker, (REDUCE, USER)),
@@ -76,7 +86,7 @@ class World:
 
     @property
     def rules(self) -> list[str]:
-        return [c.finding.rule for c in self.said if isinstance(c, Announce)]
+        return [c.finding.rule for c in self.said if isinstance(c, AnnounceFinding)]
 
     @property
     def end(self) -> End | None:
@@ -86,9 +96,9 @@ class World:
 def test_nobody_passes_before_all_are_here() -> None:
     world = World()
     world.arrive(0, 1)
-    assert not any(isinstance(c, LetThrough) for c in world.tell())
+    assert not any(isinstance(c, OpenGate) for c in world.tell())
     world.arrive(2)
-    let = {(c.pid, c.round) for c in world.tell() if isinstance(c, LetThrough)}
+    let = {(c.pid, c.round) for c in world.tell() if isinstance(c, OpenGate)}
     assert let == {(100, 1), (101, 1), (102, 1)}
 
 
@@ -113,7 +123,7 @@ def test_a_member_never_heard_of_ends_the_roll_call_at_the_deadline() -> None:
 def test_a_death_before_init_waits_for_somebody_who_waits() -> None:
     world = World()
     world.gone.add(1)
-    world.tell(Exited(pid=101, at=world.clock.now, code=1))
+    world.tell(ProcessExited(pid=101, at=world.clock.now, code=1))
     assert world.rules == [] and world.end is None
     world.arrive(0)
     world.tell()
@@ -126,7 +136,7 @@ def test_observe_holds_and_ends_nothing() -> None:
     world.arrive(0, 1, 2, size=4)
     world.wait(200)
     assert world.end is None
-    assert not any(isinstance(c, Look) for c in world.said)
+    assert not any(isinstance(c, SampleStacks) for c in world.said)
 
 
 def test_a_stopped_worker_is_named_within_two_seconds() -> None:
@@ -242,7 +252,7 @@ def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world.train(0, 1, 2, step=10)
     world.tell()
     world.gone.add(1)
-    world.tell(Exited(pid=101, at=world.clock.now, signal=9))
+    world.tell(ProcessExited(pid=101, at=world.clock.now, signal=9))
     assert world.rules == [], "others may fall because of it, and are told with it"
     world.wait(1.25)
     assert world.rules == ["EXIT001"] and world.end is None
@@ -252,7 +262,7 @@ def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world.train(0, step=10, raised=lost)
     world.tell()
     world.gone.add(0)
-    world.tell(Exited(pid=100, at=world.clock.now + 0.5, code=1))
+    world.tell(ProcessExited(pid=100, at=world.clock.now + 0.5, code=1))
     world.wait(6)
     assert world.rules == ["EXIT001"]
     assert world.end is not None and world.end.outcome is Outcome.FAILED
@@ -263,15 +273,15 @@ def test_an_agent_that_was_not_scheduled_starts_its_windows_again() -> None:
     world.train(0, 1, 2, step=10)
     world.tell()
     world.clock.advance(120)
-    assert world.tell(Overslept(seconds=120)) == []
+    assert world.tell(AgentOverslept(seconds=120)) == []
     assert world.rules == []
 
 
 def test_an_interrupt_is_no_finding() -> None:
     world = World()
     world.train(0, 1, 2, step=10)
-    world.tell(Interrupted(signal=2, at=world.clock.now))
+    world.tell(AgentInterrupted(signal=2, at=world.clock.now))
     world.gone |= {0, 1, 2}
-    world.tell(*(Exited(pid=100 + w, at=world.clock.now, signal=2) for w in range(3)))
+    world.tell(*(ProcessExited(pid=100 + w, at=world.clock.now, signal=2) for w in range(3)))
     assert world.rules == []
     assert world.job.outcome()[0] is Outcome.INTERRUPTED

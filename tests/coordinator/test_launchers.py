@@ -8,8 +8,14 @@ from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
 from allaboard.facts import Finding, Phase, Raised
 from allaboard.facts.samples import declared
-from allaboard.protocol.commands import Announce
-from allaboard.protocol.events import AgentHere, Exited, Launched, RoleTaken, Seen
+from allaboard.protocol.commands import AnnounceFinding
+from allaboard.protocol.events import (
+    AgentConnected,
+    ProcessExited,
+    ProcessSampled,
+    RoleTaken,
+    WorkerLaunched,
+)
 from allaboard.protocol.process_keys import key
 from allaboard.rules.engine.catalogue import catalogue
 
@@ -25,22 +31,22 @@ class Torchruns:
         settings = Settings(launched=1, host="h0", joined=True, wrapped=True)
         self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
         self.found: list[Finding] = []
-        here = AgentHere(agent=1, host="h1", data="10.0.0.1:1", rank=1)
-        self.tell(RoleTaken(leads=True), here, Launched(worker=0, pid=7, at=self.clock.now))
+        here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+        self.tell(RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=7, at=self.clock.now))
         self.tell(*(s for host in (0, 1) for s in (self.torchrun(host), self.rank(host))))
 
     def tell(self, *events: object) -> None:
         self.clock.advance(0.2)
         said = self.job.handle(self.clock.now, *events)  # type: ignore[arg-type]  # an Event each
-        self.found += [c.finding for c in said if isinstance(c, Announce)]
+        self.found += [c.finding for c in said if isinstance(c, AnnounceFinding)]
 
-    def torchrun(self, host: int, raised: str = "") -> Seen:
+    def torchrun(self, host: int, raised: str = "") -> ProcessSampled:
         box = BoxReading(
             phase=Phase.IMPORTED, phase_since=self.clock.now, round=0, raised=self._raised(raised)
         )
         return self._seen(host, 7, box, started=True, wraps=True)
 
-    def rank(self, host: int, raised: str = "") -> Seen:
+    def rank(self, host: int, raised: str = "") -> ProcessSampled:
         told = declared(host, 2, local=False)
         box = BoxReading(
             phase=Phase.TRAINING, phase_since=self.clock.now, round=1, declared=told, step=9,
@@ -52,22 +58,22 @@ class Torchruns:
         kind = "ChildFailedError" if message == CHILD else "RuntimeError"
         return Raised(type=kind, message=message, at=self.clock.now) if message else None
 
-    def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> Seen:
+    def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> ProcessSampled:
         at, worker = self.clock.now, host << 12
-        return Seen(
+        return ProcessSampled(
             pid=key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box, host=f"h{host}", **how
         )  # fmt: skip
 
     def fails(self, host: int) -> None:
         """The launcher of this host passes on what it saw."""
-        end = Exited(pid=key(host, 7), at=self.clock.now, code=1)
+        end = ProcessExited(pid=key(host, 7), at=self.clock.now, code=1)
         self.tell(self.torchrun(host, CHILD), end)
 
 
 def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
     jobs = Torchruns()
-    jobs.tell(Exited(pid=key(1, 8), at=jobs.clock.now, signal=9))
-    jobs.tell(jobs.rank(0, LOST), Exited(pid=8, at=jobs.clock.now))
+    jobs.tell(ProcessExited(pid=key(1, 8), at=jobs.clock.now, signal=9))
+    jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, at=jobs.clock.now))
     jobs.fails(1)
     jobs.fails(0)
     for _ in range(20):
@@ -78,8 +84,8 @@ def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
 
 def test_where_how_a_rank_ended_was_not_seen_no_launcher_is_blamed_for_it() -> None:
     jobs = Torchruns()
-    jobs.tell(Exited(pid=key(1, 8), at=jobs.clock.now))
-    jobs.tell(jobs.rank(0, LOST), Exited(pid=8, at=jobs.clock.now))
+    jobs.tell(ProcessExited(pid=key(1, 8), at=jobs.clock.now))
+    jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, at=jobs.clock.now))
     jobs.fails(1)
     jobs.fails(0)
     for _ in range(30):
@@ -89,7 +95,7 @@ def test_where_how_a_rank_ended_was_not_seen_no_launcher_is_blamed_for_it() -> N
 
 def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too() -> None:
     jobs = Torchruns()
-    plain = Seen(
+    plain = ProcessSampled(
         pid=key(1, 7),
         worker=1 << 12,
         at=jobs.clock.now,

@@ -8,7 +8,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import Job
 from allaboard.coordinator.settings import Settings
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Stage, Who
-from allaboard.protocol.events import Exited, Launched
+from allaboard.protocol.events import ProcessExited, WorkerLaunched
 from allaboard.rules.engine.catalogue import catalogue
 
 SAID = "worker 1 ended with exit code 0 while rank 0 still trained"
@@ -30,8 +30,8 @@ def test_its_job_is_not_called_completed(
     settings = Settings(launched=1, host="h1", joined=joined, rank=1)
     job = Job(settings, clock.now, catalogue().entries, clock.utc)
     job.quiet = joined
-    job.handle(clock.now, Launched(worker=0, pid=7, at=clock.now))
-    job.handle(clock.now, Exited(pid=7, at=clock.now, code=0))
+    job.handle(clock.now, WorkerLaunched(worker=0, pid=7, at=clock.now))
+    job.handle(clock.now, ProcessExited(pid=7, at=clock.now, code=0))
     found = Finding(
         rule="EXIT004", name="left-early", stage=Stage.EXIT, severity=Severity.ERROR,
         certainty=Certainty.CERTAIN, summary=SAID, evidence=(), fix="",

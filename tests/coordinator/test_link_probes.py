@@ -7,7 +7,7 @@ from allaboard.analysis.roll_call.link_probe_schedule import targets
 from allaboard.cluster.transport.client_handshake import FIGURES
 from allaboard.coordinator.trackers.link_probes import LISTED, Trials
 from allaboard.facts import Answer, Link
-from allaboard.protocol.events import LinksTried
+from allaboard.protocol.events import LinksProbed
 
 HOSTS = 600
 GOOD, SLOW, NONE = (0.0001, 1e9), (0.0001, 5e5), (0.0, 0.0)
@@ -26,7 +26,7 @@ def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> Trials:
             if figure == NONE
         ]
         worked = b"".join(FIGURES.pack(*f) for f in figures)
-        trials.take(LinksTried(agent=one, worked=worked), f"h{one}", failed)
+        trials.take(LinksProbed(agent=one, worked=worked), f"h{one}", failed)
     return trials
 
 
@@ -60,6 +60,6 @@ def test_a_host_that_nobody_reaches_is_told_from_a_link_that_fails() -> None:
 def test_figures_that_fit_no_question_are_left_out() -> None:
     trials = Trials()
     trials.ask(1, (("h2", "10.0.0.2:1"),))
-    trials.take(LinksTried(agent=1, worked=b"1234567"), "h1", [])
-    trials.take(LinksTried(agent=2, worked=FIGURES.pack(*GOOD)), "h2", [])
+    trials.take(LinksProbed(agent=1, worked=b"1234567"), "h1", [])
+    trials.take(LinksProbed(agent=2, worked=FIGURES.pack(*GOOD)), "h2", [])
     assert trials.links == () and trials.usual is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Knock
-from allaboard.protocol.events import Knocked
+from allaboard.protocol.events import StrangerConnected
 
 BARE = "a worker without a certificate of this job (it hangs up where TLS begins)"
 NAMED = "does not trust the certificate that is shown here: expired"
@@ -15,6 +15,6 @@ def test_the_name_stays() -> None:
     bare = Knock(peer="10.0.0.3", kind="no-tls", said=BARE, at=1.0)
     named = Knock(peer="10.0.0.3", kind="no-tls", said=NAMED, host="h2", rank=2, at=2.0)
     for knock in (bare, named, bare, named):
-        crossing.take(Knocked(knock=knock))
+        crossing.take(StrangerConnected(knock=knock))
     (kept,) = crossing.facts()["knocks"]
     assert (kept.who, kept.said, kept.times) == ("h2 (rank 2)", NAMED, 4)

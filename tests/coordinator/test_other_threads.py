@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.coordinator.process_record import Record
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER
-from allaboard.protocol.events import Looked, Seen
+from allaboard.protocol.events import ProcessSampled, StackSampled
 
 STANDS = Frame("/home/u/train.py", 17, "steps", "rows = queue.get()")
 GOES_ON = Frame("/home/u/train.py", 9, "beat", "send(now())")
@@ -13,9 +13,9 @@ GOES_ON = Frame("/home/u/train.py", 9, "beat", "send(now())")
 
 def kept(*seen: tuple[Frame, ...]) -> tuple[Frame, ...]:
     record = Record(100, 0, "a", 0.0)
-    record.see(Seen(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, others in enumerate(seen):
-        record.look(Looked(pid=100, at=at, frames=(USER,), by="py-spy", others=others))
+        record.look(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", others=others))
     found = record.member(False).stack
     assert found is not None
     return found.others

@@ -9,7 +9,7 @@ from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Answer, Link
 from allaboard.facts.samples import declared, gathering, held
 from allaboard.protocol.commands import TryLinks
-from allaboard.protocol.events import AgentHere, LinksTried, RoleTaken
+from allaboard.protocol.events import AgentConnected, LinksProbed, RoleTaken
 
 HOSTS = 70
 
@@ -26,7 +26,7 @@ def answered(crossing: Crossing, asked: TryLinks, dead: tuple[tuple[int, int], .
         else:
             figures.append((0.001, 5e8))
     worked = b"".join(FIGURES.pack(*f) for f in figures)
-    crossing.take(LinksTried(agent=asked.agent, links=tuple(failed), worked=worked))
+    crossing.take(LinksProbed(agent=asked.agent, links=tuple(failed), worked=worked))
 
 
 def rounds(*dead: tuple[int, int]) -> tuple[list[int], Crossing]:
@@ -34,7 +34,7 @@ def rounds(*dead: tuple[int, int]) -> tuple[list[int], Crossing]:
     crossing = Crossing("h0", joined=True)
     crossing.take(RoleTaken(leads=True))
     for i in range(HOSTS):
-        crossing.take(AgentHere(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i))
+        crossing.take(AgentConnected(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i))
     first = held(0, HOSTS, declared=declared(0, HOSTS))
     (roll,) = roll_calls(gathering(first, joined=True, leads=True, launched=1))
     trials = []

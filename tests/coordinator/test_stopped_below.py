@@ -9,7 +9,7 @@ from allaboard.analysis.stalls.stopped_child import states_below, stopped_below
 from allaboard.coordinator.process_record import Record
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
-from allaboard.protocol.events import Looked, Seen
+from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.rules.hang003_data_loader import RULE
 from allaboard.rules.hang005_not_in_the_collective import RULE as AWAY
 from allaboard.rules.hang018_waits_for_a_child import RULE as CHILD
@@ -20,9 +20,9 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 
 def seen(*stopped: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
     record = Record(100, 0, "a", 0.0)
-    record.see(Seen(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, pids in enumerate(stopped):
-        record.look(Looked(pid=100, at=at, frames=(USER,), by="py-spy", stopped=pids))
+        record.look(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", stopped=pids))
     found = record.member(False).stack
     assert found is not None
     return found.stopped

@@ -17,11 +17,11 @@ from pathlib import Path
 import msgspec
 
 from allaboard.blackbox.reader import OpenBox
-from allaboard.drills.runner.run_drill import JOBS, Rehearsal
+from allaboard.drills.run_drill import JOBS, Rehearsal
 from allaboard.facts import Finding, Phase, Stage, Who
 from allaboard.launch.script_interpreter import python
-from allaboard.plugins import by_name
-from multihost_drills import drills as room
+from allaboard.plugins import tables_by_name
+from multihost_drills import families
 from multihost_drills.contract import MEETING_PORT, HostDrill
 from testbed import Bed, Process, missing
 
@@ -39,8 +39,8 @@ CLUSTER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TF_CONFIG", "JAX_", "
 
 @cache
 def all_host_drills() -> dict[str, HostDrill]:
-    """Every host drill by its name. Raises TypeError where a file of the room is none."""
-    return by_name(room, "DRILL", HostDrill)
+    """Return every host drill by its name. Raises TypeError if a family does not load."""
+    return tables_by_name(families, "DRILLS", HostDrill)
 
 
 def lacks(drill: HostDrill) -> str:

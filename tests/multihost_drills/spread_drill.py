@@ -22,6 +22,7 @@ def spread(name: str, drill: Drill, within: float) -> HostDrill:
         case _:
             framework = "torch"
     return HostDrill(
+        title=drill.title,
         framework=framework,
         expects=drill.expects,
         hosts=drill.workers,

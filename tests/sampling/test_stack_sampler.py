@@ -15,7 +15,7 @@ from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 from allaboard.hosts import proc
-from allaboard.protocol.events import Looked
+from allaboard.protocol.events import StackSampled
 from allaboard.sampling import stack_sampler
 from probed import LIMIT, Program
 
@@ -49,7 +49,7 @@ def ready(program: Program, code: str) -> OpenBox:
     raise TimeoutError
 
 
-def look(box: OpenBox, known: bool = True) -> Looked:
+def look(box: OpenBox, known: bool = True) -> StackSampled:
     return asyncio.run(stack_sampler.look(box.pid, box if known else None, 5.0))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.drills.runner.run_drill import all_drills, lacks, rehearse
+from allaboard.drills.run_drill import all_drills, lacks, rehearse
 from allaboard.rules.engine.catalogue import catalogue
 from chosen import chosen
 from multihost_drills.run_host_drill import all_host_drills

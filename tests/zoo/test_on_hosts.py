@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.drills.runner.run_drill import all_drills
+from allaboard.drills.run_drill import all_drills
 from bedded import need
 from multihost_drills.run_host_drill import stage
 from multihost_drills.spread_drill import spread

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.drills.runner.run_drill import JOBS
+from allaboard.drills.run_drill import JOBS
 from bedded import need
 from testbed import Bed, slurm
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.drills.runner.run_drill import JOBS as DRILLS
+from allaboard.drills.run_drill import JOBS as DRILLS
 from bedded import need
 from multihost_drills.contract import MEETING_PORT
 from multihost_drills.run_host_drill import CLUSTER

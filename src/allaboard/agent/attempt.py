@@ -27,8 +27,8 @@ from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc
 from allaboard.launch.local_workers import Launch, folder
 from allaboard.policy.restart.attempt_summary import round_end
-from allaboard.protocol.commands import Announce, Command, End, Note, RoundOver
-from allaboard.protocol.events import Event, Interrupted, Overslept
+from allaboard.protocol.commands import AnnounceFinding, Command, End, RoundOver, ShowNote
+from allaboard.protocol.events import AgentInterrupted, AgentOverslept, Event
 from allaboard.report.text import progress
 from allaboard.rules.engine.catalogue import of_jobs
 
@@ -144,7 +144,7 @@ class Round:
         while True:
             now = self.clock.monotonic()
             if now - last > OVERSLEPT + CALM:
-                self.events.append(Overslept(seconds=now - last))
+                self.events.append(AgentOverslept(seconds=now - last))
             last = now
             self._careful_tick(now)
             if self.workers.over and not (self.council.stays(now) or self._needed(now)):
@@ -202,7 +202,7 @@ class Round:
             self.council.close()
         now = self.clock.monotonic()
         for command in self.council.last_words(now, self.job.handle(now)):
-            if isinstance(command, Announce):
+            if isinstance(command, AnnounceFinding):
                 self.deeds.announce(now, command.finding)
         self.journal.view(self.clock.utc(now), self.job.view(now))
 
@@ -339,7 +339,7 @@ class Round:
 
     def _keep(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
-        if any(isinstance(c, Announce | Note | End) for c in commands):
+        if any(isinstance(c, AnnounceFinding | ShowNote | End) for c in commands):
             self.journal.view(self.clock.utc(now), self.job.view(now))
         elif now >= self.next_pulse:
             self.next_pulse = now + PULSE
@@ -354,5 +354,5 @@ class Round:
 
     def _interrupted(self, number: int) -> None:
         self.interrupted = self.interrupted or number
-        self.events.append(Interrupted(signal=number, at=self.clock.monotonic()))
+        self.events.append(AgentInterrupted(signal=number, at=self.clock.monotonic()))
         self.wake.set()

@@ -21,19 +21,19 @@ from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.launch.local_workers import CannotStart, Launch
 from allaboard.protocol.commands import (
-    Announce,
+    AnnounceFinding,
     Command,
-    Compare,
     End,
     Halted,
-    LetThrough,
-    Look,
-    Note,
+    OpenGate,
     Put,
     Replace,
+    SampleStacks,
+    ShowNote,
+    TraceCalls,
     TryLinks,
 )
-from allaboard.protocol.events import Event, Locks, Looked, Trace
+from allaboard.protocol.events import CallsTraced, Event, LockWaitsSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.flight_recorder_client import Recorders
 from allaboard.sampling.gil_sampler import Grips
@@ -94,27 +94,27 @@ class Deeds:
 
     def do(self, now: float, command: Command) -> None:
         match command:
-            case LetThrough():
+            case OpenGate():
                 if not command.beside:
                     self._job.gate.mark_boarded(now)
                 self._let_through[command.pid] = command.round
                 box = self._watch.boxes.get(command.pid)
                 if box is not None:
                     box.beat(now, command.round)
-            case Note() if command.waits:
+            case ShowNote() if command.waits:
                 self.waited = command.text
                 # Where there is a line for it, that is enough.
                 aloud = self._aloud.course(self._job.quiet)
                 self._voice.say(command.text, aloud and not self._voice.terminal.live)
-            case Note():
+            case ShowNote():
                 self._launch.release_ports()
                 self._voice.say(command.text, self._aloud.course(self._job.quiet))
-            case Announce():
+            case AnnounceFinding():
                 self.announce(now, command.finding)
-            case Look():
+            case SampleStacks():
                 if not self._looking.under_way:
                     self._looking.begin(self._look(command.pids))
-            case Compare():
+            case TraceCalls():
                 self._compare(command)
             case End():
                 if not self._job.quiet or may_end(command, self._options, self._job.view(now)):
@@ -194,19 +194,21 @@ class Deeds:
             return_exceptions=True,
         )
         # Only now: while it was waited for, what there was has been taken.
-        self.events += [one for one in looked if isinstance(one, Looked)]
+        self.events += [one for one in looked if isinstance(one, StackSampled)]
         for fault in looked:
             if isinstance(fault, Exception) and not self._fault:
                 self._fault = f"a look at a stack failed: {fault!r}"
                 self._voice.journal.event(self._voice.clock.utc(now()), self._fault)
         ours = self._watch.boxes
-        self.events.append(Locks(waits=tuple(w for w in lock_waits() if w.waiter in ours)))
+        self.events.append(
+            LockWaitsSampled(waits=tuple(w for w in lock_waits() if w.waiter in ours))
+        )
 
     def _at_gate(self) -> bool:
         boxes = self._watch.boxes.values()
         return any(box.read().phase == Phase.ARRIVED for box in boxes)
 
-    def _compare(self, command: Compare) -> None:
+    def _compare(self, command: TraceCalls) -> None:
         for pid in command.pids:
             box = self._watch.boxes.get(pid)
             traced = (
@@ -215,7 +217,7 @@ class Deeds:
                 else None
             )
             if traced is not None:
-                self.events.append(Trace(pid=pid, traced=traced))
+                self.events.append(CallsTraced(pid=pid, traced=traced))
         self._wake()
 
     def _end(self, now: float, command: End) -> None:

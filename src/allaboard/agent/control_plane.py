@@ -20,8 +20,8 @@ from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local_workers import Launch
 from allaboard.policy.end.failure_end import LAST_EVALUATION
 from allaboard.policy.restart.task_restart import RESTARTS
-from allaboard.protocol.commands import Announce, Command, Put, Replace, RoundOver
-from allaboard.protocol.events import Answered, Event, Seen
+from allaboard.protocol.commands import AnnounceFinding, Command, Put, Replace, RoundOver
+from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
 AGREED = (Put, Replace, RoundOver)
 """What another host may ask for only where this one's user has allowed restarts."""
@@ -97,7 +97,7 @@ class Council:
         leader = self._party.leader if self._party is not None else None
         if leader is not None and self.bond is not None:
             for command in commands:
-                if isinstance(command, Announce):
+                if isinstance(command, AnnounceFinding):
                     leader.tell(command)
         return commands
 
@@ -116,7 +116,11 @@ class Council:
         if self._party is not None and not self._party.facts:
             return found  # what is known of this host belongs to it
         for event in events:
-            if not isinstance(event, Seen) or event.box is None or event.pid in self._answered:
+            if (
+                not isinstance(event, ProcessSampled)
+                or event.box is None
+                or event.pid in self._answered
+            ):
                 continue
             box = self._watch.boxes.get(event.pid)
             told = event.box.declared
@@ -127,5 +131,5 @@ class Council:
                 facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
                 if self._party is not None:
                     facts |= self._party.facts_of(told) | {RESTARTS: self._allowed}
-                found.append(Answered(pid=event.pid, facts=facts))
+                found.append(MemberFactsReported(pid=event.pid, facts=facts))
         return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from allaboard.analysis.failures.port_in_use import port_taken
 from allaboard.facts import Holder
 from allaboard.hosts.interface_address import holder_of
-from allaboard.protocol.events import Event, PortHeld, Seen
+from allaboard.protocol.events import Event, PortChecked, ProcessSampled
 
 
 class Taken:
@@ -21,7 +21,11 @@ class Taken:
         """The holder, also where it is not to be seen: then without a pid."""
         found: list[Event] = []
         for event in events:
-            if not isinstance(event, Seen) or event.box is None or event.pid in self._asked:
+            if (
+                not isinstance(event, ProcessSampled)
+                or event.box is None
+                or event.pid in self._asked
+            ):
                 continue
             port = port_taken(event.box.raised, event.box.declared)
             if port:
@@ -29,6 +33,6 @@ class Taken:
                 pid, command = holder_of(port)
                 address = f"{os.uname().nodename}:{port}"
                 found.append(
-                    PortHeld(holder=Holder(address=address, pid=pid, command=command, at=now))
+                    PortChecked(holder=Holder(address=address, pid=pid, command=command, at=now))
                 )
         return found

@@ -18,7 +18,7 @@ from allaboard.hosts.exit_watcher import Ends
 from allaboard.hosts.resource_usage import Usage
 from allaboard.hosts.tcp_retransmits import Unanswered
 from allaboard.probe.layout import ENDED
-from allaboard.protocol.events import Event, Exited, Measured, Seen
+from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, ResourcesMeasured
 
 QUOTA = 1.0
 """Seconds after which it is looked anew how much CPU a process may use."""
@@ -78,7 +78,7 @@ class Watch:
         alive = [pid for pid in self.boxes if pid not in self.gone]
         serving = [pid for pid in alive if self.boxes[pid].job in SERVER_JOBS]
         readings = self._usage.read(alive, serving)
-        return [Measured(at=now, readings=tuple(readings))] if readings else []
+        return [ResourcesMeasured(at=now, readings=tuple(readings))] if readings else []
 
     def launched(self, worker: int, pid: int) -> None:
         self.workers[pid] = worker
@@ -126,17 +126,17 @@ class Watch:
             return None
         return -code if code < 0 else code << 8
 
-    def _exited(self, pid: int, worker: int, now: float) -> Exited:
+    def _exited(self, pid: int, worker: int, now: float) -> ProcessExited:
         """The end of one that somebody else started; of one that is no member not what killed it."""
         status = self.ends.status(pid)
         status = self._status(pid) if status is None else status
         if status is None:
-            return Exited(pid=pid, at=now)
+            return ProcessExited(pid=pid, at=now)
         code, number = heard(status)
         if number is None or not self._declared(pid):
-            return Exited(pid=pid, at=now, code=code)
+            return ProcessExited(pid=pid, at=now, code=code)
         oom = number == signal.SIGKILL and self._struck(worker)
-        return Exited(pid=pid, at=now, signal=number, oom=oom)
+        return ProcessExited(pid=pid, at=now, signal=number, oom=oom)
 
     def _declared(self, pid: int) -> bool:
         box = self.boxes.get(pid)
@@ -159,14 +159,14 @@ class Watch:
         known = pid in self.boxes or str(pid) in self._broken
         return [self._seen(pid, self.workers[pid], now, "X", 0.0)] if known else []
 
-    def _seen(self, pid: int, worker: int, now: float, state: str, cpu: float) -> Seen:
+    def _seen(self, pid: int, worker: int, now: float, state: str, cpu: float) -> ProcessSampled:
         box = self.boxes.get(pid)
         rank = -1
         if box is None and pid not in self.workers:
             text = proc.variable(pid, "RANK")
             rank = int(text) if text is not None and text.isdigit() else -1
         reading = self._read(pid, box) if box is not None else None
-        return Seen(
+        return ProcessSampled(
             pid=pid,
             worker=worker,
             at=now,

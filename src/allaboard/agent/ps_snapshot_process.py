@@ -16,7 +16,7 @@ from allaboard.facts import JobView
 from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
 from allaboard.policy.restart.snapshot_owner import is_kept_here, is_kept_here_too
-from allaboard.protocol.events import Event, Kept
+from allaboard.protocol.events import Event, SnapshotTaken
 from allaboard.report.servers import size
 
 NUMBER = -2
@@ -113,7 +113,7 @@ class Snapshots:
             self._voice.say(f"no snapshot of the variables: {told['trouble']}")
             self._told = False
             return
-        taken = msgspec.convert(told, Kept)
+        taken = msgspec.convert(told, SnapshotTaken)
         if not self._second:
             self.events.append(taken)
             self._wake()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from allaboard.facts import Declared, Flow, Flows
 from allaboard.hosts.tcp_info import flows as flows_of
-from allaboard.protocol.events import Event, Exchanged, Exited, Seen
+from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, TrafficSampled
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -36,9 +36,9 @@ class Traffic:
     def look(self, now: float, events: Iterable[Event]) -> list[Event]:
         """What the last look saw; begins the next one when it is due. ``events`` tell who is who."""
         for event in events:
-            if isinstance(event, Exited):
+            if isinstance(event, ProcessExited):
                 self._told.pop(event.pid, None)
-            elif isinstance(event, Seen) and event.box is not None:
+            elif isinstance(event, ProcessSampled) and event.box is not None:
                 declared = event.box.declared
                 if declared is not None and _between(declared):
                     self._told[event.pid] = declared
@@ -62,7 +62,7 @@ class Traffic:
         at = self._now()
         addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
         found = told_apart(flows, told, addresses)
-        self._found += [Exchanged(pid=pid, at=at, flows=each) for pid, each in found.items()]
+        self._found += [TrafficSampled(pid=pid, at=at, flows=each) for pid, each in found.items()]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
         """Numeric address of each task -> its name."""

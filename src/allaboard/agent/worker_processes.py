@@ -13,7 +13,7 @@ from typing import Any
 from allaboard.agent.process_watcher import Watch
 from allaboard.agent.worker_output import Streams
 from allaboard.hosts import oom, proc
-from allaboard.protocol.events import Event, Exited, Launched
+from allaboard.protocol.events import Event, ProcessExited, WorkerLaunched
 
 Say = Callable[[str], None]
 
@@ -125,7 +125,7 @@ class Workers:
         self._pids[worker] = pid
         self._watch.launched(worker, pid)
         self._started(worker, pid)
-        self.events.append(Launched(worker=worker, pid=pid, at=at))
+        self.events.append(WorkerLaunched(worker=worker, pid=pid, at=at))
 
     def _heard(self, message: dict[str, Any]) -> None:
         number = message.get("spawned", message.get("failed", message.get("exited", 0)))
@@ -161,7 +161,7 @@ class Workers:
                     f"process {pid} did not end by SIGKILL (ps -o stat,wchan,user -p {pid}){state}"
                 )
                 at = asyncio.get_running_loop().time()
-                self.events.append(Exited(pid=pid, at=at, signal=int(signal.SIGKILL)))
+                self.events.append(ProcessExited(pid=pid, at=at, signal=int(signal.SIGKILL)))
                 self._watch.exited(pid)
                 self._done.add(worker)
 
@@ -171,7 +171,7 @@ class Workers:
         self._watch.exited(pid)
         killed = message["signal"] == signal.SIGKILL
         self.events.append(
-            Exited(
+            ProcessExited(
                 pid=pid,
                 at=at,
                 code=message["code"],
@@ -193,7 +193,9 @@ class Workers:
         self.failed_to_start = self.failed_to_start or len(self._pids) < len(self._streams.logs)
         for worker, pid in self._pids.items():
             if worker not in self._done:
-                self.events.append(Exited(pid=pid, at=loop.time(), signal=int(signal.SIGKILL)))
+                self.events.append(
+                    ProcessExited(pid=pid, at=loop.time(), signal=int(signal.SIGKILL))
+                )
                 self._watch.exited(pid)
         self._done |= set(range(len(self._streams.logs)))
         for pid in proc.descendants(os.getpid()):

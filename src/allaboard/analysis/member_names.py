@@ -36,6 +36,6 @@ def agrees(verb: str, subjects: Sized) -> str:
     return f"{verb}es" if verb.endswith("o") else f"{verb}s"
 
 
-def on_host(view: JobView, one: Member, command: str) -> str:
+def on_host(view: JobView, member: Member, command: str) -> str:
     """``command`` with the host where it is to be typed: of a job on several, a pid says little without."""
-    return f"on {one.who.host}: {command}" if view.joined else command
+    return f"on {member.who.host}: {command}" if view.joined else command

@@ -14,10 +14,11 @@ from typing import Any
 from allaboard.check.collect import Gathered, config_of, resolvers
 from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
+from allaboard.errors import AllaboardError
 from allaboard.facts import ClusterSpec, Finding
 
 
-class ConfigurationError(ValueError):
+class ConfigurationError(AllaboardError, ValueError):
     """The configuration would not start; ``findings`` say why, the message prints them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:

@@ -22,7 +22,7 @@ def command(
     ] = False,
 ) -> None:
     """Put a fault into a small real job under `allaboard run`, and see whether it is found."""
-    from allaboard.drills.runner import run_drill
+    from allaboard.drills import run_drill
     from allaboard.report.text import finding_lines
 
     known = run_drill.all_drills()

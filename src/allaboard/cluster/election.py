@@ -16,7 +16,7 @@ from allaboard.cluster.leader import Leader
 from allaboard.cluster.membership_role import Role
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.leader_lease import Seat, Seats, Unusable
-from allaboard.protocol.events import AgentGone, AgentHere, Event, Seen
+from allaboard.protocol.events import AgentConnected, AgentDisconnected, Event, ProcessSampled
 from allaboard.protocol.process_keys import key
 
 CALM, BUSY = 1.0, 0.3
@@ -145,12 +145,12 @@ def _own_address(toward: tuple[str, int], who: Identity) -> str:
 def _lost(number: int, seat: Seat, now: float) -> list[Event]:
     """What is known of a leader that has gone, as of any member: it was there."""
     return [
-        AgentHere(agent=number, host=seat.host, data="", rank=seat.rank),
-        Seen(
+        AgentConnected(agent=number, host=seat.host, data="", rank=seat.rank),
+        ProcessSampled(
             pid=key(number, seat.pid), worker=number << 12, at=now, state="S", cpu=0.0,
             rank=seat.rank, host=seat.host,
         ),
-        AgentGone(agent=number, at=now),
+        AgentDisconnected(agent=number, at=now),
     ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from allaboard.facts import Phase
 from allaboard.hosts.rendezvous_file import file_facts
-from allaboard.protocol.events import Answered, Event, Seen
+from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
 SURVEY = 2.0
 """Seconds that a disk gets to answer."""
@@ -68,7 +68,7 @@ class Rendezvous:
                 shown.append(event)
                 if found and standing not in self._told:
                     self._told.add(standing)
-                    shown.append(Answered(pid=standing.pid, facts=found))
+                    shown.append(MemberFactsReported(pid=standing.pid, facts=found))
             else:
                 shown.append(event)
         return shown
@@ -100,7 +100,7 @@ class Rendezvous:
 
 def _standing(event: Event) -> Standing | None:
     """Who is held at the door of a file:// init; None for anybody else."""
-    if not isinstance(event, Seen) or event.box is None or event.box.declared is None:
+    if not isinstance(event, ProcessSampled) or event.box is None or event.box.declared is None:
         return None
     told, box = event.box.declared, event.box
     held = box.phase == Phase.ARRIVED and told.hold and told.place.startswith("file://")

@@ -16,21 +16,21 @@ from allaboard.cluster.transport.tcp_keepalive import AWAY, silent
 from allaboard.cluster.transport.tcp_keepalive import lively as set_lively
 from allaboard.cluster.transport.wire import Opened, Orders, Release, Released, Told, TryThese, Word
 from allaboard.facts import Answer, Call, LockWait, Phase
-from allaboard.protocol.commands import Command, LetThrough, Note
+from allaboard.protocol.commands import Command, OpenGate, ShowNote
 from allaboard.protocol.events import (
-    Answered,
-    Called,
+    AgentInterrupted,
+    CallsTraced,
     Event,
-    Exchanged,
-    Exited,
-    Interrupted,
-    Kept,
-    Knocked,
-    Locks,
-    Looked,
-    Measured,
-    Seen,
-    Trace,
+    LockWaitsSampled,
+    MemberFactsReported,
+    ProcessExited,
+    ProcessSampled,
+    RendezvousProbed,
+    ResourcesMeasured,
+    SnapshotTaken,
+    StackSampled,
+    StrangerConnected,
+    TrafficSampled,
 )
 
 SOON, AGAIN = 0.05, 4
@@ -62,11 +62,11 @@ class Follower:
         self._writer: asyncio.StreamWriter | None = None
         self._call: Call | None = None
         self._last: dict[int, tuple[object, float]] = {}
-        self._answers: dict[int, Answered] = {}
-        self._lives: dict[int, Seen] = {}
-        self._ends: dict[int, Exited] = {}
-        self._strays: dict[str, Knocked] = {}
-        self._interrupted: list[Interrupted] = []
+        self._answers: dict[int, MemberFactsReported] = {}
+        self._lives: dict[int, ProcessSampled] = {}
+        self._ends: dict[int, ProcessExited] = {}
+        self._strays: dict[str, StrangerConnected] = {}
+        self._interrupted: list[AgentInterrupted] = []
         self._untold: list[Event] = []
         self._first: dict[int, Event] = {}
         """What went with our name, each by its identity; kept, so that no other has the same."""
@@ -154,7 +154,7 @@ class Follower:
             met.writer.close()
             if self._through and isinstance(error, OSError) and error.errno in GONE:
                 said = f"the host where all met does not answer any more: {error.strerror}"
-                self.commands.append(Note(text=said))
+                self.commands.append(ShowNote(text=said))
             self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
 
     def _before(self) -> list[Event]:
@@ -193,17 +193,19 @@ class Follower:
             shook=shook or (before is not None and before.shook),
             given=self.given,
         )
-        self.events.append(Called(call=self._call))
+        self.events.append(RendezvousProbed(call=self._call))
         if not same:
             self._wake()
 
     def tell(self, now: float, events: list[Event]) -> None:
         """Passes on what is new on this host."""
-        self._answers |= {e.pid: e for e in events if isinstance(e, Answered)}
-        self._lives |= {e.pid: e for e in events if isinstance(e, Seen)}
-        self._ends |= {e.pid: e for e in events if isinstance(e, Exited)}
-        self._interrupted += [e for e in events if isinstance(e, Interrupted)]
-        self._strays |= {e.knock.peer: e for e in events if isinstance(e, Knocked) and _strays(e)}
+        self._answers |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}
+        self._lives |= {e.pid: e for e in events if isinstance(e, ProcessSampled)}
+        self._ends |= {e.pid: e for e in events if isinstance(e, ProcessExited)}
+        self._interrupted += [e for e in events if isinstance(e, AgentInterrupted)]
+        self._strays |= {
+            e.knock.peer: e for e in events if isinstance(e, StrangerConnected) and _strays(e)
+        }
         writer = self._writer
         if writer is None or writer.is_closing():
             return
@@ -220,15 +222,15 @@ class Follower:
         if gone:
             place = f" ({self._met})" if self._met else ""
             said = f"nothing has come from the host where all met for {AWAY:.0f} s{place}"
-            self.commands.append(Note(text=said))
+            self.commands.append(ShowNote(text=said))
             self._tell(self._met, Answer.SILENT, f"nothing has come from it for {AWAY:.0f} s")
         elif back:
-            self.commands.append(Note(text="the host where all met is heard again"))
+            self.commands.append(ShowNote(text="the host where all met is heard again"))
             self._tell(self._met, Answer.ABOARD, "", shook=True)
 
     def _fresh(self, now: float, event: Event) -> bool:
         match event:
-            case Seen():
+            case ProcessSampled():
                 box = event.box
                 marker = event.state, box and (
                     box.phase, box.round, box.step, box.ops, box.op is None, box.raised is None
@@ -238,14 +240,22 @@ class Follower:
                     return False
                 self._last[event.pid] = marker, now
                 return True
-            case Exited() | Looked() | Exchanged() | Answered() | Trace() | Measured() | Kept():
+            case (
+                ProcessExited()
+                | StackSampled()
+                | TrafficSampled()
+                | MemberFactsReported()
+                | CallsTraced()
+                | ResourcesMeasured()
+                | SnapshotTaken()
+            ):
                 return True
-            case Interrupted():
+            case AgentInterrupted():
                 return True
-            case Locks():
+            case LockWaitsSampled():
                 before, self._waits = self._waits, event.waits
                 return event.waits != before
-            case Knocked():
+            case StrangerConnected():
                 return _strays(event)
         return False
 
@@ -253,7 +263,7 @@ class Follower:
         match word:
             case Orders():
                 self.commands += word.commands
-                if any(isinstance(c, LetThrough) for c in word.commands):
+                if any(isinstance(c, OpenGate) for c in word.commands):
                     self._pass()
             case Opened():
                 self._pass()
@@ -294,7 +304,7 @@ class Follower:
 
 def _strays(event: Event) -> bool:
     """Whether it tells of a member that was led here instead of to the meeting."""
-    return isinstance(event, Knocked) and event.knock.kind == "elsewhere"
+    return isinstance(event, StrangerConnected) and event.knock.kind == "elsewhere"
 
 
 def _minor(before: object, now: object) -> bool:

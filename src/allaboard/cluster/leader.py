@@ -26,34 +26,34 @@ from allaboard.cluster.transport.wire import (
 )
 from allaboard.facts import Knock
 from allaboard.protocol.commands import (
-    Announce,
+    AnnounceFinding,
     Command,
-    Compare,
     End,
     Halted,
-    LetThrough,
-    Look,
-    Note,
+    OpenGate,
     Put,
     Replace,
+    SampleStacks,
+    ShowNote,
+    TraceCalls,
     TryLinks,
 )
 from allaboard.protocol.events import (
-    AgentGone,
-    AgentHere,
-    Answered,
+    AgentConnected,
+    AgentDisconnected,
+    AgentInterrupted,
+    CallsTraced,
     Event,
-    Exchanged,
-    Exited,
-    Interrupted,
-    Kept,
-    Knocked,
-    LinksTried,
-    Locks,
-    Looked,
-    Measured,
-    Seen,
-    Trace,
+    LinksProbed,
+    LockWaitsSampled,
+    MemberFactsReported,
+    ProcessExited,
+    ProcessSampled,
+    ResourcesMeasured,
+    SnapshotTaken,
+    StackSampled,
+    StrangerConnected,
+    TrafficSampled,
 )
 from allaboard.protocol.process_keys import key, split_key
 
@@ -68,9 +68,9 @@ CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
 
-def knocked(framework: str, knock: Knock) -> Knocked:
+def knocked(framework: str, knock: Knock) -> StrangerConnected:
     """Somebody came who is not of the roll call; a client of this framework is a member's."""
-    return Knocked(knock=knock, member=knock.kind == CLIENTS.get(framework))
+    return StrangerConnected(knock=knock, member=knock.kind == CLIENTS.get(framework))
 
 
 class Leader:
@@ -91,7 +91,7 @@ class Leader:
         self._wake = wake
         self._waking: asyncio.TimerHandle | None = None
         self._members: dict[int, Connection] = {}
-        self._held: list[LetThrough] = []
+        self._held: list[OpenGate] = []
         self._releasing: dict[int, Connection] | None = None
         self._released_by = 0.0
         self._names: dict[int, tuple[int, str]] = {}
@@ -134,11 +134,11 @@ class Leader:
                 self._members[number].stream.abort()
             return []
         for number in gone:
-            self.events.append(AgentGone(agent=number, at=self._hush.away[number]))
+            self.events.append(AgentDisconnected(agent=number, at=self._hush.away[number]))
         self.events += [_here(self._members[n]) for n in back]
         said = [f"nothing has come from {self._names[n][1]} for {AWAY:.0f} s" for n in gone]
         said += [f"{self._names[n][1]} is heard again" for n in back]
-        return [Note(text=text) for text in said]
+        return [ShowNote(text=text) for text in said]
 
     def tell(self, command: Command) -> None:
         """Tells all other hosts at once."""
@@ -150,11 +150,11 @@ class Leader:
     def route(self, command: Command) -> list[Command]:
         """Sends on what is meant for other hosts; returns what is to be done here."""
         match command:
-            case LetThrough():
+            case OpenGate():
                 return self._let_through(command)
-            case Look():
+            case SampleStacks():
                 return self._look(command)
-            case Compare():
+            case TraceCalls():
                 return self._compare(command)
             case TryLinks():
                 if command.agent == 0:
@@ -165,12 +165,12 @@ class Leader:
                 agent, pid = split_key(command.pid)
                 order = msgspec.structs.replace(command, pid=pid)
                 self._send(agent, Orders(commands=(order,)))
-                return [Note(text=f"{command.text}; it is ended, to be replaced")]
+                return [ShowNote(text=f"{command.text}; it is ended, to be replaced")]
             case Replace() if command.worker >> WORKERS:
                 return self._replace(command)
-            case Announce() | Note() | End() | Halted():
+            case AnnounceFinding() | ShowNote() | End() | Halted():
                 self._ended = self._ended or isinstance(command, End)
-                if not isinstance(command, Note):
+                if not isinstance(command, ShowNote):
                     self._last_words.append(command)
                 self._word += wire.frame(Orders(commands=(command,)))
                 return [command]
@@ -210,7 +210,7 @@ class Leader:
         if self._waking is not None:
             self._waking.cancel()
 
-    def _let_through(self, command: LetThrough) -> list[Command]:
+    def _let_through(self, command: OpenGate) -> list[Command]:
         self._held.append(command)
         if self._releasing is None:
             # The port first, then the word: a framework's client that comes early is refused and
@@ -228,16 +228,16 @@ class Leader:
         worker = command.worker - (number << WORKERS)
         self._send(number, Orders(commands=(msgspec.structs.replace(command, worker=worker),)))
         host = self._names[number][1]
-        return [Note(text=f"{command.reason}: {host} starts it again")]
+        return [ShowNote(text=f"{command.reason}: {host} starts it again")]
 
-    def _look(self, command: Look) -> list[Command]:
+    def _look(self, command: SampleStacks) -> list[Command]:
         wanted = _by_agent(command.pids)
         for agent, pids in wanted.items():
             if agent:
-                self._send(agent, Orders(commands=(Look(pids=pids),)))
-        return [Look(pids=wanted[0])] if 0 in wanted else []
+                self._send(agent, Orders(commands=(SampleStacks(pids=pids),)))
+        return [SampleStacks(pids=wanted[0])] if 0 in wanted else []
 
-    def _compare(self, command: Compare) -> list[Command]:
+    def _compare(self, command: TraceCalls) -> list[Command]:
         here: list[Command] = []
         for agent, pids in _by_agent(command.pids).items():
             order = msgspec.structs.replace(command, pids=pids)
@@ -269,12 +269,12 @@ class Leader:
                 self._members.pop(member.number, None)
                 if self._releasing is not None:
                     self._releasing.pop(member.number, None)
-                self.events.append(AgentGone(agent=member.number, at=time.monotonic()))
+                self.events.append(AgentDisconnected(agent=member.number, at=time.monotonic()))
             case Told():
                 member.heard(word.mono)
                 self.events += [e for t in word.events if (e := _ours(t, member)) is not None]
             case Tried():
-                tried = LinksTried(agent=member.number, links=word.links, worked=word.worked)
+                tried = LinksProbed(agent=member.number, links=word.links, worked=word.worked)
                 self.events.append(tried)
             case Released():
                 if self._releasing is not None:
@@ -301,9 +301,9 @@ class Leader:
         self._wake()
 
 
-def _here(member: Connection) -> AgentHere:
+def _here(member: Connection) -> AgentConnected:
     hello = member.hello
-    return AgentHere(
+    return AgentConnected(
         agent=member.number,
         host=hello.host,
         data=hello.data,
@@ -312,7 +312,7 @@ def _here(member: Connection) -> AgentHere:
     )
 
 
-def _opened(held: list[LetThrough]) -> tuple[list[Command], dict[int, bytes]]:
+def _opened(held: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
     """What is let through on this host, and what each other agent is sent."""
     here: list[Command] = []
     opens: dict[int, bytes] = {}
@@ -325,7 +325,7 @@ def _opened(held: list[LetThrough]) -> tuple[list[Command], dict[int, bytes]]:
             continue
         frame = said.get((pid, command.round))
         if frame is None:
-            order = LetThrough(pid=pid, round=command.round, beside=command.beside)
+            order = OpenGate(pid=pid, round=command.round, beside=command.beside)
             frame = said[pid, command.round] = wire.frame(Orders(commands=(order,)))
         opens[agent] = opens[agent] + frame if agent in opens else frame
     return here, opens
@@ -344,7 +344,7 @@ def _ours(event: Event, member: Connection) -> Event | None:
     business of ours."""
     late, number = member.offset, member.number
     match event:
-        case Seen():
+        case ProcessSampled():
             return msgspec.structs.replace(
                 event,
                 pid=key(number, event.pid),
@@ -353,25 +353,25 @@ def _ours(event: Event, member: Connection) -> Event | None:
                 box=timed(event.box, late) if event.box is not None else None,
                 host=member.hello.host,
             )
-        case Exited() | Looked() | Exchanged():
+        case ProcessExited() | StackSampled() | TrafficSampled():
             called = key(number, event.pid)
             return msgspec.structs.replace(event, pid=called, at=event.at + late)
-        case Measured():
+        case ResourcesMeasured():
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
-        case Interrupted():
-            return Interrupted(
+        case AgentInterrupted():
+            return AgentInterrupted(
                 signal=event.signal, at=event.at + late, agent=number, host=member.hello.host
             )
-        case Kept():
+        case SnapshotTaken():
             return msgspec.structs.replace(event, at=event.at + late)
-        case Locks():
+        case LockWaitsSampled():
             named = [msgspec.structs.replace(w, waiter=key(number, w.waiter)) for w in event.waits]
-            return Locks(waits=tuple(named), agent=number)
-        case Answered():
-            return Answered(pid=key(number, event.pid), facts=event.facts)
-        case Trace():
+            return LockWaitsSampled(waits=tuple(named), agent=number)
+        case MemberFactsReported():
+            return MemberFactsReported(pid=key(number, event.pid), facts=event.facts)
+        case CallsTraced():
             return msgspec.structs.replace(event, pid=key(number, event.pid))
-        case Knocked() if event.knock.kind == "elsewhere":
+        case StrangerConnected() if event.knock.kind == "elsewhere":
             knock = msgspec.structs.replace(event.knock, at=event.knock.at + late)
-            return Knocked(knock=knock)
+            return StrangerConnected(knock=knock)
     return None

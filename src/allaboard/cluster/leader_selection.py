@@ -27,7 +27,7 @@ from allaboard.hosts.interface_address import (
     DataAddress,
     data_address,
 )
-from allaboard.protocol.events import Called
+from allaboard.protocol.events import RendezvousProbed
 
 POST_AGAIN = 0.5
 """Seconds between two attempts to post the way to the meeting."""
@@ -206,7 +206,9 @@ class Choosing:
                 declared = self._role.declared
                 place = declared.place if declared is not None else ""
                 self._role.tell(
-                    Called(call=Call(address=place, answer=Answer.FAILED, since=since, said=said))
+                    RendezvousProbed(
+                        call=Call(address=place, answer=Answer.FAILED, since=since, said=said)
+                    )
                 )
             await asyncio.sleep(POST_AGAIN)
 

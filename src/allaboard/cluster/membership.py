@@ -12,8 +12,8 @@ from allaboard.cluster.transport.client_handshake import try_links
 from allaboard.cluster.transport.etcd import EtcdSeats
 from allaboard.cluster.transport.etcd_url import is_etcd, parse
 from allaboard.facts import Declared, Phase
-from allaboard.protocol.commands import Command, End, LetThrough, Note, TryLinks
-from allaboard.protocol.events import Event, Knocked, LinksTried, Seen
+from allaboard.protocol.commands import Command, End, OpenGate, ShowNote, TryLinks
+from allaboard.protocol.events import Event, LinksProbed, ProcessSampled, StrangerConnected
 
 
 class Party:
@@ -47,7 +47,7 @@ class Party:
         """Looks at what happened here; passes it on; returns what happened elsewhere."""
         role = self._role
         for event in events:
-            if not isinstance(event, Seen):
+            if not isinstance(event, ProcessSampled):
                 continue
             role.worker = role.worker or event.pid
             declared = event.box.declared if event.box is not None else None
@@ -62,7 +62,7 @@ class Party:
                 self.arrived_at = now
                 role.do(self._choosing.take_role(declared))
         found = role.news()
-        role.pass_on(now, [*events, *(e for e in found if isinstance(e, Knocked))])
+        role.pass_on(now, [*events, *(e for e in found if isinstance(e, StrangerConnected))])
         return found + role.news()
 
     @property
@@ -138,7 +138,7 @@ class Party:
         """Sends on what is for others; adds what others sent; returns what is to be done here."""
         mine: list[Command] = []
         leader, follower, election = self.leader, self.follower, self._election
-        if leader is not None and any(isinstance(c, LetThrough) for c in commands):
+        if leader is not None and any(isinstance(c, OpenGate) for c in commands):
             self._release()  # before the first of another host is let through
         if leader is not None:
             commands = commands + leader.listen(now)
@@ -150,16 +150,16 @@ class Party:
             mine += follower.commands
             follower.commands.clear()
         if election is not None:
-            mine += [Note(text=text) for text in election.notes]
+            mine += [ShowNote(text=text) for text in election.notes]
             election.notes.clear()
             if any(isinstance(c, End) for c in mine):
                 election.ballot.closed = True
-        mine += [Note(text=text) for text in self._role.troubles]
+        mine += [ShowNote(text=text) for text in self._role.troubles]
         self._role.troubles.clear()
         for command in [c for c in mine if isinstance(c, TryLinks)]:
             mine.remove(command)
             self._role.do(self._try(command))
-        if any(isinstance(c, LetThrough) for c in mine):
+        if any(isinstance(c, OpenGate) for c in mine):
             self._release()
         return mine
 
@@ -183,4 +183,4 @@ class Party:
 
     async def _try(self, command: TryLinks) -> None:
         tried = await try_links(self._role.identity(), command.targets)
-        self._role.tell(LinksTried(agent=0, links=tried.links, worked=tried.worked))
+        self._role.tell(LinksProbed(agent=0, links=tried.links, worked=tried.worked))

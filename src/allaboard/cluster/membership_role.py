@@ -17,13 +17,13 @@ from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Declared
 from allaboard.launch.open_file_limit import raise_limit
 from allaboard.protocol.events import (
-    AgentHere,
-    Answered,
+    AgentConnected,
+    AgentInterrupted,
     Event,
-    Exited,
-    Interrupted,
+    MemberFactsReported,
+    ProcessExited,
+    ProcessSampled,
     RoleTaken,
-    Seen,
 )
 
 
@@ -110,9 +110,9 @@ class Role:
             self.follower.listen(now)
             return
         for event in events:
-            if isinstance(event, Seen | Answered | Exited):
+            if isinstance(event, ProcessSampled | MemberFactsReported | ProcessExited):
                 self._past[type(event), event.pid] = event
-            elif isinstance(event, Interrupted):
+            elif isinstance(event, AgentInterrupted):
                 self._past[type(event), 0] = event
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
@@ -193,7 +193,7 @@ class Role:
 
     def _take(self, leader: Leader, rank: int) -> None:
         self.leader = leader
-        here = AgentHere(agent=0, host=self.host, data=self.data, rank=rank)
+        here = AgentConnected(agent=0, host=self.host, data=self.data, rank=rank)
         self.tell(RoleTaken(leads=True, place=self.coordinator), here)
 
     def _leader(self, framework: str) -> Leader:

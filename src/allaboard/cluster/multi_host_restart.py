@@ -16,7 +16,7 @@ from allaboard.facts import Outcome, RoundReport, TaskReturn
 from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
 from allaboard.policy.restart.restart_policy import NOT_ALLOWED
 from allaboard.policy.restart.task_restart import RESTARTS
-from allaboard.protocol.commands import Command, End, Note, RoundOver
+from allaboard.protocol.commands import Command, End, RoundOver, ShowNote
 from allaboard.protocol.process_keys import split_key
 
 STANDS = 30.0
@@ -56,14 +56,14 @@ class Bond:
             if not self._said:
                 return []
             self._said = False
-            return [Note(text="all are heard again; what fails is started again")]
+            return [ShowNote(text="all are heard again; what fails is started again")]
         self._lost_at = now if self._lost_at is None else self._lost_at
         if now - self._lost_at < RETURN or self._over() or self._job.ending is not None:
             return []
         why = self.hindrance()
         if not self._said:
             self._said = True
-            return [Note(text=f"{why}; nothing is started again from now on")]
+            return [ShowNote(text=f"{why}; nothing is started again from now on")]
         view = self._job.view(now)
         # No gate was opened for servers.
         serving = party.leader is None and any(serves(m) for m in view.alive)

@@ -20,7 +20,7 @@ from allaboard.configuration.local_rank import LOCAL_RANKS, first_by
 from allaboard.facts import Answer, Declared, Holder, Knock
 from allaboard.hosts.interface_address import holder_of
 from allaboard.hosts.proc import environment
-from allaboard.protocol.events import Event, Knocked, PortHeld
+from allaboard.protocol.events import Event, PortChecked, StrangerConnected
 
 AGAIN = 0.5
 """Seconds between two attempts to bind a port that is taken."""
@@ -98,16 +98,16 @@ class Ports:
                 if self.freed:  # let through meanwhile: the port is the framework's
                     listener.release()
                 if told:
-                    self._tell(PortHeld(holder=None))
+                    self._tell(PortChecked(holder=None))
                 return
             except OSError as error:
                 if told is None:
                     taken = error.errno == errno.EADDRINUSE
                     told = await self._holder(port) if taken else self._barred(port, error)
-                    self._tell(PortHeld(holder=told))
+                    self._tell(PortChecked(holder=told))
             called = meets is not None and told.answer is Answer.ABOARD and tries > CLOSING
             if meets is not None and called and await meets():
-                self._tell(PortHeld(holder=None))
+                self._tell(PortChecked(holder=None))
                 return
             await asyncio.sleep(AGAIN)
 
@@ -170,7 +170,7 @@ class Ports:
         """It has been told; now those who wait for it where all meet are."""
         me = self._identity()
         met = f"{me.host}, which holds rank {me.rank}, not rank 0"
-        self._tell(Knocked(knock=msgspec.structs.replace(knock, said=met)))
+        self._tell(StrangerConnected(knock=msgspec.structs.replace(knock, said=met)))
 
 
 def apart(declared: Declared, meeting: str) -> bool:

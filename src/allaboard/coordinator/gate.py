@@ -9,7 +9,7 @@ from allaboard.analysis.roll_call.waiting_message import waits
 from allaboard.coordinator.multi_host_state import Crossing
 from allaboard.facts import Answer, Claim, JobView
 from allaboard.policy.end.end_policy import Policy, proven
-from allaboard.protocol.commands import Command, LetThrough, Note
+from allaboard.protocol.commands import Command, OpenGate, ShowNote
 from allaboard.protocol.process_keys import split_key
 
 FIRST_WAIT, OUTSIDE = 10.0, 4.0
@@ -69,11 +69,11 @@ class Gate:
             if waved_on:
                 self._crossing.opened(roll)
             for member in roll.held:
-                yield LetThrough(pid=member.called, round=roll.round, beside=roll.beside)
+                yield OpenGate(pid=member.called, round=roll.round, beside=roll.beside)
             if self.rolled_at is None and not roll.beside:
                 self.rolled_at = now
                 done = _all_aboard(roll, now - self._began) if roll.complete else waved_on
-                yield Note(text=done)
+                yield ShowNote(text=done)
 
     def _incomplete(self, roll: Roll, now: float) -> bool:
         """Whether all are there, and yet something is to be waited for."""
@@ -96,7 +96,7 @@ class Gate:
         due = self._told or (OUTSIDE if outside else FIRST_WAIT)
         if waited >= due and (text := waits(view)):
             self._told = 2 * due if waited >= FIRST_WAIT else FIRST_WAIT
-            yield Note(text=text, waits=True)
+            yield ShowNote(text=text, waits=True)
 
 
 def _all_aboard(roll: Roll, seconds: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from allaboard.analysis.member_names import first_names
 from allaboard.facts import ASKING, Interruption, Member
 from allaboard.protocol.commands import Halted
-from allaboard.protocol.events import Interrupted
+from allaboard.protocol.events import AgentInterrupted
 
 
 class Interruptions:
@@ -18,7 +18,7 @@ class Interruptions:
         self._asked_at: dict[int, float] = {}
         self._due: list[Halted] = []
 
-    def take(self, now: float, event: Interrupted, there: Iterable[Member], host: str) -> None:
+    def take(self, now: float, event: AgentInterrupted, there: Iterable[Member], host: str) -> None:
         """An agent of ``host`` was interrupted, whose members these are: all are to be told."""
         if event.signal not in ASKING or event.agent in self._asked_at:
             return

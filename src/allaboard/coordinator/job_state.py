@@ -31,25 +31,32 @@ from allaboard.coordinator.trackers.training_rollbacks import Setbacks
 from allaboard.facts import Exit, Interruption, JobView, LockWait, Outcome, Phase
 from allaboard.policy.end.end_policy import BEFORE
 from allaboard.policy.end.verdict import verdict
-from allaboard.protocol.commands import Announce, Command, Compare, End, Look, Note
+from allaboard.protocol.commands import (
+    AnnounceFinding,
+    Command,
+    End,
+    SampleStacks,
+    ShowNote,
+    TraceCalls,
+)
 from allaboard.protocol.events import (
-    AgentGone,
-    AgentHere,
-    Answered,
+    AgentConnected,
+    AgentDisconnected,
+    AgentInterrupted,
+    AgentOverslept,
+    CallsTraced,
     Event,
-    Exchanged,
-    Exited,
-    Interrupted,
-    Kept,
-    Launched,
-    LinksTried,
-    Locks,
-    Looked,
-    Measured,
-    Overslept,
+    LinksProbed,
+    LockWaitsSampled,
+    MemberFactsReported,
+    ProcessExited,
+    ProcessSampled,
+    ResourcesMeasured,
     RoleTaken,
-    Seen,
-    Trace,
+    SnapshotTaken,
+    StackSampled,
+    TrafficSampled,
+    WorkerLaunched,
 )
 from allaboard.protocol.process_keys import split_key
 from allaboard.rules.engine.catalogue import Entry
@@ -119,9 +126,9 @@ class Job:
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = [*halted]
         if not self.interrupted:
-            commands += [Announce(finding=f) for f in self.ledger.new(now, claims)]
-            commands += [Announce(finding=f) for f in self.ledger.over(now, view)]
-            commands += [Note(text=line) for line in (self.waits.due(view),) if line]
+            commands += [AnnounceFinding(finding=f) for f in self.ledger.new(now, claims)]
+            commands += [AnnounceFinding(finding=f) for f in self.ledger.over(now, view)]
+            commands += [ShowNote(text=line) for line in (self.waits.due(view),) if line]
         if self.ending is None and not (self.interrupted and self.settings.joined):
             commands += self.gate.open_when_complete(
                 now, rolls, [c for s, c in staged if s in BEFORE]
@@ -129,9 +136,9 @@ class Job:
             commands += self.gate.awaited(view, rolls)
         pids = self.lookout.due(view)
         if pids and not self.settings.policy.observe:
-            commands.append(Look(pids=pids))
+            commands.append(SampleStacks(pids=pids))
         commands += [
-            Compare(pids=pids, group=own_name(group), round=round_)
+            TraceCalls(pids=pids, group=own_name(group), round=round_)
             for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:
@@ -174,36 +181,36 @@ class Job:
 
     def _take(self, now: float, event: Event) -> None:
         match event:  # what thousands of hosts tell first
-            case Seen():
+            case ProcessSampled():
                 self._seen(event)
-            case Answered():
+            case MemberFactsReported():
                 if event.pid in self.records:
                     self.answers += not self.records[event.pid].facts
                     self.records[event.pid].answer(*self.shared.facts(event.facts))
-            case AgentHere() | LinksTried():
+            case AgentConnected() | LinksProbed():
                 self._met(event)
-            case Launched():
+            case WorkerLaunched():
                 self._launched(event)
-            case Exited():
+            case ProcessExited():
                 self._exited(event)
-            case Looked():
+            case StackSampled():
                 if event.pid in self.records:
                     self.records[event.pid].look(event)
-            case Exchanged():
+            case TrafficSampled():
                 if event.pid in self.records:
                     self.records[event.pid].exchange(event)
-            case Trace():
+            case CallsTraced():
                 if event.pid in self.records:
                     self.records[event.pid].trace(event.traced)
-            case Measured():
+            case ResourcesMeasured():
                 self._measured(event)
-            case Locks():
+            case LockWaitsSampled():
                 self.lock_waits[event.agent] = event.waits
-            case Interrupted():
+            case AgentInterrupted():
                 self._interrupted(now, event)
-            case Kept():
+            case SnapshotTaken():
                 self.returns.kept(event)
-            case Overslept():
+            case AgentOverslept():
                 self.progress_at = now
                 self.ledger.restart(now)
                 self.gauges.clear()
@@ -212,7 +219,7 @@ class Job:
             case _:
                 self._met(event)
 
-    def _launched(self, event: Launched) -> None:
+    def _launched(self, event: WorkerLaunched) -> None:
         after = self.succession.begins(event.worker)
         many = self.settings.launched > 1
         rank = event.worker if many else self.settings.rank
@@ -222,7 +229,7 @@ class Job:
         if not split_key(event.pid)[0]:
             self.workers.add(event.pid)
 
-    def _seen(self, event: Seen) -> None:
+    def _seen(self, event: ProcessSampled) -> None:
         record = self.records.get(event.pid)
         if record is None:
             after = self._returned(event)
@@ -245,12 +252,12 @@ class Job:
         self.crossing.take(event)
         if isinstance(event, RoleTaken) and not event.leads:
             self._hand_over()
-        if isinstance(event, AgentGone):
+        if isinstance(event, AgentDisconnected):
             self.away[event.agent] = event.at
-        elif isinstance(event, AgentHere):
+        elif isinstance(event, AgentConnected):
             self.away.pop(event.agent, None)
 
-    def _interrupted(self, now: float, event: Interrupted) -> None:
+    def _interrupted(self, now: float, event: AgentInterrupted) -> None:
         if not event.agent:
             self.interrupted = self.interrupted or event.signal
         there = [r for p, r in self.records.items() if split_key(p)[0] == event.agent]
@@ -269,7 +276,7 @@ class Job:
             how = self.returns.evicted(record.pid) or how_ended(record.exit)
             self.setbacks.ended(who, how, record.exit.at)
 
-    def _numbered(self, seen: Seen) -> None:
+    def _numbered(self, seen: ProcessSampled) -> None:
         box = seen.box
         if box is None or box.numbered is None:
             return
@@ -283,7 +290,7 @@ class Job:
             self.succession.drop(pid)
         self.away.clear()
 
-    def _measured(self, event: Measured) -> None:
+    def _measured(self, event: ResourcesMeasured) -> None:
         """A start has a pace of its own: what is used is followed once all train, or serve who do."""
         if self._starts is None:  # asked once for all hosts that are heard now
             boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
@@ -293,14 +300,14 @@ class Job:
         else:
             self.gauges.take(event.at, event.host or self.settings.host, event.readings)
 
-    def _returned(self, seen: Seen) -> float | None:
+    def _returned(self, seen: ProcessSampled) -> float | None:
         """Of another host's worker it is not told that it was started again, only that it is there."""
         if not split_key(seen.pid)[0] or seen.worker not in self.returns.asked:
             return None
         self.returns.asked.discard(seen.worker)
         return self.succession.follows(seen.worker)
 
-    def _rank(self, seen: Seen) -> int:
+    def _rank(self, seen: ProcessSampled) -> int:
         """What its environment says, or what its agent was started as."""
         agent = self.crossing.agents.get(split_key(seen.pid)[0])
         return agent.rank if seen.rank < 0 and agent is not None and agent.agent else seen.rank
@@ -316,7 +323,7 @@ class Job:
         for record in self.records.values():
             at = gone.get(split_key(record.pid)[0])
             if at is not None and record.exit is None:
-                self._exited(Exited(pid=record.pid, at=at), lost=True)
+                self._exited(ProcessExited(pid=record.pid, at=at), lost=True)
 
     def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> Record:
         self._progress(at)
@@ -329,7 +336,7 @@ class Job:
         self.progress_at = max(self.progress_at, at)
         self.lookout.moved()
 
-    def _exited(self, event: Exited, lost: bool = False) -> None:
+    def _exited(self, event: ProcessExited, lost: bool = False) -> None:
         record = self.records.get(event.pid)
         if record is None or record.exit is not None:
             return

@@ -13,14 +13,14 @@ from allaboard.coordinator.trackers.link_probes import Target, Trials
 from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link, Member, Phase
 from allaboard.protocol.commands import TryLinks
 from allaboard.protocol.events import (
-    AgentGone,
-    AgentHere,
-    Called,
+    AgentConnected,
+    AgentDisconnected,
     Event,
-    Knocked,
-    LinksTried,
-    PortHeld,
+    LinksProbed,
+    PortChecked,
+    RendezvousProbed,
     RoleTaken,
+    StrangerConnected,
 )
 
 PATIENCE = 9.0
@@ -39,7 +39,7 @@ class Crossing:
         self.place = ""
         self.call: Call | None = None
         self.holder: Holder | None = None
-        self.agents: dict[int, AgentHere] = {}
+        self.agents: dict[int, AgentConnected] = {}
         self.found = Trials()
         self.awaited: set[int] = set()
         self.asked_at: float | None = None
@@ -70,17 +70,17 @@ class Crossing:
                     self.awaited.clear()
                     self._early = {}
                     self.asked_at = None
-            case AgentHere():
+            case AgentConnected():
                 self.agents[event.agent] = event
                 self._clocks = None
-            case AgentGone():
+            case AgentDisconnected():
                 self._clocks = None
                 self.awaited.discard(event.agent)
                 self.agents.pop(event.agent, None)
                 self._look_back()
-            case Called():
+            case RendezvousProbed():
                 self.call = event.call
-            case LinksTried():
+            case LinksProbed():
                 self.awaited.discard(event.agent)
                 source = self.agents.get(event.agent)
                 failed = [k for k in event.links if not self._serves(k)]
@@ -89,12 +89,12 @@ class Crossing:
                     self._early[event.agent] = tuple((k.target, k.address) for k in early)
                 self.found.take(event, source.host if source is not None else None, failed)
                 self._look_back()
-            case PortHeld():
+            case PortChecked():
                 self.holder = event.holder
-            case Knocked():
+            case StrangerConnected():
                 self._knocked(event)
 
-    def _knocked(self, event: Knocked) -> None:
+    def _knocked(self, event: StrangerConnected) -> None:
         knock = event.knock
         if event.member:
             self.plain = self.plain or knock
@@ -219,7 +219,7 @@ class Crossing:
         if first is not None and first.cluster:
             yield from self._by_task(roll, self.asked_at or 0.0)
             return
-        hosts: dict[str, AgentHere] = {}
+        hosts: dict[str, AgentConnected] = {}
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
             hosts.setdefault(agent.host, agent)
         order = [(a.host, a.data) for a in hosts.values()]

@@ -32,7 +32,7 @@ from allaboard.facts import (
     Who,
 )
 from allaboard.facts.member import STOPPED
-from allaboard.protocol.events import Exchanged, Looked, Seen
+from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled
 from allaboard.protocol.process_keys import split_key
 
 NO_PACE = Pace()
@@ -68,7 +68,7 @@ class Record:
         task: tuple[str, int] | None = None,
     ) -> None:
         self._made: tuple[bool, Member] | None = None
-        self._seen: tuple[Looked, Stack] | None = None
+        self._seen: tuple[StackSampled, Stack] | None = None
         self._named: tuple[Declared | None, int, Who] | None = None
         self.pid = pid
         self.worker = worker
@@ -86,7 +86,7 @@ class Record:
         self.sleeps = 0
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
-        self.looks: list[Looked] = []
+        self.looks: list[StackSampled] = []
         self.recorded: tuple[float, tuple[Recorded, ...]] = 0.0, ()
         self.traces: dict[tuple[str, int], Traced] = {}
         self.shares = Shares()
@@ -103,7 +103,7 @@ class Record:
         self.unanswered: tuple[Silence, ...] = ()
         self.unreadable = ""
 
-    def see(self, seen: Seen, box: BoxReading | None = None) -> bool:
+    def see(self, seen: ProcessSampled, box: BoxReading | None = None) -> bool:
         """Takes in one look, with ``box`` in place of its own where that is given; True when the process
         did anything new."""
         self._made = None
@@ -167,7 +167,7 @@ class Record:
         self._made = None
         self.facts, self.alike = facts, alike
 
-    def look(self, looked: Looked) -> None:
+    def look(self, looked: StackSampled) -> None:
         """Takes in one look at its stack; only those at one place are kept together."""
         self._made = None
         if looked.recorded:
@@ -179,7 +179,7 @@ class Record:
             self.looks.append(msgspec.structs.replace(looked, frames=line, fed_by=fed_by))
             del self.looks[:-24]
 
-    def exchange(self, event: Exchanged) -> None:
+    def exchange(self, event: TrafficSampled) -> None:
         """Takes in how its connections stand."""
         self._made = None
         self.pairs = self.pairs or Pairs()
@@ -325,7 +325,7 @@ class Record:
         (start, before), (end, after) = self.cpu_marks[0], self.cpu_marks[-1]
         return (after - before) / (end - start) if end > start else 0.0
 
-    def _rate(self, total: Callable[[Looked], float]) -> float:
+    def _rate(self, total: Callable[[StackSampled], float]) -> float:
         if len(self.looks) < 2:
             return 0.0
         first, last = self.looks[0], self.looks[-1]
@@ -339,7 +339,7 @@ class Record:
             self._seen = last, self._shown(last)
         return self._seen[1]
 
-    def _shown(self, last: Looked) -> Stack:
+    def _shown(self, last: StackSampled) -> Stack:
         lines = len({_leaf(k.frames) for k in self.looks})
         # A loop that waits has a line or two; among few looks three lines may be three of many: of eight
         # lines, twelve looks see no more than three in one of 2,000 cases, nine in one of 120.
@@ -370,7 +370,7 @@ def _leaf(frames: tuple[Frame, ...]) -> tuple[str, int]:
     return frames[0].file, frames[0].line
 
 
-def _stopped_since(pid: int, looks: list[Looked]) -> float:
+def _stopped_since(pid: int, looks: list[StackSampled]) -> float:
     """The first of these looks from which on it was stopped; the kernel does not say since when."""
     return [k.at for k in takewhile(lambda k: pid in k.stopped, reversed(looks))][-1]
 

@@ -20,8 +20,8 @@ from allaboard.policy.restart.attempt_summary import cause_of
 from allaboard.policy.restart.failure_attribution import Gone, fell_with
 from allaboard.policy.restart.restart_policy import Again, Restarts
 from allaboard.policy.restart.task_restart import TaskEnd, after_task, comes_back_alone
-from allaboard.protocol.commands import End, Note, Put, Replace
-from allaboard.protocol.events import Kept
+from allaboard.protocol.commands import End, Put, Replace, ShowNote
+from allaboard.protocol.events import SnapshotTaken
 
 TELLS = 3.0
 """Seconds after the first step in which the chief has told where the values came from: others may be
@@ -44,7 +44,7 @@ class Returns:
         self._evicted: dict[int, str] = {}
         self._out: dict[int, Absence] = {}
         self._tally = Tally()
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, SnapshotTaken] = {}
         self._gone: list[Gone] = []
         self.made: list[TaskReturn] = []
         self.asked: set[int] = set()
@@ -61,7 +61,7 @@ class Returns:
             return ""
         return "snapshot" if self._kept else "checkpoint"
 
-    def kept(self, event: Kept) -> None:
+    def kept(self, event: SnapshotTaken) -> None:
         """A snapshot was taken. Only the newest one is restored, but that is told a moment later, and others
         may be taken meanwhile. Who takes them may begin anew, and then count from 1."""
         self._kept.pop(event.number, None)
@@ -69,7 +69,7 @@ class Returns:
         for number in list(self._kept)[:-REMEMBERED]:
             del self._kept[number]
 
-    def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | Note]:
+    def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | ShowNote]:
         """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
         if not self._policy.allowed or view.ending:
             return
@@ -133,7 +133,7 @@ class Returns:
                 self.made[at] = msgspec.structs.replace(self.made[at], lost=back.lost)
                 return
 
-    def _back(self, view: JobView) -> Iterator[Note]:
+    def _back(self, view: JobView) -> Iterator[ShowNote]:
         """Who is there again: it has told its framework who it is; an evaluator, which tells nobody, has
         imported it. Of a server: when somebody trains."""
         for member in view.members:
@@ -152,7 +152,7 @@ class Returns:
                     continue
                 why = out.hindrance(view) if made.snapshot is None else ""
                 hindered = f"; its values are not those of the snapshot: {why}" if why else ""
-                yield Note(text=f"{name(member)} is back: {told(made)}{hindered}")
+                yield ShowNote(text=f"{name(member)} is back: {told(made)}{hindered}")
             del self._out[member.worker]
 
     def _measured(

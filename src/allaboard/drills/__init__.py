@@ -1,1 +1,1 @@
-"""One file a fault: how it is put into a real job, and what must be said of it."""
+"""Faults that are put into real jobs on one host, and what must be reported of them."""

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from allaboard.errors import AllaboardError
+
 if TYPE_CHECKING:
     from allaboard.facts import Finding
 
 
-class RollCallError(RuntimeError):
+class RollCallError(AllaboardError, RuntimeError):
     """The members of the job did not come together; the same on every rank that is alive.
 
     ``findings`` say who and why (`allaboard.facts.Finding`); the message prints them.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pickletools
 from typing import Any
 
+from allaboard.errors import AllaboardError
+
 OPCODES = 20_000_000
 """Opcodes that are read at most: some hundred thousand collectives with their frames."""
 DIGITS = 16
@@ -23,7 +25,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MARK = object()
 
 
-class NotPlain(ValueError):
+class NotPlain(AllaboardError, ValueError):
     """A pickle that is torn, too large, or holds more than plain values; the message says which."""
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from allaboard.errors import AllaboardError
 from allaboard.hosts import open_file_limit, pidfd
 from allaboard.launch import serving
 from allaboard.launch.launch_plan import Plan
@@ -36,7 +37,7 @@ _TOO_FEW = (
 )
 
 
-class CannotStart(Exception):
+class CannotStart(AllaboardError):
     """The job cannot be started; the message says why and what to type."""
 
 

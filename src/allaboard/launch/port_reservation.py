@@ -6,11 +6,13 @@ import random
 import socket
 from pathlib import Path
 
+from allaboard.errors import AllaboardError
+
 FIRST = 15000
 """Above what servers usually have for themselves."""
 
 
-class NoFreePort(OSError):
+class NoFreePort(AllaboardError, OSError):
     """Every port of the range is taken."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from allaboard.errors import AllaboardError
 
-class Refused(Exception):
+
+class Refused(AllaboardError):
     """What the user asked cannot be done; the message says why and what to type."""
 
 

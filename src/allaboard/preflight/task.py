@@ -10,6 +10,7 @@ import msgspec
 from allaboard.analysis.roll_call.task_names import ORDER
 from allaboard.check.collect import config_of, resolvers
 from allaboard.check.environment import environment
+from allaboard.errors import AllaboardError
 from allaboard.facts import ClusterSpec
 from allaboard.preflight.tensorflow_cluster import of_allocation, tf_config
 
@@ -20,7 +21,7 @@ _NAMES = {"pytorch": "torch"}
 EXAMPLE = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=29500 allaboard preflight"
 
 
-class Unsaid(Exception):
+class Unsaid(AllaboardError):
     """The environment does not say enough; the message says what is missing and what to type."""
 
 

@@ -7,7 +7,7 @@ import msgspec
 from allaboard.facts import Finding, Outcome, RoundReport, TaskReturn
 
 
-class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class OpenGate(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Open the gate of this member for this round; ``beside`` where that is no begin of the job."""
 
     pid: int
@@ -15,13 +15,13 @@ class LetThrough(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     beside: bool = False
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class SampleStacks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Take the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[int, ...]
 
 
-class Compare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class TraceCalls(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Tell the last calls of these processes in this group of this round."""
 
     pids: tuple[int, ...]
@@ -29,13 +29,13 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     round: int
 
 
-class Announce(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AnnounceFinding(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A finding, made now."""
 
     finding: Finding
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ShowNote(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One line about the course of things, for people; ``waits``: only of whom all still wait for."""
 
     text: str
@@ -91,11 +91,11 @@ class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
 
 
 Command = (
-    LetThrough
-    | Look
-    | Compare
-    | Announce
-    | Note
+    OpenGate
+    | SampleStacks
+    | TraceCalls
+    | AnnounceFinding
+    | ShowNote
     | End
     | Halted
     | TryLinks

@@ -22,7 +22,7 @@ from allaboard.facts import (
 )
 
 
-class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class WorkerLaunched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A worker process was started."""
 
     worker: int
@@ -30,7 +30,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     at: float
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
     one; ``sleeps`` how often it went to sleep so far, where that state is D or it is in its own code before
     init, else 0; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
@@ -58,7 +58,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     beside: str = ""
 
 
-class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ProcessExited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A process ended: a worker with its status, another member as far as that is known (else ``code`` and
     ``signal`` None)."""
 
@@ -70,7 +70,7 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     last_line: str = ""
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
     the process and all below it;
     ``children`` its own child processes (pid and command) where it waits for one, ``stopped`` those of all
@@ -99,7 +99,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     recorded: tuple[Recorded, ...] = ()
 
 
-class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class TrafficSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One look at the connections of a process, those with other tasks of its job."""
 
     pid: int
@@ -107,21 +107,21 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     flows: tuple[Flows, ...]
 
 
-class Locks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class LockWaitsSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Who of an agent's members waits for file locks on its host now."""
 
     waits: tuple[LockWait, ...]
     agent: int = 0
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class CallsTraced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The last calls of one member in one group, as they were asked for."""
 
     pid: int
     traced: Traced
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ResourcesMeasured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What the processes of one host, and that host, use of what is limited."""
 
     at: float
@@ -129,7 +129,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     host: str = ""
 
 
-class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AgentInterrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The user, or a batch system, asked this agent (0: our own) for the end by this signal."""
 
     signal: int
@@ -138,20 +138,20 @@ class Interrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     host: str = ""
 
 
-class Overslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AgentOverslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The agent itself was not scheduled for this long (s): all windows start again."""
 
     seconds: float
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class MemberFactsReported(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """What a member runs with: versions, script, variables, limits of its host, by name."""
 
     pid: int
     facts: dict[str, str]
 
 
-class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class AgentConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """An agent came to the meeting place; its host can be tried at ``data``; its wall clock is
     ``ahead`` of ours (s). ``rank`` is that of its first member, -1 where it is not known yet."""
 
@@ -162,20 +162,20 @@ class AgentHere(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     ahead: float = 0.0
 
 
-class AgentGone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AgentDisconnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """An agent's stream has ended."""
 
     agent: int
     at: float
 
 
-class Called(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class RendezvousProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """How our attempts to reach the meeting place stand."""
 
     call: Call
 
 
-class LinksTried(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class LinksProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """What an agent met when it tried the others: ``links`` that failed, and of those that work, nearly all
     and many, no more than ``worked``: for each target, in the order in which they were asked for, the round
     trip (s) and the rate (bytes/s), little-endian floats of four bytes; 0 and 0 where it does not."""
@@ -185,7 +185,7 @@ class LinksTried(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     worked: bytes = b""
 
 
-class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class StrangerConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Somebody came who is not of this roll call. ``member``: a plain client of this job's own
     framework, that is, a host without allaboard."""
 
@@ -193,7 +193,7 @@ class Knocked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     member: bool = False
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class SnapshotTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A snapshot of the servers' variables was taken: its ``number``, the global ``step`` in it (0 where the
     job has none), its ``bytes``, and the ``seconds`` that it took."""
 
@@ -205,7 +205,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float
 
 
-class PortHeld(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class PortChecked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The port where this host is to listen is taken; None: it is free now."""
 
     holder: Holder | None
@@ -220,23 +220,23 @@ class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 Event = (
-    Launched
-    | Seen
-    | Exited
-    | Looked
-    | Exchanged
-    | Locks
-    | Trace
-    | Measured
-    | Interrupted
-    | Overslept
-    | Answered
-    | AgentHere
-    | AgentGone
-    | Called
-    | LinksTried
-    | Knocked
-    | PortHeld
-    | Kept
+    WorkerLaunched
+    | ProcessSampled
+    | ProcessExited
+    | StackSampled
+    | TrafficSampled
+    | LockWaitsSampled
+    | CallsTraced
+    | ResourcesMeasured
+    | AgentInterrupted
+    | AgentOverslept
+    | MemberFactsReported
+    | AgentConnected
+    | AgentDisconnected
+    | RendezvousProbed
+    | LinksProbed
+    | StrangerConnected
+    | PortChecked
+    | SnapshotTaken
     | RoleTaken
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.analysis.stacks.places import groups_of
-from allaboard.analysis.stacks.ranks import SHOWN, written
 from allaboard.analysis.stacks.tree import merge, walk
 from allaboard.analysis.stacks.unranked_processes import called
 from allaboard.facts import Branch, Crowd, JobView
+from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, format_ranges
 from allaboard.report.text import clean
 
 LINES = 200
@@ -48,9 +48,9 @@ def tree_lines(branches: Iterable[Branch]) -> list[str]:
 
 
 def _whose(branch: Branch) -> str:
-    more = branch.others[:SHOWN]
+    more = branch.others[:MAX_SHOWN_RANGES]
     rest = len(branch.others) - len(more)
-    named = [written(branch.ranks)] if branch.ranks else []
+    named = [format_ranges(branch.ranks)] if branch.ranks else []
     return ", ".join([*named, *more]) + (f" and {rest} more" if rest else "")
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.flight_record_diff import behind, described, place
-from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
+from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import recorded, recording
 
 
@@ -24,7 +24,7 @@ def check(found: Recording) -> Iterator[Claim]:
     for one in behind(found):
         evidence = [
             Evidence(
-                f"rank {told(one.ahead)}: number {one.first.number} is "
+                f"rank {format_ranks(one.ahead)}: number {one.first.number} is "
                 f"{described(one.first)}{place(one.first)}",
                 "Flight Recorder",
             )
@@ -38,11 +38,11 @@ def check(found: Recording) -> Iterator[Claim]:
             evidence.append(Evidence(f"rank {rank} {said}", "Flight Recorder"))
         many = "ranks" if len(one.ranks) > 1 else "rank"
         yield Claim(
-            summary=f"{many} {told(one.ranks)} did not enter {one.first.op}, collective "
-            f"{one.first.number} of group {one.group}; rank {told(one.ahead)} did",
+            summary=f"{many} {format_ranks(one.ranks)} did not enter {one.first.op}, collective "
+            f"{one.first.number} of group {one.group}; rank {format_ranks(one.ahead)} did",
             who=tuple(Who(index=r, rank=r) for r in one.ranks[:64]),
             evidence=tuple(evidence),
-            fix=f"look at rank {told(one.ranks)}: its log, or py-spy dump --pid PID while it hangs",
+            fix=f"look at rank {format_ranks(one.ranks)}: its log, or py-spy dump --pid PID while it hangs",
             certainty=Certainty.LIKELY,
         )
 

@@ -14,21 +14,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.flight_record_diff import described, differs, place
-from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Recording, Stage, Who
+from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import recorded, recording
 
 
 def check(found: Recording) -> Iterator[Claim]:
     for one in differs(found):
-        sides = [f"rank {told(ranks)} {described(entry)}" for ranks, entry in one.sides]
+        sides = [f"rank {format_ranks(ranks)} {described(entry)}" for ranks, entry in one.sides]
         yield Claim(
             summary=f"collective {one.number} of group {one.group} is not the same on all: "
             + "; ".join(sides[:3]),
             who=tuple(Who(index=r, rank=r) for r in one.odd[:64]),
             evidence=tuple(
-                Evidence(f"rank {told(ranks)}: {described(entry)}{place(entry)}", "Flight Recorder")
+                Evidence(
+                    f"rank {format_ranks(ranks)}: {described(entry)}{place(entry)}",
+                    "Flight Recorder",
+                )
                 for ranks, entry in one.sides[:3]
             ),
             fix="make every rank of the group call the same collectives in the same order, with tensors of "

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from allaboard.analysis.collectives.collective_order import differences
 from allaboard.analysis.collectives.flight_record_diff import described, place
 from allaboard.analysis.collectives.live_flight_record import apart
-from allaboard.analysis.stacks.ranks import told
 from allaboard.analysis.stalls.stall import settled, stall
 from allaboard.analysis.stalls.stalled_members import stood_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import REDUCE, USER, member, recorded, stack, stalled
 
 SIDES = 3
@@ -40,13 +40,18 @@ def check(view: JobView) -> Iterator[Claim]:
     for one in apart(view):
         if not waiting.issuperset(rank for ranks, _ in one.sides for rank in ranks):
             continue  # somebody went on, or is somewhere else, which is told by itself
-        sides = [f"rank {told(ranks)} {described(entry)}" for ranks, entry in one.sides[:SIDES]]
+        sides = [
+            f"rank {format_ranks(ranks)} {described(entry)}" for ranks, entry in one.sides[:SIDES]
+        ]
         yield Claim(
             summary=f"collective {one.number} of group {one.group} is not the same on all who wait for each "
             f"other: {'; '.join(sides)}",
             who=tuple(m.who for m in view.members if m.who.rank in one.odd),
             evidence=tuple(
-                Evidence(f"rank {told(ranks)}: {described(entry)}{place(entry)}", "Flight Recorder")
+                Evidence(
+                    f"rank {format_ranks(ranks)}: {described(entry)}{place(entry)}",
+                    "Flight Recorder",
+                )
                 for ranks, entry in one.sides[:SIDES]
             ),
             fix="see at these lines what only some ranks call, or call with another shape: every rank of a "

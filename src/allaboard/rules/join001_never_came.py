@@ -1,13 +1,13 @@
-"""A worker that the others wait for was never heard of.
+"""A worker that the others wait for has not joined.
 
 ## Why it matters
-Every framework's init waits until the last worker is there: PyTorch for 30 minutes, TensorFlow forever, JAX
-for five minutes, and then it aborts. None of them says which one is missing.
+Every framework's init waits until the last worker has joined: PyTorch for 30 minutes, TensorFlow forever,
+JAX for five minutes, after which it aborts. None of them says which worker is missing.
 
 ## What to do
-Find out whether anything starts it. The world size that the workers were given may be larger than the
-number of processes that are started, a rank may be computed wrongly, or the launcher may have been given
-fewer hosts. `--timeout` sets how long to wait for a worker that nobody has heard of.
+Find out whether anything starts it. The world size may be larger than the number of processes that are
+started, a rank may be computed wrongly, or the launcher may have been given too few hosts. `--timeout` sets
+how long to wait for a worker that has not been seen at all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALIKE = {
     "other-job": "if it belongs to this job, start all of its tasks in one launch, or give all of them the "
     "same ALLABOARD_JOB_ID; otherwise give each job a port of its own",
 }
-"""What all hosts of a job must have alike, by what some that came lack."""
+"""Advice by the kind of rejection: what all hosts of a job must have in common."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -61,13 +61,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _waiting(view: JobView, roll: Roll) -> tuple[Member, ...]:
-    """Those who stand at the door. Where nobody was held (`--observe`), those who are in init by themselves,
-    unless others may be there of whom nobody here sees anything."""
+    """Return the members held at the gate. If no member is held (`--observe`), return those that are inside
+    init, unless members on hosts that this agent cannot see may be there too."""
     return roll.held or (() if view.joined else roll.inside)
 
 
 def _visible(view: JobView, roll: Roll) -> bool:
-    """Where members may run on hosts that nobody here sees, absence proves nothing."""
+    """Return True if this agent can see all hosts of the job; otherwise absence proves nothing."""
     if view.joined:
         return view.leads
     return all(m.declared is not None and m.declared.local for m in roll.here)
@@ -77,23 +77,24 @@ def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
     told, absent = roll.here[0].declared, roll.never_heard_of
     assert told is not None
     names = called(told, absent, 16)
-    few = f"{len(roll.here)} of {roll.size} came; nobody has heard of {names}"
+    present = f"{len(roll.here)} of {roll.size} have"
+    summary = f"{names} {_has(absent)} not joined ({present})"
     refused = turned_away(view, roll)
     if refused:
-        few = f"{len(roll.here)} of {roll.size} came, without {names}; {away(refused[0])}"
+        summary += f"; {away(refused[0])}"
     return Claim(
-        summary=few,
+        summary=summary,
         who=tuple(who(told, r) for r in absent),
         evidence=(
             Evidence(f"world size {roll.size}", told.origin or told.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
-            *((Evidence(f"all meet at {view.place}", "--coordinator"),) if view.place else ()),
+            *((Evidence(f"rendezvous at {view.place}", "--coordinator"),) if view.place else ()),
             *(Evidence(one, "roll call") for one in map(away, refused[1:])),
         ),
         fix=_over_ssh(told.origin, absent)
         or (ALIKE[refused[0].kind] if refused else "")
         or f"start {names}, or {_fewer(told, len(roll.here))}{_one_place(view.place)}",
-        # Whoever is in init already may meet somebody there of whom nothing is seen.
+        # Members that are already inside init may meet ranks there that this agent cannot see.
         certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
         since=since,
         awaits=bool(roll.held),
@@ -101,45 +102,49 @@ def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
 
 
 def _ended(roll: Roll, gone: tuple[Member, ...]) -> Claim:
-    """What started them did not wait, as launchers do when one of those that they started has failed."""
+    """Report ranks whose peers were ended in init, as a launcher does when one of its workers fails."""
     told = gone[0].declared
     assert told is not None
     absent = unaccounted(roll)
     whom = called(told, absent, 16)
     return Claim(
-        summary=f"nobody has heard of {whom}; {member_names.names(gone)} waited for it, and what started "
-        f"{'it' if len(gone) == 1 else 'them'} has ended {'it' if len(gone) == 1 else 'them'}",
+        summary=f"{whom} {_has(absent)} not joined; {member_names.names(gone)} waited in init until the "
+        f"launcher ended {'it' if len(gone) == 1 else 'them'}",
         who=tuple(who(told, r) for r in absent),
         evidence=(Evidence(f"world size {roll.size}", told.origin or told.call),),
-        fix=f"read what {whom} wrote: most likely it failed before init, and its launcher ended the others",
+        fix=f"read the output of {whom}: most likely it failed before init, and the launcher ended the others",
         certainty=Certainty.LIKELY,
         since=min(m.phase_since for m in gone),
     )
 
 
+def _has(ranks: tuple[int, ...]) -> str:
+    return "have" if len(ranks) > 1 else "has"
+
+
 def _fewer(told: Declared, here: int) -> str:
-    """What else may be meant."""
+    """Return the advice for a job that was meant to have fewer members."""
     if told.cluster:
-        return "take it out of the cluster that all the others are given (TF_CONFIG)"
-    return f"give the world size that you mean ({here}?) where it is set"
+        return "remove it from the cluster in the TF_CONFIG of all other tasks"
+    return f"correct the world size where it is set (to {here}?)"
 
 
 def _one_place(place: str) -> str:
-    """What else to look at where the user said where all meet."""
+    """Return a reminder to give --coordinator on every host, or "" if the user did not give one."""
     if not place:
         return ""
-    return f"; if it was started: is it given {place} there too, as --coordinator or ALLABOARD_COORDINATOR?"
+    return f"; if it is running, give it {place} too, with --coordinator or ALLABOARD_COORDINATOR"
 
 
 def _over_ssh(origin: str, absent: tuple[int, ...]) -> str:
-    """What to type where `preflight --hosts` starts every rank; "" where it does not."""
+    """Return the ssh command to try if `preflight --hosts` starts the ranks, else ""."""
     if not origin.startswith("--hosts"):
         return ""
     hosts = origin.removeprefix("--hosts").strip().split(",")
     rank = absent[0]
     host = hosts[rank] if rank < len(hosts) and all(hosts) else "HOST"
     where = f"rank {rank} is started on {host if host != 'HOST' else 'its host'} by --hosts"
-    return f"ssh -o BatchMode=yes {host} true   # {where}; see what is said of it"
+    return f"ssh -o BatchMode=yes {host} true   # {where}; its ssh error is printed with its name"
 
 
 _AWAY = Knock(
@@ -168,32 +173,32 @@ RULE = Rule(
     fires_on={
         "world size too large": (
             gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
-            "3 of 4 came; nobody has heard of rank 3",
+            "rank 3 has not joined (3 of 4 have)",
         ),
-        "nobody was held": (
+        "with --observe": (
             gathering(*_INSIDE, now=121.0),
             "2 of 3 came; nobody has heard of rank 2",
         ),
         "a task of a cluster": (
             gathering(*(held(r, declared=declared(r, cluster=_TASKS)) for r in (0, 1)), now=121.0),
-            "2 of 3 came; nobody has heard of ps 0 (b:1)",
+            "ps 0 (b:1) has not joined (2 of 3 have)",
         ),
-        "it was turned away": (
+        "it was rejected: no secret here": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_AWAY,), now=121.0),
-            "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it knows a secret of "
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it knows a secret of "
             "the job, and the host where all meet was given none",
         ),
-        "it has no certificate": (
+        "it was rejected: no certificate": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_BARE,), now=121.0),
-            "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it has no certificate, "
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has no certificate, "
             "and here one is wanted",
         ),
-        "its launcher says that it is of another job": (
+        "it was rejected: another job id": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_OTHER,), now=121.0),
-            "1 of 2 came, without rank 1; h1 (rank 1) came and was turned away, since it belongs to job 41, "
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it belongs to job 41, "
             "this is 42",
         ),
-        "an earlier job's rank, which is here": (
+        "a rejected worker of another job has a rank that is here": (
             gathering(
                 *(held(r, 3) for r in (0, 1)),
                 joined=True,
@@ -204,7 +209,7 @@ RULE = Rule(
             ),
             "2 of 3 came; nobody has heard of rank 2",
         ),
-        "they meet where the user said": (
+        "with --coordinator": (
             gathering(
                 *(held(r, 3) for r in (0, 1)),
                 joined=True,
@@ -215,25 +220,29 @@ RULE = Rule(
             ),
             "2 of 3 came; nobody has heard of rank 2",
         ),
-        "their launcher did not wait": (
+        "the launcher ended the others": (
             gathering(held(0, exit=Exit(at=69.0)), held(2), now=70.0),
-            "nobody has heard of rank 1; worker 0 waited for it, and what started it has ended it",
+            "rank 1 has not joined; worker 0 waited in init until the launcher ended it",
         ),
         "started over ssh": (
             gathering(
                 *(held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)),
                 now=121.0,
             ),
-            "2 of 3 came; nobody has heard of rank 1",
+            "rank 1 has not joined (2 of 3 have)",
         ),
     },
     silent_on={
-        "in init by themselves, on a host of several": gathering(
+        "with --observe, and other hosts cannot be seen": gathering(
             *_INSIDE, joined=True, leads=True, launched=1, now=121.0
         ),
-        "in init by themselves, one late": gathering(*_INSIDE, coming(2), now=121.0),
-        "there is time left": gathering(held(0, 4), held(1, 4), held(2, 4), now=119.0),
-        "alive in its own code": gathering(held(0), held(1), coming(2), now=500.0),
+        "with --observe, and a live worker has yet to join": gathering(
+            *_INSIDE, coming(2), now=121.0
+        ),
+        "before the timeout": gathering(held(0, 4), held(1, 4), held(2, 4), now=119.0),
+        "the missing worker is alive, in user code": gathering(
+            held(0), held(1), coming(2), now=500.0
+        ),
     },
     since="0.1",
     drill=("never-comes", "host-never-starts", "etcd-other-prefix"),

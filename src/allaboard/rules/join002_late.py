@@ -1,17 +1,17 @@
-"""A worker is alive but still in its own code, while the others wait for it in init.
+"""A worker is alive but has not reached init, where the others wait for it.
 
 ## Why it matters
-This is the most common "hang" at the start, and it is none: one worker downloads the data, another reads a
-large file, a third sleeps in a retry loop. The others stand in the framework's init, and the framework
-cannot know why. They wait for as long as the worker lives, unless `--timeout-hard` sets a limit.
+This is the most common "hang" at startup, and often it is not a hang: one worker downloads the data, another
+reads a large file, a third sleeps in a retry loop. The others block in the framework's init, which cannot
+know why. They wait as long as the worker lives, unless `--timeout-hard` sets a limit.
 
-A worker that computes, reads or receives is reported at `--timeout`. One that only sleeps (it does nothing,
-and has not woken up for seconds) is reported once the others have waited for four seconds. It may still come,
-which is reported too.
+A worker that computes, reads or receives is reported at `--timeout`. A worker that only sleeps (no CPU, no
+I/O, not woken for seconds) is reported once the others have waited for four seconds. If it joins later, the
+finding is reported as resolved.
 
 ## What to do
-Look at the line it is at; `py-spy dump --pid PID` shows more. Let every worker call init first and load its
-data afterwards, or let rank 0 load while the others wait in a barrier *after* init.
+Look at the line where it is; `py-spy dump --pid PID` shows more. Call init first and load the data
+afterwards, or let rank 0 load the data while the others wait in a barrier *after* init.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool)
     place = member.stack.user if member.stack is not None else None
     doing = f"at {place}" if place is not None else _phase(member)
     evidence = [
-        Evidence(f"{len(roll.here)} of {roll.size} have waited for {waited:.0f} s", "roll call")
+        Evidence(f"{len(roll.here)} of {roll.size} have joined, {waited:.0f} s ago", "roll call")
     ]
     if place is not None and place.text:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
@@ -52,7 +52,7 @@ def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool)
     if member.candidate:
         name = f"a child of worker {member.worker} (rank {', '.join(map(str, roll.missing))}?)"
     return Claim(
-        summary=f"{name} is alive and has not reached init: {doing}",
+        summary=f"{name} is alive but has not reached init: {doing}",
         who=(member.who,),
         evidence=tuple(evidence),
         fix=on_host(view, member, f"py-spy dump --pid {member.who.pid}")
@@ -65,7 +65,7 @@ def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool)
 def _phase(member: Member) -> str:
     if member.phase is Phase.IMPORTING:
         return f"importing {member.detail}"
-    return "in its own code"
+    return "in user code"
 
 
 _LOADING = stack(Frame("/home/u/train.py", 12, "load_dataset", "data = download()"))
@@ -77,20 +77,22 @@ RULE = Rule(
     fires_on={
         "loads its data": (
             gathering(held(0), held(1), coming(2, stack=_LOADING), now=121.0),
-            "worker 2 is alive and has not reached init: at train.py:12 in load_dataset",
+            "worker 2 is alive but has not reached init: at train.py:12 in load_dataset",
         ),
         "asleep for four seconds": (
             gathering(held(0), held(1), coming(2, **_ASLEEP), now=64.0),
-            "worker 2 is alive and has not reached init: at train.py:12 in load_dataset",
+            "worker 2 is alive but has not reached init: at train.py:12 in load_dataset",
         ),
         "bounded by --timeout-hard": (
             gathering(held(0), coming(1), held(2), now=90.0, timeout_hard=20.0),
-            "worker 1 is alive and has not reached init: in its own code",
+            "worker 1 is alive but has not reached init: in user code",
         ),
     },
     silent_on={
-        "there is time left": gathering(held(0), held(1), coming(2, cpu=0.9), now=100.0),
-        "asleep, the others have just come": gathering(
+        "before the timeout, and it computes": gathering(
+            held(0), held(1), coming(2, cpu=0.9), now=100.0
+        ),
+        "asleep, and the others have just joined": gathering(
             held(0), held(1), coming(2, **_ASLEEP), now=63.5
         ),
         "awake two seconds ago": gathering(
@@ -100,10 +102,10 @@ RULE = Rule(
             now=65.0,
         ),
         "it computes": gathering(held(0), held(1), coming(2, **_ASLEEP, cpu=0.9), now=65.0),
-        "a child that may be another's": gathering(
+        "a child process that may not belong to the job": gathering(
             held(0), held(1), coming(2, **_ASLEEP, candidate=True), now=65.0
         ),
-        "all are here": gathering(held(0), held(1), held(2), now=500.0),
+        "all have joined": gathering(held(0), held(1), held(2), now=500.0),
     },
     since="0.1",
     passes=True,

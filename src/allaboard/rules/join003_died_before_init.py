@@ -1,12 +1,12 @@
-"""A worker ended before it reached init, and the others wait for it there.
+"""A worker exited before it reached init, where the others wait for it.
 
 ## Why it matters
-An import that fails, a missing file or a bad argument on one worker is a traceback in one log among many.
-The others wait for that worker until their framework's timeout, if it has one.
+A failed import, a missing file or a bad argument on one worker is a traceback in one log among many. The
+other workers wait for it until their framework's timeout, if it has one.
 
 ## What to do
-Fix what the exception says; its line is given. If the worker ended with exit code 0, its script returned
-before it called init: look for an early `return` or an `if` that only some ranks enter.
+Fix the exception; the finding gives its line. If the worker exited with code 0, its script returned before it
+called init: look for an early `return`, or an `if` that only some ranks enter.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def check(view: JobView) -> Iterator[Claim]:
         waits = _wait_inside(view, roll)
         not_they = sent_away(roll)
         for one in (m for m in roll.gone if not _raised_in(roll, m) and m not in not_they):
-            # A child may be any program; whether one belongs here is not known of those who were not held.
+            # A child process may be any program: only a member that was held surely belongs to the job.
             if one.interrupted is None and (roll.held or (waits and not one.candidate)):
                 yield _claim(roll, one)
 
 
 def _wait_inside(view: JobView, roll: Roll) -> bool:
-    """Whether others, who were not held (`--observe`), have been in init for a while without a rank."""
+    """Return True if members that were not held (`--observe`) have waited in init for STOOD seconds."""
     since = max((m.phase_since for m in roll.inside), default=view.now)
     return bool(roll.missing) and view.now - since >= STOOD
 
 
 def _raised_in(roll: Roll, one: Member) -> bool:
-    """Whether it came to this init, and left it again by an exception: those who stand at the door still are
-    on their way in, as it was."""
+    """Return True if it reached this init and left it by an exception: members at the gate have yet to enter
+    the init that it was in."""
     return one.round == roll.round > 0 and one.phase < Phase.ARRIVED
 
 
@@ -50,7 +50,7 @@ def _claim(roll: Roll, one: Member) -> Claim:
     end, error = one.exit, one.raised
     assert end is not None
     evidence = [
-        Evidence("its agent's stream ended, and it did not come again", "roll call")
+        Evidence("the connection to its agent is lost and was not restored", "roll call")
         if end.lost
         else Evidence(_how(one), "wait status")
     ]
@@ -67,23 +67,23 @@ def _claim(roll: Roll, one: Member) -> Claim:
     at = f" at {error.where}" if error is not None and error.where is not None else ""
     host, who = one.who.host, one.who.name
     return Claim(
-        summary=f"{who} has gone {_which(roll, one)}: {host} is no longer heard from"
+        summary=f"{who} is lost {_which(roll, one)}: host {host} is no longer reachable"
         if end.lost
-        else f"{who} ended {_which(roll, one)} ({_how(one)}){at}",
+        else f"{who} exited {_which(roll, one)} ({_how(one)}){at}",
         who=(one.who,),
         evidence=tuple(evidence),
-        fix=f"see whether {host} is up and still on the network: ping -c 3 {shlex.quote(host)}"
+        fix=f"check that {host} is up and on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
         else (error is not None and advice(error))
-        or f"read its output{_log(one)}, fix that, start again",
-        # A program that a worker ran for a moment ends just so; whoever was not held may meet others.
+        or f"read its output{_log(one)}, fix the cause and restart the job",
+        # A helper program of a worker exits in the same way; and members that were not held may meet others.
         certainty=Certainty.LIKELY if one.candidate or not roll.held else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,
     )
 
 
 def _which(roll: Roll, one: Member) -> str:
-    """A job that joins again has several; who left before one of them has been through the others."""
+    """Return the init that it did not reach: a job may join several times, and it passed the earlier ones."""
     through = min(one.round, roll.round - 1)
     if through < 1:
         return "before init"
@@ -92,23 +92,23 @@ def _which(roll: Roll, one: Member) -> str:
 
 def _log(one: Member) -> str:
     if one.worker < 0 or ATTACHED in one.notes:
-        return ""  # it had ended before anybody looked, or nobody kept what it printed
-    return f" ({one.log} of the run folder, where `allaboard run` started it)"
+        return ""  # it exited before it was seen, or its output was not recorded
+    return f" ({one.log} in the run folder, if `allaboard run` started it)"
 
 
 def _how(one: Member) -> str:
     end = one.exit
     assert end is not None
     if end.oom:
-        return "killed by the kernel: out of memory"
+        return "killed by the kernel, out of memory"
     if end.signal is not None:
         return f"killed by {signal_name(end.signal)}"
-    return f"exit code {end.code}" if end.code is not None else "its end was not seen"
+    return f"exit code {end.code}" if end.code is not None else "exit code unknown"
 
 
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 _INSIDE = tuple(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
-"""Nobody was held: they went in by themselves."""
+"""Members that no gate holds (`--observe`): they entered init by themselves."""
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
@@ -120,50 +120,50 @@ RULE = Rule(
                 ended(1, raised=("FileNotFoundError", "data.csv"), member=_EARLY),
                 held(2),
             ),
-            "worker 1 ended before init (exit code 1) at train.py:41 in train",
+            "worker 1 exited before init (exit code 1) at train.py:41 in train",
         ),
         "returned early": (
             gathering(held(0), held(1), ended(2, code=0, member=_EARLY)),
-            "worker 2 ended before init (exit code 0)",
+            "worker 2 exited before init (exit code 0)",
         ),
         "left before its third init": (
             gathering(held(0, round=3), held(1, round=3), ended(2, code=0, member={"round": 2})),
-            "worker 2 ended after 2 inits, before its next one (exit code 0)",
+            "worker 2 exited after 2 inits, before its next one (exit code 0)",
         ),
         "killed": (
             gathering(held(0), ended(1, signal=9, member=_EARLY), held(2)),
-            "worker 1 ended before init (killed by SIGKILL)",
+            "worker 1 exited before init (killed by SIGKILL)",
         ),
-        "nobody was held": (
+        "with --observe": (
             gathering(*_INSIDE, ended(2, code=0, member=_EARLY)),
-            "worker 2 ended before init (exit code 0)",
+            "worker 2 exited before init (exit code 0)",
         ),
-        "its host has gone": (
+        "its host is lost": (
             gathering(held(0), ended(1, lost=True, code=None, member=_EARLY), held(2)),
-            "worker 1 has gone before init: a is no longer heard from",
+            "worker 1 is lost before init: host a is no longer reachable",
         ),
     },
     silent_on={
-        "nobody waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
-        "it came to init, which raised there": gathering(
+        "no member waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
+        "it reached init, which raised": gathering(
             held(0), ended(1, code=None, member={"phase": Phase.IMPORTED}), held(2)
         ),
         "its host was interrupted": gathering(
             held(0), ended(1, signal=2, member=_EARLY | {"interrupted": 94.9}), held(2)
         ),
-        "nobody was held, and all who were to come are in init": gathering(
+        "with --observe, and all expected members are in init": gathering(
             *(member(r, phase=Phase.JOINING, declared=declared(r, 2)) for r in (0, 1)),
             ended(2, code=0, member=_EARLY),
         ),
-        "nobody was held, and a child of one that is late has ended": gathering(
+        "with --observe, and a child of a late worker exited": gathering(
             *_INSIDE, coming(2), ended(2, code=1, member=_EARLY | {"candidate": True})
         ),
-        "they have just come to init": gathering(
+        "with --observe, and they have just entered init": gathering(
             *(member(r, phase=Phase.JOINING, phase_since=97.0) for r in (0, 1)),
             ended(2, code=0, member=_EARLY),
         ),
         "it is only late": gathering(held(0), coming(1), held(2)),
-        "a program that a late worker ran for a moment": gathering(
+        "a helper program of a late worker": gathering(
             held(0),
             coming(1),
             ended(1, code=None, member=_EARLY | {"candidate": True}),

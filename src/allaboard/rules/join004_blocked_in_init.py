@@ -1,21 +1,20 @@
-"""Workers are blocked inside the framework's init.
+"""Workers are blocked inside the framework's init, although the roll call is complete.
 
 ## Why it matters
-The roll call is complete, or nobody was held for it (`--observe`), and still init does not return. Either
-the workers cannot reach each other on the ports that the framework picked itself (gloo's and NCCL's data
-ports are not the master's), or the address resolves to loopback on one of them, or some of them have not
-come.
+The roll call is complete, or was only observed (`--observe`), and init still does not return. Either the
+workers cannot reach each other on the ports that the framework picked itself (gloo's and NCCL's data ports
+are not the master's), or the address resolves to loopback on one of them, or some of them have not joined.
 
 ## What to do
-See who is inside init and who is not.
+See which workers are inside init and which are not.
 
-- If all are inside, it is the network between them. Check that every host can reach every other on all high
-  ports, and which interface is used (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`).
-- If all are on one host, it is that host's loopback: it is down, or filtered.
+- If all are inside, the cause is the network between them. Check that every host can reach every other on all
+  high ports, and which interface is used (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`).
+- If all are on one host, check that host's loopback: it is down, or filtered.
 - If the job uses NCCL on many hosts, init may legitimately take a minute.
-- If the process joins again after `destroy_process_group` (a sweep, one trial after the other) and meets at
-  the same port, give each init a port of its own. An earlier DistributedDataParallel keeps the earlier
-  store open, and the ranks find the earlier addresses in it.
+- If the process joins again after `destroy_process_group` (a sweep, one trial after the other) at the same
+  port, give each init a port of its own. An earlier DistributedDataParallel keeps the earlier store open, and
+  the ranks find the earlier addresses in it.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, 
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 
 TRIES = 8
-"""Commands that are given."""
+"""Most `nc` commands in one piece of advice."""
 PATIENCE = 20.0
-"""Seconds in init before it is said; a healthy gloo or gRPC start takes less than three."""
+"""Seconds in init before it is reported; a healthy gloo or gRPC start takes less than three."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -47,11 +46,11 @@ def check(view: JobView) -> Iterator[Claim]:
         if not inside or any(m.cpu > BUSY for m in inside):
             continue
         if roll.gone or any(collective_with_servers(m) for m in inside):
-            continue  # that is why
+            continue  # JOIN003 or a PS rule reports the cause
         if before(view, roll):
             continue  # JOIN008
         if roll.never_heard_of:
-            continue  # JOIN001 tells it, or they run without the probe, and may be in it
+            continue  # JOIN001 reports it, or they run without the probe and may be inside init
         since = max(m.phase_since for m in inside)
         if view.now - since < PATIENCE:
             continue
@@ -62,14 +61,14 @@ def check(view: JobView) -> Iterator[Claim]:
             yield _bound(elsewhere, inside, since)
             continue
         through = [m for m in roll.here if m.phase > Phase.JOINING]
-        told = "nobody is missing"
+        told = "no rank is missing"
         if roll.missing:
-            told = f"{absent} {'are' if len(roll.missing) > 1 else 'is'} not"
+            told = f"{absent} {'have' if len(roll.missing) > 1 else 'has'} not entered it"
         elif _to_servers(inside[0]):
             told = "all tasks that it connects to are up"
         elif through:
             out = called(None, (m.who.rank for m in through), 64)
-            told = f"{out} {'have' if len(through) > 1 else 'has'} left it"
+            told = f"{out} {'have' if len(through) > 1 else 'has'} completed it"
         blocked = f"{len(inside)} of {roll.size} are"
         if _to_servers(inside[0]):
             blocked = f"{names(inside)} {'are' if len(inside) > 1 else 'is'}"
@@ -79,13 +78,13 @@ def check(view: JobView) -> Iterator[Claim]:
             who=tuple(m.who for m in inside),
             evidence=(
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
-                Evidence(f"meeting at {_place(inside[0])}", "declared"),
+                Evidence(f"rendezvous at {_place(inside[0])}", "declared"),
                 *(
                     [Evidence(f"init number {inside[0].round} of this process", "black box")]
                     * again
                 ),
             ),
-            fix=f"{_look(view, roll)}see what {absent} {agrees('do', roll.missing)} instead: the others can "
+            fix=f"{_look(view, roll)}see what {absent} {agrees('do', roll.missing)} instead; the others can "
             f"only wait for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
             else _reach(view, inside),
@@ -96,43 +95,40 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _look(view: JobView, roll: Roll) -> str:
-    """The command that shows where the first is that has not come."""
+    """Return the command that shows where the first late member is, or ""."""
     own = [m for m in roll.late if not m.candidate]
     return f"{on_host(view, own[0], f'py-spy dump --pid {own[0].who.pid}')}   # " if own else ""
 
 
 def _to_servers(one: Member) -> bool:
-    """Whether it connects to servers that listen at the addresses of the cluster."""
+    """Return True for a TensorFlow 2 chief, which connects to servers at the addresses of the cluster."""
     return one.declared is not None and one.declared.call == TF2_CHIEF
 
 
 def _reach(view: JobView, inside: list[Member]) -> str:
-    """What lets them reach each other. Between members of one host is no network, only its own loopback."""
+    """Return advice that lets the members reach each other; on one host, only the loopback is between them."""
     first, told = inside[0].who, inside[0].declared
     if view.joined and told is not None and _to_servers(inside[0]):
         own = f"{told.job}:{told.index}"
         ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
         tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
-        return (
-            f"on {first.host}: {tries}   # one that refuses or does not answer is waited for without a "
-            "limit"
-        )
+        return f"on {first.host}: {tries}   # it waits without limit for a task that refuses or does not answer"
     if all(map(joined_again, inside)):
         return OWN_PORT
     if len({m.who.host for m in inside}) > 1:
         return (
-            "let every host reach every other on all ports above 1024; try "
-            "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME with the interface that does"
+            "open all ports above 1024 between the hosts, or set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME "
+            "to the interface by which they reach each other"
         )
     return (
-        "all are on one host: see whether its loopback is up and not filtered "
-        "(ip link show lo; iptables -S; nft list ruleset), try GLOO_SOCKET_IFNAME=lo; "
-        f"py-spy dump --native --pid {inside[0].who.pid} shows where one is"
+        "all are on one host: check that its loopback is up and not filtered "
+        "(ip link show lo; iptables -S; nft list ruleset), or try GLOO_SOCKET_IFNAME=lo; "
+        f"py-spy dump --native --pid {inside[0].who.pid} shows where it is blocked"
     )
 
 
 def _listens_elsewhere(inside: list[Member]) -> Member | None:
-    """The first rank, where it was told to listen at another port than all go to."""
+    """Return rank 0 if it is set to listen on a port other than the one that all connect to."""
     for one in inside:
         told = one.declared
         if (
@@ -150,14 +146,14 @@ def _bound(one: Member, inside: list[Member], since: float) -> Claim:
     assert told is not None
     there, here = _port(told.place), _port(told.bind)
     return Claim(
-        summary=f"{one.who.name} listens at port {here}, but all connect to port {there}",
+        summary=f"{one.who.name} listens on port {here}, but all ranks connect to port {there}",
         who=tuple(m.who for m in inside),
         evidence=(
             Evidence(told.bind, "coordinator_bind_address"),
             Evidence(told.place.removeprefix("tcp://"), "coordinator_address"),
         ),
-        fix=f"give coordinator_bind_address port {there}, or leave it out, unless something forwards port "
-        f"{there} to {here}",
+        fix=f"set the port of coordinator_bind_address to {there}, or remove the argument, unless port "
+        f"{there} is forwarded to {here}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,
@@ -170,7 +166,7 @@ def _port(address: str) -> str:
 
 def _place(one: object) -> str:
     told = getattr(one, "declared", None)
-    return (told.place or "its cluster spec") if told is not None else "an unknown place"
+    return (told.place or "its cluster spec") if told is not None else "an unknown address"
 
 
 def _told(rank: int, bind: str) -> Member:
@@ -198,22 +194,22 @@ RULE = Rule(
     fires_on={
         "data ports closed": (
             job(*(member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))),
-            "3 of 3 are blocked inside init_process_group; nobody is missing",
+            "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
-        "one has come out": (
+        "one rank has completed it": (
             job(
                 member(0),
                 *(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
             ),
-            "2 of 3 are blocked inside init_process_group; rank 0 has left it",
+            "2 of 3 are blocked inside init_process_group; rank 0 has completed it",
         ),
-        "JAX's coordinator binds another port": (
+        "JAX's coordinator binds a different port": (
             job(*(_told(r, "0.0.0.0:30003") for r in range(2)), launched=2),
-            "worker 0 listens at port 30003, but all connect to port 30000",
+            "worker 0 listens on port 30003, but all ranks connect to port 30000",
         ),
         "it binds that port": (
             job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
-            "2 of 2 are blocked inside init_process_group; nobody is missing",
+            "2 of 2 are blocked inside init_process_group; no rank is missing",
         ),
         "TensorFlow 2's chief does not reach a server": (
             job(
@@ -224,9 +220,9 @@ RULE = Rule(
             ),
             "chief 0 is blocked inside ParameterServerStrategy; all tasks that it connects to are up",
         ),
-        "once more in one process": (
+        "joining again in the same process": (
             job(*(_second(r) for r in range(3))),
-            "3 of 3 are blocked inside init_process_group; nobody is missing",
+            "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
         "one never entered": (
             gathering(
@@ -234,7 +230,7 @@ RULE = Rule(
                 member(1, phase=Phase.JOINING, phase_since=60.0),
                 coming(2),
             ),
-            "2 of 3 are blocked inside init_process_group; rank 2 is not",
+            "2 of 3 are blocked inside init_process_group; rank 2 has not entered it",
         ),
     },
     silent_on={
@@ -242,7 +238,7 @@ RULE = Rule(
         "compiling": job(
             *(member(r, phase=Phase.JOINING, phase_since=60.0, cpu=1.0) for r in range(3))
         ),
-        "one has died": gathering(
+        "one has exited": gathering(
             member(0, phase=Phase.JOINING, phase_since=60.0),
             member(1, phase=Phase.JOINING, phase_since=60.0),
             ended(2, code=1, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}),

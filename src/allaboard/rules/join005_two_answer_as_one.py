@@ -1,14 +1,14 @@
-"""Two workers say that they are the same rank.
+"""Two workers claim the same rank.
 
 ## Why it matters
-PyTorch's error then names the rank that is absent, not the one that is there twice. In TensorFlow the
-second task cannot bind its port, while the first one hangs. Nothing else that is reported about a job can
-be trusted until every worker is who it says it is.
+PyTorch's error then names the rank that is absent, not the one that exists twice. In TensorFlow the second
+task cannot bind its port, while the first one hangs. No other report about the job can be trusted until every
+worker has a rank of its own.
 
 ## What to do
-Look at where the rank is computed: a copied environment, two launchers started with the same `--node-rank`,
-or a `rank=` in code that ignores the process's own number. With `--coordinator`, two jobs may have been
-given one address with nothing to tell them apart (a launcher's job id, ALLABOARD_JOB_ID).
+Look at where the rank is computed: a copied environment, two launchers with the same `--node-rank`, or a
+`rank=` in code that ignores the process's own number. With `--coordinator`, two jobs may share one address
+and have nothing that distinguishes them (a launcher's job id, ALLABOARD_JOB_ID).
 """
 
 from __future__ import annotations
@@ -34,20 +34,26 @@ def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> C
     told, rank = twins[0].declared, twins[0].who.rank
     tasks = told is not None and bool(told.cluster)
     which = twins[0].who.name if tasks else f"rank {rank}"
-    # Who else is missing may yet come.
+    # If more ranks are missing than were claimed twice, some of them may still join.
     settled = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
-    absent = f"; nobody is {called(told, roll.missing)}" if settled else ""
+    absent = f"; no process is {called(told, roll.missing)}" if settled else ""
     hosts = list(dict.fromkeys(m.who.host for m in twins))
     on = f", on {' and '.join(hosts)}" if joined else ""
     each = [f"pid {m.who.pid}" + (f" on {m.who.host}" if joined else "") for m in twins]
-    spare = f"the rank {roll.missing[0] if settled else 'it should have'}"
+    spare = f"rank {roll.missing[0]}" if settled else "the rank it should have"
     if tasks:
-        spare = f"the task that {'nobody is' if settled else 'it should be'}, in its TF_CONFIG"
-    twice = f"if the job was started twice on {hosts[0]}, end one; else " if len(hosts) == 1 else ""
+        spare = f"the {'unclaimed task' if settled else 'task it should be'} in its TF_CONFIG"
+    twice = (
+        f"if the job was started twice on {hosts[0]}, stop one; otherwise "
+        if len(hosts) == 1
+        else ""
+    )
     if place and _apart(twins):
-        twice = "if these are two jobs, give each an ALLABOARD_JOB_ID or a --coordinator of its own; else "
+        twice = (
+            "if these are two jobs, give each its own ALLABOARD_JOB_ID or --coordinator; otherwise "
+        )
     return Claim(
-        summary=f"{len(twins)} processes say that they are {which}{on}{absent}",
+        summary=f"{len(twins)} processes claim to be {which}{on}{absent}",
         who=tuple(m.who for m in twins),
         evidence=(
             *(
@@ -55,7 +61,7 @@ def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> C
                 for name, m in zip(each, twins, strict=True)
                 if m.declared is not None
             ),
-            *((Evidence(f"all meet at {place}", "--coordinator"),) if place else ()),
+            *((Evidence(f"rendezvous at {place}", "--coordinator"),) if place else ()),
         ),
         fix=(twice if joined else "") + (_listed(twins) or f"give {' or '.join(each)} {spare}"),
         since=max(m.phase_since for m in twins),
@@ -63,19 +69,19 @@ def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> C
 
 
 def _listed(twins: tuple[Member, ...]) -> str:
-    """Who of them is on a host where the cluster lists another task, and none of this name."""
+    """Return advice for the one whose host the cluster lists under another task, or ""."""
     for one in twins:
         told = one.declared
         cluster = told.cluster if told is not None else {}
         here = [t for t, a in cluster.items() if a.rpartition(":")[0] == one.who.host]
         if told is not None and len(here) == 1 and here[0] != f"{told.job}:{told.index}":
             task, address = here[0].replace(":", " "), cluster[here[0]]
-            return f"on {one.who.host}: make the task {task}, which the cluster lists there ({address})"
+            return f"on {one.who.host}: set the task to {task}, which the cluster lists there ({address})"
     return ""
 
 
 def _apart(twins: tuple[Member, ...]) -> bool:
-    """Whether their frameworks are to meet at different places, as those of different jobs do."""
+    """Return True if they have different rendezvous addresses, as processes of different jobs do."""
     told = [m.declared for m in twins if m.declared is not None]
     return any((t.place, t.cluster) != (told[0].place, told[0].cluster) for t in told)
 
@@ -97,30 +103,30 @@ RULE = Rule(
     fires_on={
         "rank 1 twice": (
             gathering(held(0), held(1), held(2, declared=declared(1), who=held(1).who)),
-            "2 processes say that they are rank 1; nobody is rank 2",
+            "2 processes claim to be rank 1; no process is rank 2",
         ),
-        "rank 1 twice, and others have yet to come": (
+        "rank 1 twice, and others have yet to join": (
             gathering(held(0, 4), held(1, 4), held(2, 4, declared=declared(1, 4), who=held(1).who)),
-            "2 processes say that they are rank 1",
+            "2 processes claim to be rank 1",
         ),
         "started twice on one host": (
             gathering(held(0), held(1), held(1), held(2), joined=True, leads=True, launched=1),
-            "2 processes say that they are rank 1, on a",
+            "2 processes claim to be rank 1, on a",
         ),
         "one task twice": (
             gathering(*_TASKS, joined=True, leads=True, launched=1),
-            "2 processes say that they are worker 0, on b and c; nobody is worker 1 (c:1)",
+            "2 processes claim to be worker 0, on b and c; no process is worker 1 (c:1)",
         ),
-        "two jobs at one prefix": (
+        "two jobs at one etcd prefix": (
             gathering(
                 held(0), held(1), _OTHERS, joined=True, leads=True, place="etcd://node9:2379/a"
             ),
-            "2 processes say that they are rank 1, on a; nobody is rank 2",
+            "2 processes claim to be rank 1, on a; no process is rank 2",
         ),
     },
     silent_on={
-        "each is one": gathering(held(0), held(1), held(2)),
-        "the first has ended": gathering(held(0), ended(1, code=1), held(1)),
+        "each rank exists once": gathering(held(0), held(1), held(2)),
+        "the first one has exited": gathering(held(0), ended(1, code=1), held(1)),
     },
     since="0.1",
     drill=("wrong-rank", "tf-two-tasks", "same-rank", "same-task"),

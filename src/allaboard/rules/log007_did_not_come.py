@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.nccl_watchdogs import Late, compared, described
-from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs, Who
+from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
 
 
@@ -31,22 +31,22 @@ def check(found: Watchdogs) -> Iterator[Claim]:
 def _claim(one: Late) -> Claim:
     first, last = one.first, one.last
     many = "ranks" if len(one.ranks) > 1 else "rank"
-    others = f"rank {told(one.waiting)} waited"
+    others = f"rank {format_ranks(one.waiting)} waited"
     if one.called:
         summary = (
-            f"{many} {told(one.ranks)} did not get through {last.op}, collective {last.number} of group "
-            f"{last.group}; rank {told(one.waiting)} did"
+            f"{many} {format_ranks(one.ranks)} did not get through {last.op}, collective {last.number} of group "
+            f"{last.group}; rank {format_ranks(one.waiting)} did"
         )
         fix = (
-            f"look at the GPU, the links and the host of rank {told(one.ranks)}: nvidia-smi; "
+            f"look at the GPU, the links and the host of rank {format_ranks(one.ranks)}: nvidia-smi; "
             "dmesg -T | grep -i xid"
         )
     else:
         summary = (
-            f"{many} {told(one.ranks)} never called {first.op}, collective {first.number} of group "
+            f"{many} {format_ranks(one.ranks)} never called {first.op}, collective {first.number} of group "
             f"{first.group}, in which {others}"
         )
-        fix = f"look at rank {told(one.ranks)}: its log, or py-spy dump --pid PID while it hangs"
+        fix = f"look at rank {format_ranks(one.ranks)}: its log, or py-spy dump --pid PID while it hangs"
     evidence = [Evidence(last.line, str(last.place)), Evidence(first.line, str(first.place))]
     if first.where is not None:
         evidence.append(

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.nccl_watchdogs import Complete, compared, described
-from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
+from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
 
 
@@ -44,7 +44,7 @@ def _claim(one: Complete) -> Claim:
     doubt = "that there is no further rank whose log is not here, or that two groups' calls are not crossed"
     evidence.append(Evidence(doubt, "what this does not prove"))
     return Claim(
-        summary=f"rank {told(one.ranks)} all waited in {first.op}, collective {first.number} of group "
+        summary=f"rank {format_ranks(one.ranks)} all waited in {first.op}, collective {first.number} of group "
         f"{first.group}: none of them is missing: the GPU, link or network that carries it failed",
         evidence=tuple(evidence),
         fix="run once with NCCL_DEBUG=INFO; dmesg -T | grep -i xid on each host; NCCL_P2P_DISABLE=1 or "

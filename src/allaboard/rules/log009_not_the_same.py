@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.nccl_watchdogs import Unequal, certainty, compared, described
-from allaboard.analysis.stacks.ranks import told
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
+from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
 
 
@@ -28,11 +28,13 @@ def check(found: Watchdogs) -> Iterator[Claim]:
 
 def _claim(one: Unequal) -> Claim:
     first = one.sides[0][1]
-    sides = [f"rank {told(ranks)} {described(entry)}" for ranks, entry in one.sides[:3]]
+    sides = [f"rank {format_ranks(ranks)} {described(entry)}" for ranks, entry in one.sides[:3]]
     evidence = [Evidence(entry.line, str(entry.place)) for _, entry in one.sides[:2]]
     for ranks, entry in one.sides[:3]:
         if entry.where is not None:
-            evidence.append(Evidence(f"rank {told(ranks)} at {entry.where}", "Flight Recorder"))
+            evidence.append(
+                Evidence(f"rank {format_ranks(ranks)} at {entry.where}", "Flight Recorder")
+            )
     return Claim(
         summary=f"collective {first.number} of group {first.group} is not the same on all: "
         + "; ".join(sides),

@@ -28,7 +28,7 @@ from allaboard.hosts import pidfd, proc
 from allaboard.hosts.blocked_syscall import blocked
 from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.launch import signals
-from allaboard.protocol.events import Looked
+from allaboard.protocol.events import StackSampled
 from allaboard.sampling.flight_recorder_client import Recorders
 from allaboard.sampling.gil_sampler import Grips
 from allaboard.sampling.lock_owners import asks, feeds, others, threads
@@ -52,7 +52,7 @@ async def look(
     now: float,
     grips: Grips | None = None,
     recorders: Recorders | None = None,
-) -> Looked:
+) -> StackSampled:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
     be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
     ``grips`` and ``recorders`` remember earlier looks."""
@@ -64,7 +64,7 @@ async def look(
     at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
     beside = [with_source(s) for s in stacks[1:]]
     fed_by = next((s for s in beside if feeds(s)), ())
-    return Looked(
+    return StackSampled(
         pid=pid,
         at=now,
         frames=frames,

@@ -74,15 +74,15 @@ def _circle(awaits: Awaits) -> list[Call]:
     return []
 
 
-def entered(one: Member) -> GroupState | None:
+def entered(member: Member) -> GroupState | None:
     """The group whose call it is in; None where it is in none that is counted."""
-    op = one.op
+    op = member.op
     if op is None or not op.position:
         return None
-    found = [s for s in one.groups if (s.name, s.number) == (op.group, op.position)]
+    found = [s for s in member.groups if (s.name, s.number) == (op.group, op.position)]
     return found[-1] if found else None
 
 
-def made_in(one: Member, key: Key) -> int:
+def made_in(member: Member, key: Key) -> int:
     """How many calls it has made in this group."""
-    return next((s.number for s in one.groups if s.key == key), 0)
+    return next((s.number for s in member.groups if s.key == key), 0)

@@ -12,11 +12,11 @@ OPERATION = "torch/_ops.py"
 """Where a compiled graph calls its operations."""
 
 
-def in_operation(one: Member) -> bool:
+def in_operation(member: Member) -> bool:
     """Whether it is in an operation of a graph that calls collectives: only who has such graphs has a
     recorder that answers."""
-    frames = one.stack.frames if one.stack is not None else ()
-    return bool(one.recorded and frames) and frames[0].file.endswith(OPERATION)
+    frames = member.stack.frames if member.stack is not None else ()
+    return bool(member.recorded and frames) and frames[0].file.endswith(OPERATION)
 
 
 @cached_per_view

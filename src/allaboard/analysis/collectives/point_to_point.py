@@ -50,9 +50,9 @@ def knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     return tuple(ranks[r] for r in sorted(end))
 
 
-def _asked(one: Member) -> int | None:
+def _asked(member: Member) -> int | None:
     """The rank of whose side of a message this member waits, in its main thread."""
-    found = message(one.op.name) if one.op is not None and not one.op.beside else None
+    found = message(member.op.name) if member.op is not None and not member.op.beside else None
     return found.peer if found is not None else None
 
 
@@ -73,7 +73,7 @@ def _end(ranks: dict[int, Member], start: int) -> frozenset[int]:
         way.append(peer)
 
 
-def _lacks(one: Member, some: frozenset[int] | set[int]) -> bool:
+def _lacks(member: Member, some: frozenset[int] | set[int]) -> bool:
     """Whether it is in a call of a group that one of these must make too."""
-    group = entered(one)
+    group = entered(member)
     return group is not None and not some.isdisjoint(group.ranks)

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from allaboard.facts import Frame, Member
 
 
-def stands_at(one: Member) -> Frame | None:
+def stands_at(member: Member) -> Frame | None:
     """The line of the user's code at which it raised, or else is."""
-    if one.raised is not None:
-        return one.raised.where
-    return one.stack.user if one.stack is not None else None
+    if member.raised is not None:
+        return member.raised.where
+    return member.stack.user if member.stack is not None else None
 
 
 def or_come_to(gone: Member, others: Iterable[Member]) -> str:

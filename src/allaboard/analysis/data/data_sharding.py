@@ -84,10 +84,10 @@ def side_by_side(view: JobView) -> dict[Frame, tuple[Side, ...]]:
     return found
 
 
-def _averages(one: Member, size: int) -> bool:
+def _averages(member: Member, size: int) -> bool:
     """Whether its last call is DDP's, over everybody: members that share out one model may well read
     the same data."""
-    return any(s.size == size and s.last is not None and s.last.op == DDP for s in one.groups)
+    return any(s.size == size and s.last is not None and s.last.op == DDP for s in member.groups)
 
 
 def _trains(loop: Loop) -> bool:

@@ -8,10 +8,10 @@ from allaboard.analysis.parameter_servers.parameter_servers import AROUND, train
 from allaboard.facts import Claim, JobView, Member, Severity
 
 
-def mildly(view: JobView, one: Member, claim: Claim) -> Claim:
+def mildly(view: JobView, member: Member, claim: Claim) -> Claim:
     """The claim that this one failed, as it is of a rank or a task of the cluster; of an evaluator a warning,
     which says what becomes of the training."""
-    if one.who.job not in AROUND:
+    if member.who.job not in AROUND:
         return claim
     work = trainers(view)
     goes_on = not work or any(m.alive for m in work)

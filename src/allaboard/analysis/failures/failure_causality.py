@@ -46,9 +46,9 @@ class Failures(msgspec.Struct, frozen=True):
         """All whose failure is their own."""
         return self.began + self.aside
 
-    def of_it(self, one: Member) -> tuple[Evidence, ...]:
+    def of_it(self, member: Member) -> tuple[Evidence, ...]:
         """Who fell because of what this one began; nothing where nobody did."""
-        fallen = self.fell if one not in self.aside else ()
+        fallen = self.fell if member not in self.aside else ()
         ranks = ", ".join(str(m.who.rank) for m in fallen if m.who.rank >= 0)
         others = ", ".join(m.who.name for m in fallen if m.who.rank < 0)
         fell = ", ".join(filter(None, (f"rank {ranks}" if ranks else "", others)))
@@ -78,9 +78,9 @@ def _asked(member: Member) -> bool:
     return failed_at(member) >= member.interrupted - TOGETHER
 
 
-def because_of(view: JobView, one: Member) -> Interruption | None:
+def because_of(view: JobView, member: Member) -> Interruption | None:
     """The interruption of another host because of which this member may have failed."""
-    at = failed_at(one)
+    at = failed_at(member)
     return next((k for k in view.interruptions if at >= k.at - HEARD), None)
 
 
@@ -146,32 +146,32 @@ def failures(view: JobView) -> Failures:
     return Failures(tuple(began), tuple(fell), tuple(aside))
 
 
-def undecided(view: JobView, one: Member) -> bool:
+def undecided(view: JobView, member: Member) -> bool:
     """Whether to wait a moment before this failure is told: others may yet show the same, or fall
     because of it, and are then told with it."""
-    return not view.ended and view.now - failed_at(one) < TOGETHER
+    return not view.ended and view.now - failed_at(member) < TOGETHER
 
 
 TOGETHER = 1.0
 """Seconds in which what one cause does to several members has shown."""
 
 
-def too_early(view: JobView, one: Member) -> bool:
+def too_early(view: JobView, member: Member) -> bool:
     """Whether an exit rule has to wait with this failure: for a moment always; and before init, where
     JOIN003 tells it, while others are alive and may yet come to init and wait there. After
     ``UNDECIDED`` s it is told anyway."""
-    if undecided(view, one):
+    if undecided(view, member):
         return True
-    if one.who.job in AROUND:
+    if member.who.job in AROUND:
         return False  # nobody meets it
-    if (one.round > 0 and one.phase is not Phase.ARRIVED) or (
+    if (member.round > 0 and member.phase is not Phase.ARRIVED) or (
         view.launched == 1 and not view.joined
     ):
         return False
     held = any(m.phase is Phase.ARRIVED for m in view.alive)
     held |= view.ending and any(m.declared is not None for m in view.members)
     coming = any(m.in_user_code and not m.launcher for m in view.alive)
-    return held or (coming and view.now - failed_at(one) < UNDECIDED)
+    return held or (coming and view.now - failed_at(member) < UNDECIDED)
 
 
 UNDECIDED = 4.0

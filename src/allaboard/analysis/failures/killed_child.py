@@ -10,10 +10,10 @@ from allaboard.facts.signal_name import signal_name
 NOTE = "process killed"
 
 
-def killed_below(one: Member) -> tuple[Evidence, ...]:
+def killed_below(member: Member) -> tuple[Evidence, ...]:
     """The last of them that ended so since the step that the member did last; nothing where none did."""
-    fields = one.notes.get(NOTE, "").split()
-    if len(fields) != 3 or not all(f.isdigit() for f in fields) or int(fields[2]) != one.step:
+    fields = member.notes.get(NOTE, "").split()
+    if len(fields) != 3 or not all(f.isdigit() for f in fields) or int(fields[2]) != member.step:
         return ()
     return (
         Evidence(

@@ -37,12 +37,12 @@ def hosts_gone(view: JobView) -> tuple[Gone, ...]:
     return tuple(_gone(view, host, tuple(there), fell) for host, there in found.items())
 
 
-def _lost(view: JobView, one: Member) -> bool:
+def _lost(view: JobView, member: Member) -> bool:
     """Whether it was through its door. What it did in the last second may not have been told."""
-    if one.exit is None or not one.exit.lost:
+    if member.exit is None or not member.exit.lost:
         return False
-    through = view.rolled_at is not None and one.exit.at >= view.rolled_at
-    return one.phase >= Phase.JOINED or (one.phase >= Phase.ARRIVED and through)
+    through = view.rolled_at is not None and member.exit.at >= view.rolled_at
+    return member.phase >= Phase.JOINED or (member.phase >= Phase.ARRIVED and through)
 
 
 def _gone(view: JobView, host: str, there: tuple[Member, ...], fell: list[Member]) -> Gone:

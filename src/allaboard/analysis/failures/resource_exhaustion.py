@@ -26,22 +26,22 @@ class Exhausted(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-def exhausted(view: JobView, one: Member, raised: Raised) -> Exhausted | None:
+def exhausted(view: JobView, member: Member, raised: Raised) -> Exhausted | None:
     """None of an exception that speaks of no limit."""
     said = raised.message
     if "Too many open files in system" in said:
-        return Exhausted(on_host(view, one, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
+        return Exhausted(on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
                          + "   # all processes of that host together have too many files open")  # fmt: skip
     if "Too many open files" in said:
         return Exhausted(_files(said), _limit(raised, "ulimit -n"))
     if "No space left on device" in said:
-        return Exhausted(_space(view, one, said))
+        return Exhausted(_space(view, member, said))
     if "Disk quota exceeded" in said:
         return Exhausted(
-            f"{on_host(view, one, 'quota -s')}   # what you may use of {_folder(said)}"
+            f"{on_host(view, member, 'quota -s')}   # what you may use of {_folder(said)}"
         )
     if "can't start new thread" in said:
-        return Exhausted(_threads(view, one), _limit(raised, "ulimit -u"))
+        return Exhausted(_threads(view, member), _limit(raised, "ulimit -u"))
     return None
 
 
@@ -57,20 +57,22 @@ def _files(said: str) -> str:
     return f"close what each step opens (with open(...) as f), make pools and loaders once; {most}"
 
 
-def _space(view: JobView, one: Member, said: str) -> str:
+def _space(view: JobView, member: Member, said: str) -> str:
     if _SHARED.search(said):
-        look = on_host(view, one, "df -h /dev/shm")
+        look = on_host(view, member, "df -h /dev/shm")
         return f"{look}   # --shm-size of the container, or fewer DataLoader workers"
     folder = _folder(said)
     if not folder:
-        return on_host(view, one, "df -h; df -i") + "   # which is full: bytes, or files (inodes)"
+        return (
+            on_host(view, member, "df -h; df -i") + "   # which is full: bytes, or files (inodes)"
+        )
     at = shlex.quote(folder)
-    look = on_host(view, one, f"df -h {at}; df -i {at}; du -xsh {at}/* | sort -h | tail")
+    look = on_host(view, member, f"df -h {at}; df -i {at}; du -xsh {at}/* | sort -h | tail")
     return f"{look}   # keep fewer checkpoints, or write elsewhere"
 
 
-def _threads(view: JobView, one: Member) -> str:
-    look = on_host(view, one, "ulimit -u; cat /sys/fs/cgroup/pids.max")
+def _threads(view: JobView, member: Member) -> str:
+    look = on_host(view, member, "ulimit -u; cat /sys/fs/cgroup/pids.max")
     return (
         f"{look}   # threads count as processes; fewer: OMP_NUM_THREADS, num_workers of DataLoader"
     )

@@ -48,6 +48,6 @@ def says_so(error: Raised | None) -> bool:
     return error is not None and _RAISED.search(error.message) is not None
 
 
-def has_met(view: JobView, one: Member) -> bool:
+def has_met(view: JobView, member: Member) -> bool:
     """Whether gloo met them in this member, and it is known on which hosts."""
-    return says_so(one.raised) and apart(view.members) is not None
+    return says_so(member.raised) and apart(view.members) is not None

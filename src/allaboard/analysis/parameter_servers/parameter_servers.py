@@ -50,10 +50,10 @@ def of_chief(members: tuple[Member, ...]) -> tuple[Member, ...]:
     return tuple([msgspec.structs.replace(m, serving=True) if _handed(m) else m for m in members])
 
 
-def _handed(one: Member) -> bool:
+def _handed(member: Member) -> bool:
     """Whether it is a worker that has a server and has made no step itself."""
-    told = one.declared
-    return told is not None and told.call == SERVER and told.job == "worker" and one.step == 0
+    told = member.declared
+    return told is not None and told.call == SERVER and told.job == "worker" and member.step == 0
 
 
 @cached_per_view
@@ -64,10 +64,10 @@ def trainers(view: JobView) -> tuple[Member, ...]:
     )
 
 
-def beside(one: Member) -> bool:
+def beside(member: Member) -> bool:
     """Whether the training goes on without it while it is only stopped: an evaluator, a launcher, a child
     that has told its framework of no part in the job."""
-    return one.who.job in AROUND or one.launcher or one.candidate
+    return member.who.job in AROUND or member.launcher or member.candidate
 
 
 def only_serve(view: JobView) -> bool:
@@ -107,10 +107,14 @@ def collective_with_servers(member: Member) -> bool:
     )
 
 
-def goes_on_without(view: JobView, one: Member) -> bool:
+def goes_on_without(view: JobView, member: Member) -> bool:
     """Whether the job can do without it: TensorFlow 2's chief hands what a lost worker had to another, and
     goes on while there is one, to its end."""
-    if one.who.job != "worker" or not serves(one) or (one.exit is not None and one.exit.lost):
+    if (
+        member.who.job != "worker"
+        or not serves(member)
+        or (member.exit is not None and member.exit.lost)
+    ):
         return False
     chiefs = [m for m in view.members if m.declared is not None and m.declared.call == TF2_CHIEF]
     well = any(m.exit is None or m.exit.code == 0 for m in chiefs)
@@ -156,12 +160,16 @@ def not_begun(view: JobView) -> tuple[Member, ...]:
     return tuple(m for m in view.alive if not m.launcher and not _begun(m))
 
 
-def _begun(one: Member) -> bool:
+def _begun(member: Member) -> bool:
     """Whether it serves, trains, or does its part of the start."""
-    if one.who.job in SERVER_JOBS:
-        return one.phase >= Phase.JOINED
+    if member.who.job in SERVER_JOBS:
+        return member.phase >= Phase.JOINED
     known = (AWAITS_CHIEF, JOINS, *CREATES)
-    return one.step > 0 or one.who.job in AROUND or (one.op is not None and one.op.name in known)
+    return (
+        member.step > 0
+        or member.who.job in AROUND
+        or (member.op is not None and member.op.name in known)
+    )
 
 
 def name(member: Member) -> str:

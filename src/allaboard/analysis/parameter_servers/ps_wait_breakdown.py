@@ -40,16 +40,16 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
         return self.servers + self.workers + self.chief
 
 
-def split(view: JobView, one: Member, whole: bool = False) -> Split | None:
+def split(view: JobView, member: Member, whole: bool = False) -> Split | None:
     """Of the last seconds, or of its ``whole`` training; None of a server, and while too little is
     measured."""
-    load = one.run if whole else one.load
-    if one.who.job in SERVER_JOBS or one.who.job == "evaluator" or load.span < LEAST:
+    load = member.run if whole else member.load
+    if member.who.job in SERVER_JOBS or member.who.job == "evaluator" or load.span < LEAST:
         return None
-    if one.op is not None and one.op.name == AWAITS_CHIEF:
+    if member.op is not None and member.op.name == AWAITS_CHIEF:
         return None  # it waits for the chief, and no server holds it up
-    most, strength = _strongest(view, one, whole)
-    if serves(one):  # a worker of TensorFlow 2: it computes what the chief hands to it
+    most, strength = _strongest(view, member, whole)
+    if serves(member):  # a worker of TensorFlow 2: it computes what the chief hands to it
         computing = min(1.0, load.cpu)
         servers = min(1.0 - computing, strength)
         return Split(
@@ -59,9 +59,9 @@ def split(view: JobView, one: Member, whole: bool = False) -> Split | None:
     inside = load.inside - load.chief
     computing = min(inside, load.cpu)
     waiting = inside - computing
-    if _hands_out(view, one):
+    if _hands_out(view, member):
         servers = 0.0
-    elif "synchronous" in one.notes:
+    elif "synchronous" in member.notes:
         servers = min(waiting, strength)
     else:
         servers = waiting
@@ -76,17 +76,17 @@ def server_of(view: JobView, task: str) -> Member | None:
     return next((m for m in view.alive if f"{m.who.job}:{m.who.index}" == task), None)
 
 
-def pair(one: Member, task: str) -> Pair:
+def pair(member: Member, task: str) -> Pair:
     """What a member exchanges with a task; all zero where nothing is measured."""
-    return next((p for p in one.pairs if p.task == task), Pair(task=task))
+    return next((p for p in member.pairs if p.task == task), Pair(task=task))
 
 
-def under_way(view: JobView, one: Member, task: str) -> float:
+def under_way(view: JobView, member: Member, task: str) -> float:
     """The share of the time in which something between the two was under way, one direction or the
     other: each end counts what it sends."""
     there = server_of(view, task)
-    back = pair(there, f"{one.who.job}:{one.who.index}").busy if there is not None else 0.0
-    return max(pair(one, task).busy, back)
+    back = pair(there, f"{member.who.job}:{member.who.index}").busy if there is not None else 0.0
+    return max(pair(member, task).busy, back)
 
 
 def used(load: Load) -> float:
@@ -94,35 +94,38 @@ def used(load: Load) -> float:
     return load.cpu / load.allowed if load.allowed > 0 else 0.0
 
 
-def _strongest(view: JobView, one: Member, whole: bool) -> tuple[str, float]:
+def _strongest(view: JobView, member: Member, whole: bool) -> tuple[str, float]:
     best, strength = "", 0.0
     for server in servers(view):
         task = f"{server.who.job}:{server.who.index}"
         load = server.run if whole else server.load
         busy = max(
-            used(load), under_way(view, one, task), load.stopped, _dead(view, one, server, whole)
+            used(load),
+            under_way(view, member, task),
+            load.stopped,
+            _dead(view, member, server, whole),
         )
         if not best or busy > strength:
             best, strength = task, min(1.0, busy)
     return best, strength
 
 
-def _dead(view: JobView, one: Member, server: Member, whole: bool) -> float:
+def _dead(view: JobView, member: Member, server: Member, whole: bool) -> float:
     """The share of the time measured of one in which this server was gone, and nobody in its place."""
-    end, span = server.exit, (one.run if whole else one.load).span
+    end, span = server.exit, (member.run if whole else member.load).span
     if (
         end is None
         or end.ours
         or server_of(view, f"{server.who.job}:{server.who.index}") is not None
     ):
         return 0.0
-    until = one.exit.at if one.exit is not None else view.now
+    until = member.exit.at if member.exit is not None else view.now
     return min(1.0, max(0.0, until - end.at) / span)
 
 
-def _hands_out(view: JobView, one: Member) -> bool:
+def _hands_out(view: JobView, member: Member) -> bool:
     """Whether it is the chief of TensorFlow 2, whose steps are done by workers that serve."""
-    return any(m is not one for m in _serving_workers(view))
+    return any(m is not member for m in _serving_workers(view))
 
 
 @cached_per_view

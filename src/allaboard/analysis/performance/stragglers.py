@@ -155,14 +155,14 @@ def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
     )
 
 
-def _works(one: Member, waiting: tuple[Member, ...]) -> bool:
+def _works(member: Member, waiting: tuple[Member, ...]) -> bool:
     """Whether what it is behind is its own work, and not that of threads that prepare data while it waits:
     time for which it waited for data, or in which it was outside of calls and the others in them."""
-    if one.framework not in POOLS:
+    if member.framework not in POOLS:
         return True
-    behind = median(m.pace.sync for m in waiting) - one.pace.sync
-    outside = (median(m.load.inside for m in waiting) - one.load.inside) * one.pace.step
-    data = one.pace.input - _input(waiting)
+    behind = median(m.pace.sync for m in waiting) - member.pace.sync
+    outside = (median(m.load.inside for m in waiting) - member.load.inside) * member.pace.step
+    data = member.pace.input - _input(waiting)
     return data >= COVERED * behind or outside >= OUTSIDE * behind
 
 

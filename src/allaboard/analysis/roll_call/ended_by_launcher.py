@@ -14,8 +14,8 @@ def sent_away(roll: Roll) -> tuple[Member, ...]:
     )
 
 
-def _at_the_door(roll: Roll, one: Member) -> bool:
-    return one.round == roll.round > 0 and one.phase is Phase.ARRIVED
+def _at_the_door(roll: Roll, member: Member) -> bool:
+    return member.round == roll.round > 0 and member.phase is Phase.ARRIVED
 
 
 def unaccounted(roll: Roll) -> tuple[int, ...]:

@@ -13,9 +13,9 @@ OWN_PORT = (
 """What to do about it."""
 
 
-def joined_again(one: Member) -> bool:
+def joined_again(member: Member) -> bool:
     """Whether its last init met at the port of an earlier one of the same process."""
-    told = one.declared
+    told = member.declared
     return (
         told is not None
         and told.again
@@ -37,10 +37,10 @@ def meets_the_earlier(view: JobView, waiting: tuple[Member, ...]) -> bool:
     return bool(inside(view)) or all(_calls(m) <= 1 for m in waiting)
 
 
-def _calls(one: Member) -> int:
+def _calls(member: Member) -> int:
     """How many calls it has made since its last init, in the group where it made the most."""
-    made = [g.number for g in one.groups if g.round == one.round]
-    return max([*made, one.op.position if one.op is not None else 0])
+    made = [g.number for g in member.groups if g.round == member.round]
+    return max([*made, member.op.position if member.op is not None else 0])
 
 
 def seen(view: JobView, waiting: tuple[Member, ...]) -> tuple[Evidence, ...]:

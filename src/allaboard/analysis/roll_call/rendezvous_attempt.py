@@ -94,8 +94,8 @@ def attempt(view: JobView, *answers: Answer, served: bool = False) -> Attempt | 
     return Attempt(member, call, view.now - max(member.phase_since, view.launched_at), serves)
 
 
-def _unheld(one: Member) -> bool:
-    return one.alive and one.declared is not None and not one.declared.hold
+def _unheld(member: Member) -> bool:
+    return member.alive and member.declared is not None and not member.declared.hold
 
 
 def overdue(view: JobView, *answers: Answer, served: bool = False) -> Attempt | None:

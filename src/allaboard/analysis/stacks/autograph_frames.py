@@ -6,10 +6,10 @@ from allaboard.facts import Evidence, Member
 from allaboard.facts.stack import AUTOGRAPH
 
 
-def rewritten(one: Member) -> tuple[Evidence, ...]:
+def rewritten(member: Member) -> tuple[Evidence, ...]:
     """The tf.function in whose Python this member is. AutoGraph's file is not the user's to look into: what
     is blamed is the line that calls the function."""
-    frames = one.stack.frames if one.stack is not None else ()
+    frames = member.stack.frames if member.stack is not None else ()
     outer = next((f for f in reversed(frames) if AUTOGRAPH in f.file), None)
     if outer is None:
         return ()

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from allaboard.analysis.stacks.groups import Group, Groups
 from allaboard.analysis.stacks.outliers import outliers
-from allaboard.analysis.stacks.ranks import told
 from allaboard.analysis.stacks.unranked_processes import UNNAMED, others, ranks_of
 from allaboard.facts import Crowd, Frame, Member, Who
+from allaboard.facts.rank_sets import format_ranks
 
 
 def unnamed_of(members: Iterable[Member]) -> dict[int, Who]:
@@ -46,7 +46,7 @@ def crowds(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) ->
 def _crowd(group: Group, odd: bool, unnamed: Mapping[int, Who]) -> Crowd:
     leaf, user = group.frames[0] if group.frames else None, group.user
     return Crowd(
-        ranks=told(ranks_of(group.ranks), len(group.ranks)),
+        ranks=format_ranks(ranks_of(group.ranks), len(group.ranks)),
         count=len(group.ranks),
         doing=str(group.spot),
         at=str(user or ""),

@@ -10,9 +10,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 
 from allaboard.analysis.stacks.groups import Group
-from allaboard.analysis.stacks.ranks import ranges
 from allaboard.analysis.stacks.unranked_processes import others, ranks_of
 from allaboard.facts import Branch, Frame, Who
+from allaboard.facts.rank_sets import rank_ranges
 
 
 class _Node:
@@ -59,7 +59,7 @@ def _branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
         for group in node.places:
             ranks.extend(group.ranks)
         below = tuple(sorted((made.pop(id(p)) for p in parts), key=_size))
-        named = tuple(ranges(ranks_of(ranks)))
+        named = tuple(rank_ranges(ranks_of(ranks)))
         made[id(node)] = Branch(named, tuple(calls), below, others(ranks, unnamed))
     return tuple(sorted((made[id(n)] for n in root.below.values()), key=_size))
 

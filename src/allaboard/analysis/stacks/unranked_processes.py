@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from allaboard.analysis.stacks.ranks import SHOWN, told
 from allaboard.facts import Who
+from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, format_ranks
 
 UNNAMED = 1 << 31
 """Numbers from here on stand for processes without a known rank; no rank is as high."""
@@ -21,14 +21,16 @@ def ranks_of(numbers: Iterable[int]) -> list[int]:
     return [n for n in numbers if n < UNNAMED]
 
 
-def people(numbers: Iterable[int], unnamed: Mapping[int, Who], shown: int = SHOWN) -> str:
+def people(
+    numbers: Iterable[int], unnamed: Mapping[int, Who], shown: int = MAX_SHOWN_RANGES
+) -> str:
     """Several in a sentence: ``ranks 0,2``, ``rank 0 and pid 4242 (rank unknown)``."""
     known = list(numbers)
     ranks = ranks_of(known)
-    return called(told(ranks, shown), len(ranks), others(known, unnamed), shown)
+    return called(format_ranks(ranks, shown), len(ranks), others(known, unnamed), shown)
 
 
-def called(ranks: str, count: int, more: Sequence[str], shown: int = SHOWN) -> str:
+def called(ranks: str, count: int, more: Sequence[str], shown: int = MAX_SHOWN_RANGES) -> str:
     """As `people`, of ``count`` ranks as they are written, and of what ``more`` are called."""
     first = [f"{'rank' if count == 1 else 'ranks'} {ranks}"] if count else []
     if not more:

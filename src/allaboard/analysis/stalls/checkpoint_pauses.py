@@ -41,9 +41,9 @@ def pauses(view: JobView) -> tuple[Member, ...]:
     return busy if len(busy) < len(inside) else ()
 
 
-def patient(view: JobView, one: Member) -> bool:
+def patient(view: JobView, member: Member) -> bool:
     """Whether it is in such a pause, and not for long: where it is says nothing yet."""
-    away = bool(one.spent.now) or asks(one) or evaluates_by_name(one)
+    away = bool(member.spent.now) or asks(member) or evaluates_by_name(member)
     return away and view.now - stood_since(view) < LONG
 
 
@@ -52,20 +52,22 @@ def at_work(view: JobView) -> bool:
     return any(m.stack is not None and m.stack.moving and _works(m) for m in pauses(view))
 
 
-def _works(one: Member) -> bool:
-    return one.cpu >= RESTS or one.os_state == "R" or max(one.io, one.traffic) >= IO_MOVING
+def _works(member: Member) -> bool:
+    return (
+        member.cpu >= RESTS or member.os_state == "R" or max(member.io, member.traffic) >= IO_MOVING
+    )
 
 
-def asks(one: Member) -> bool:
+def asks(member: Member) -> bool:
     """Whether it waits for the answer of another process, by itself or by a thread that it waits for. Where a
     thread of it has ended by an exception, that explains its wait better; so does a process of its own that
     is stopped or was killed, and a collective that it is in, which a framework may call in threads."""
-    if one.stack is None or ended_thread(one) is not None or waits(one):
+    if member.stack is None or ended_thread(member) is not None or waits(member):
         return False
-    if one.stack.stopped or killed_below(one):
+    if member.stack.stopped or killed_below(member):
         return False
-    at = spot(one.stack)
-    return at is Spot.ANSWER or (at is Spot.LOCK and one.stack.asks)
+    at = spot(member.stack)
+    return at is Spot.ANSWER or (at is Spot.LOCK and member.stack.asks)
 
 
 def pause_line(view: JobView) -> str:

@@ -11,14 +11,14 @@ _SHOWN = 40
 """Characters of a command that a sentence has room for."""
 
 
-def awaits_child(one: Member) -> bool:
+def awaits_child(member: Member) -> bool:
     """Whether its main thread waits for a child process, whatever that does."""
-    return spot(one.stack) is Spot.CHILD
+    return spot(member.stack) is Spot.CHILD
 
 
-def child_of(one: Member) -> str:
+def child_of(member: Member) -> str:
     """``its child process 4711 (unzip data.zip)``, ``a child process`` where none is known."""
-    children = one.stack.children if one.stack is not None else ()
+    children = member.stack.children if member.stack is not None else ()
     if not children:
         return "a child process"
     pid, command = children[0]
@@ -29,20 +29,20 @@ def child_of(one: Member) -> str:
     return f"its child process {pid} ({short}){more}"
 
 
-def commands_of(one: Member) -> tuple[Evidence, ...]:
+def commands_of(member: Member) -> tuple[Evidence, ...]:
     """Who of the children is stopped, and their commands."""
-    children = one.stack.children if one.stack is not None else ()
+    children = member.stack.children if member.stack is not None else ()
     told = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
-    return (*states_below(one), *told)
+    return (*states_below(member), *told)
 
 
-def look_at_child(view: JobView, one: Member) -> str:
+def look_at_child(view: JobView, member: Member) -> str:
     """What to type to see what the child does, or to let one go on that is stopped; "" where no child is
     known."""
-    if stopped := wake(view, one):
+    if stopped := wake(view, member):
         return stopped
-    children = one.stack.children if one.stack is not None else ()
+    children = member.stack.children if member.stack is not None else ()
     if not children:
         return ""
     command = f"ps -o pid,stat,wchan:24,etime,args -p {children[0][0]}"
-    return f"{on_host(view, one, command)}   # what the child waits for; a timeout= in the call bounds it"
+    return f"{on_host(view, member, command)}   # what the child waits for; a timeout= in the call bounds it"

@@ -36,39 +36,39 @@ class EndedThread(msgspec.Struct, frozen=True):
         return kind, said
 
 
-def ended_thread(one: Member) -> EndedThread | None:
+def ended_thread(member: Member) -> EndedThread | None:
     """The last thread of this member that ended by an exception; None where there was none."""
-    said = one.notes.get(NOTE, "")
+    said = member.notes.get(NOTE, "")
     if not said:
         return None
     raised, at, place = said.rpartition(" at ")
-    called = one.notes.get(CALLED, "")
-    step, _, rest = one.notes.get(ENDED, "").partition(" ")
+    called = member.notes.get(CALLED, "")
+    step, _, rest = member.notes.get(ENDED, "").partition(" ")
     did, _, name = rest.partition(" ")
     if not at:
         raised, place = said, ""
     return EndedThread(raised, place, called, int(step) if step.isdigit() else 0, did, name)
 
 
-def owes_message(one: Member, waiting: tuple[Member, ...]) -> bool:
+def owes_message(member: Member, waiting: tuple[Member, ...]) -> bool:
     """Whether somebody waits for the other side of a message with this member, the like of which was the last
     that a thread of it did before that ended by an exception; and the member itself is at something else."""
-    ended = ended_thread(one)
+    ended = ended_thread(member)
     last = message(ended.called) if ended is not None else None
-    if last is None or (one.op is not None and message(one.op.name)):
+    if last is None or (member.op is not None and message(member.op.name)):
         return False
     for other in waiting:
         side = message(other.op.name) if other.op is not None else None
         if side is None or not side.answers(last):
             continue
-        if (side.peer, last.peer) == (one.who.rank, other.who.rank):
+        if (side.peer, last.peer) == (member.who.rank, other.who.rank):
             return True
     return False
 
 
-def thread_ended(one: Member) -> tuple[Evidence, ...]:
+def thread_ended(member: Member) -> tuple[Evidence, ...]:
     """What the last such thread of this member raised, and where; nothing where there was none."""
-    found = ended_thread(one)
+    found = ended_thread(member)
     if found is None:
         return ()
     told = Evidence(f"a thread of it has ended: {found.raised}", found.place or _HOOK)
@@ -77,26 +77,26 @@ def thread_ended(one: Member) -> tuple[Evidence, ...]:
     return (told, Evidence(f"what that thread did last: {found.called}", "black box"))
 
 
-def after_thread(one: Member) -> str:
+def after_thread(member: Member) -> str:
     """The end of a sentence that says where a member stands: the thread that it seems to wait for.
     "" where it waits for no thread, or none has ended."""
-    found = ended_thread(one)
-    if found is None or spot(one.stack) is not Spot.LOCK:
+    found = ended_thread(member)
+    if found is None or spot(member.stack) is not Spot.LOCK:
         return ""
     file, _, rest = found.place.partition(":")
     at = f" at {file.rpartition('/')[2]}:{rest}" if found.place else ""
-    return f", after a thread of {one.who.name} raised {found.raised}{at}"
+    return f", after a thread of {member.who.name} raised {found.raised}{at}"
 
 
-def mend_thread(one: Member, at: Frame) -> str:
+def mend_thread(member: Member, at: Frame) -> str:
     """What to do about the thread that has ended, where its member waits ``at`` a place for what that was
     to make, as far as it shows; else ""."""
-    found = ended_thread(one)
-    if found is None or spot(one.stack) not in _WAITS:
+    found = ended_thread(member)
+    if found is None or spot(member.stack) not in _WAITS:
         return ""
     waited = f"{at.file}:{at.line} waits for what that thread should have delivered"
     if not found.place:
-        return f"see in {one.log} what ended one of its threads: it seems that {waited}"
+        return f"see in {member.log} what ended one of its threads: it seems that {waited}"
     line = found.place.partition(" in ")[0]
-    sure = "" if spot(one.stack) is Spot.LOCK else "it seems that "
+    sure = "" if spot(member.stack) is Spot.LOCK else "it seems that "
     return f"fix {line}, which ended a thread: {sure}{waited}"

@@ -37,45 +37,45 @@ def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
     return leavers or [first], victims
 
 
-def _left(one: Member) -> bool:
-    end = one.exit
-    if end is None or one.round == 0 or end.ours or one.launcher:
+def _left(member: Member) -> bool:
+    end = member.exit
+    if end is None or member.round == 0 or end.ours or member.launcher:
         return False
-    return end.code == 0 or by_itself(one)
+    return end.code == 0 or by_itself(member)
 
 
-def by_itself(one: Member) -> bool:
+def by_itself(member: Member) -> bool:
     """Whether its interpreter came to its end without an exception, with a code that nobody told us."""
-    return one.unheard and not one.launcher and one.phase is Phase.LEAVING
+    return member.unheard and not member.launcher and member.phase is Phase.LEAVING
 
 
-def _by_its_thread(one: Member) -> bool:
+def _by_its_thread(member: Member) -> bool:
     """Whether it left because a thread that trained had raised, which is told as that."""
-    thread = ended_thread(one)
-    return thread is not None and thread.did in ("steps", "calls") and one.step <= thread.step
+    thread = ended_thread(member)
+    return thread is not None and thread.did in ("steps", "calls") and member.step <= thread.step
 
 
-def _suffers(view: JobView, one: Member, gone: list[Member]) -> bool:
+def _suffers(view: JobView, member: Member, gone: list[Member]) -> bool:
     """It waits for one of them in a collective that stands, or fell with a lost peer after that left."""
-    if failed(one):
-        return lost_peer(one) and failed_at(one) >= min(map(ended_at, gone)) - 1.0
+    if failed(member):
+        return lost_peer(member) and failed_at(member) >= min(map(ended_at, gone)) - 1.0
     found = stall(view)
-    if found is None or one not in found.waiting or one.phase >= Phase.LEAVING:
+    if found is None or member not in found.waiting or member.phase >= Phase.LEAVING:
         return False
-    awaited = _awaited(one, gone)
+    awaited = _awaited(member, gone)
     # Where it is not known whom it waits for, that may be somebody who is still on the way.
     return bool(awaited) if awaited is not None else not found.elsewhere
 
 
-def _awaited(one: Member, gone: list[Member]) -> list[Member] | None:
+def _awaited(member: Member, gone: list[Member]) -> list[Member] | None:
     """Those of the gone without whom the call that this one is in cannot end; None where it does not say."""
-    op = one.op
+    op = member.op
     side = message(op.name) if op is not None else None
     if side is not None:
         return [m for m in gone if m.who.rank == side.peer]
     if op is None or not op.position:
         return None
-    state = next((s for s in one.groups if (s.name, s.number) == (op.group, op.position)), None)
+    state = next((s for s in member.groups if (s.name, s.number) == (op.group, op.position)), None)
     if state is None:
         return None
     made = {m.called: s.number for m in gone for s in m.groups if s.key == state.key}

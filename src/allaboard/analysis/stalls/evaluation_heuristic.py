@@ -18,11 +18,15 @@ _NAMES = re.compile(
 )
 
 
-def evaluates_by_name(one: Member) -> bool:
+def evaluates_by_name(member: Member) -> bool:
     """Whether it computes in a function of the user's own that is called after an evaluation: in Python, or
     in an operation that TensorFlow runs at once."""
-    if one.stack is None or one.op is not None or spot(one.stack) not in (Spot.USER, Spot.STEP):
+    if (
+        member.stack is None
+        or member.op is not None
+        or spot(member.stack) not in (Spot.USER, Spot.STEP)
+    ):
         return False
-    if one.cpu < IDLE and one.os_state != "R" and not one.stack.moving:
+    if member.cpu < IDLE and member.os_state != "R" and not member.stack.moving:
         return False
-    return any(f.is_user and _NAMES.search(f.function) for f in one.stack.frames)
+    return any(f.is_user and _NAMES.search(f.function) for f in member.stack.frames)

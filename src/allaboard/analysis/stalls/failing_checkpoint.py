@@ -21,9 +21,9 @@ class Unsaved(msgspec.Struct, frozen=True):
     place: str
 
 
-def unsaved(view: JobView, one: Member) -> Unsaved | None:
+def unsaved(view: JobView, member: Member) -> Unsaved | None:
     """What this member meets, once the others have waited for as long as a checkpoint may take."""
-    count, _, said = one.notes.get(NOTE, "").partition(" ")
+    count, _, said = member.notes.get(NOTE, "").partition(" ")
     if not count.isdecimal() or int(count) < ROW or view.now - stood_since(view) < LONG:
         return None
     error, _, place = said.rpartition(" at ")

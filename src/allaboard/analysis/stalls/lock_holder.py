@@ -6,10 +6,10 @@ from allaboard.analysis.stacks.stack_classifier import Spot, spot
 from allaboard.facts import Holds, Member
 
 
-def holder(one: Member) -> tuple[Holds, Holds] | None:
+def holder(member: Member) -> tuple[Holds, Holds] | None:
     """The main thread, and the one that holds what it wants; None where no such one is seen."""
-    if spot(one.stack) is not Spot.LOCK or one.stack is None or not one.stack.threads:
+    if spot(member.stack) is not Spot.LOCK or member.stack is None or not member.stack.threads:
         return None
-    main, *others = one.stack.threads
+    main, *others = member.stack.threads
     other = next((t for t in others if main.wants in t.holds), None)
     return (main, other) if other is not None else None

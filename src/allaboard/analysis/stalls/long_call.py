@@ -9,17 +9,17 @@ WAITS = 10.0
 """Seconds that a member must have been in one call."""
 
 
-def in_one_call(view: JobView, one: Member) -> bool:
+def in_one_call(view: JobView, member: Member) -> bool:
     """Whether it has; who only serves too."""
-    return one.op is not None and view.now - one.op.since >= WAITS
+    return member.op is not None and view.now - member.op.since >= WAITS
 
 
-def waits_in_call(view: JobView, one: Member) -> bool:
+def waits_in_call(view: JobView, member: Member) -> bool:
     """The same of who does not only serve, and so waits for somebody."""
-    return in_one_call(view, one) and not serves(one)
+    return in_one_call(view, member) and not serves(member)
 
 
-def for_so_long(view: JobView, one: Member) -> Evidence:
+def for_so_long(view: JobView, member: Member) -> Evidence:
     """In which call, and for how long; of a member that is in one."""
-    assert one.op is not None
-    return Evidence(f"in {one.op.name} for {view.now - one.op.since:.0f} s", one.who.name)
+    assert member.op is not None
+    return Evidence(f"in {member.op.name} for {view.now - member.op.since:.0f} s", member.who.name)

@@ -81,9 +81,9 @@ def everybody(view: JobView) -> Everybody | None:
     return Everybody(found, circle=circle)
 
 
-def _pickles(one: Member) -> bool:
+def _pickles(member: Member) -> bool:
     """Whether it may write or read an object, before or after that is exchanged, within the same call."""
-    return one.op is not None and "_object" in one.op.name and one.cpu >= IDLE
+    return member.op is not None and "_object" in member.op.name and member.cpu >= IDLE
 
 
 def _fallen(found: Stall) -> tuple[Member, ...]:
@@ -108,16 +108,20 @@ def who_wait(view: JobView, waiting: tuple[Member, ...]) -> str:
     return f"ranks {', '.join(ranks[:MANY])}{more}"
 
 
-def stands(one: Member, call: str = "") -> str:
+def stands(member: Member, call: str = "") -> str:
     """In which call (``call`` in place of its name), and at which line of the user's."""
-    place = one.stack.user if one.stack is not None else None
-    what = (call or one.op.name) if one.op is not None else unseen(one) or str(spot(one.stack))
-    if one.op is not None and one.op.beside:
+    place = member.stack.user if member.stack is not None else None
+    what = (
+        (call or member.op.name)
+        if member.op is not None
+        else unseen(member) or str(spot(member.stack))
+    )
+    if member.op is not None and member.op.beside:
         what += " in another thread, the main one"
     return what + (f" at {place}" if place is not None else "")
 
 
-def entered_call(view: JobView, one: Member) -> str:
+def entered_call(view: JobView, member: Member) -> str:
     """``call 21 of group 1``: what a member is inside of, where its group is known."""
-    state = entered(one)
+    state = entered(member)
     return f"call {state.number} of {group_name(view, state.key)}" if state is not None else ""

@@ -63,16 +63,18 @@ def missed(view: JobView) -> tuple[tuple[Member, Key, tuple[Member, ...]], ...]:
     return tuple(found)
 
 
-def _ends(one: Member) -> bool:
+def _ends(member: Member) -> bool:
     """Whether it has come to its end: what it does there is no going on."""
-    return one.raised is not None or one.phase is Phase.LEAVING
+    return member.raised is not None or member.phase is Phase.LEAVING
 
 
-def _waits_in(view: JobView, one: Member) -> Key | None:
+def _waits_in(view: JobView, member: Member) -> Key | None:
     """The group in whose call it waits, without having moved for a while."""
-    if one.op is None or not one.op.position or not _quiet(view, one) or one.stopped:
+    if member.op is None or not member.op.position or not _quiet(view, member) or member.stopped:
         return None
-    known = [s for s in one.groups if s.name == one.op.group and s.number == one.op.position]
+    known = [
+        s for s in member.groups if s.name == member.op.group and s.number == member.op.position
+    ]
     return known[-1].key if known else None
 
 
@@ -145,5 +147,5 @@ def _closed(
     return tuple(m for m in joined if m.called in stuck)
 
 
-def _quiet(view: JobView, one: Member) -> bool:
-    return view.now - one.moved_at >= view.stall_after
+def _quiet(view: JobView, member: Member) -> bool:
+    return view.now - member.moved_at >= view.stall_after

@@ -55,56 +55,56 @@ def stays(view: JobView) -> tuple[Stays, ...]:
     return tuple(Stays(m, why, waiting_where(found)) for m, why in known if why is not None)
 
 
-def _why(view: JobView, one: Member) -> Why | None:
-    if unsaved(view, one) is not None and not one.stopped:
+def _why(view: JobView, member: Member) -> Why | None:
+    if unsaved(view, member) is not None and not member.stopped:
         return Why.SAVES
-    if patient(view, one) or _child_may(view, one) or _prepares(view, one):
+    if patient(view, member) or _child_may(view, member) or _prepares(view, member):
         return None
-    if _in_library(one):
+    if _in_library(member):
         return Why.CALL
-    stuck = not one.stopped and still(one) and spot(one.stack) in _PLACES and _own(one)
+    stuck = not member.stopped and still(member) and spot(member.stack) in _PLACES and _own(member)
     return Why.CODE if stuck else None
 
 
-def _child_may(view: JobView, one: Member) -> bool:
+def _child_may(view: JobView, member: Member) -> bool:
     """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
     service, a command on another host) nothing is seen here."""
-    return awaits_child(one) and view.now - stood_since(view) < CHILD_MAY
+    return awaits_child(member) and view.now - stood_since(view) < CHILD_MAY
 
 
-def _prepares(view: JobView, one: Member) -> bool:
+def _prepares(view: JobView, member: Member) -> bool:
     """Whether it computes before its first step, and not for long: it builds a vocabulary, a kernel."""
-    return not _begun(one) and not idle(one) and view.now - stood_since(view) < LONG_CALL
+    return not _begun(member) and not idle(member) and view.now - stood_since(view) < LONG_CALL
 
 
-def _begun(one: Member) -> bool:
+def _begun(member: Member) -> bool:
     """Whether its training has begun, as far as steps or collectives show it."""
-    return one.step > 0 or one.ops > FEW
+    return member.step > 0 or member.ops > FEW
 
 
-def _own(one: Member) -> bool:
+def _own(member: Member) -> bool:
     """A member that computes inside a library is at work; one that spins in user code is not. That
     takes more looks: an evaluation in plain Python is at a few lines for a moment, too."""
-    assert one.stack is not None
-    if idle(one):
+    assert member.stack is not None
+    if idle(member):
         return True
-    own = spot(one.stack) is Spot.USER and one.stack.frames[0].is_user
-    return own and one.stack.samples >= BUSY_LOOKS and one.stack.span >= BUSY_SPAN
+    own = spot(member.stack) is Spot.USER and member.stack.frames[0].is_user
+    return own and member.stack.samples >= BUSY_LOOKS and member.stack.span >= BUSY_SPAN
 
 
-def _in_library(one: Member) -> bool:
+def _in_library(member: Member) -> bool:
     """A member that computes in one call of a library for longer than most take. Only once it has
     trained: what is prepared before (a tokenizer, a compiled program) may take its time."""
-    if one.stack is None or one.stopped or one.os_state == "D" or one.spent.now:
+    if member.stack is None or member.stopped or member.os_state == "D" or member.spent.now:
         return False
-    if not _begun(one):
+    if not _begun(member):
         return False
-    user, frames = one.stack.user, one.stack.frames
-    if user is None or frames[0].is_user or spot(one.stack) is not Spot.USER or idle(one):
+    user, frames = member.stack.user, member.stack.frames
+    if user is None or frames[0].is_user or spot(member.stack) is not Spot.USER or idle(member):
         return False
-    return one.stack.stays >= LONG_CALL and max(one.io, one.traffic) < IO_MOVING
+    return member.stack.stays >= LONG_CALL and max(member.io, member.traffic) < IO_MOVING
 
 
-def idle(one: Member) -> bool:
+def idle(member: Member) -> bool:
     """Whether it computes nothing; one that always wants to run gets little CPU where others take it."""
-    return one.cpu < IDLE and one.os_state != "R"
+    return member.cpu < IDLE and member.os_state != "R"

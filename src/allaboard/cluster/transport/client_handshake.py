@@ -16,6 +16,7 @@ from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.connect_probe import Met, dial
 from allaboard.cluster.transport.tls import HANDSHAKE, Tls, alert
 from allaboard.cluster.transport.wire import Challenge, Garbled, Hello, Refused, Tried, Welcome
+from allaboard.errors import AllaboardError
 from allaboard.facts import Answer, Link
 
 BLOCK = 65536
@@ -56,7 +57,7 @@ class Identity(NamedTuple):
     round: int = 0
 
 
-class Turned(Exception):
+class Turned(AllaboardError):
     """The listener would not take us in; ``kind`` and the words say why."""
 
     def __init__(self, kind: str, why: str) -> None:

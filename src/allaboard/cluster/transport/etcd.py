@@ -22,6 +22,7 @@ import msgspec
 from allaboard.cluster.transport.etcd_url import Etcd
 from allaboard.cluster.transport.leader_lease import LEASE, Seat, Unusable
 from allaboard.cluster.transport.tls import Tls
+from allaboard.errors import AllaboardError
 
 T = TypeVar("T")
 ANSWER = 2.0
@@ -37,7 +38,7 @@ OUTDATED = ("invalid auth token", "revision of auth store is old")
 """What etcd says of a token that it does not take any more; etcd/api/v3rpc/rpctypes/error.go."""
 
 
-class Missing(Exception):
+class Missing(AllaboardError):
     """The client library is not installed."""
 
 

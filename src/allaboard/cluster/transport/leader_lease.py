@@ -6,6 +6,8 @@ from typing import Protocol
 
 import msgspec
 
+from allaboard.errors import AllaboardError
+
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """Who leads: where its agent listens (``address``), what tells this agent from any other
@@ -19,7 +21,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
 
 
-class Unusable(OSError):
+class Unusable(AllaboardError, OSError):
     """The place where the seat is kept cannot be used. ``kind``: "unreachable" may pass, all else will not
     by itself; ``place`` is its address."""
 

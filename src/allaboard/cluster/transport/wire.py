@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
+from allaboard.errors import AllaboardError
 from allaboard.facts import Link
 from allaboard.protocol.commands import Command
 from allaboard.protocol.events import Event
@@ -137,7 +138,7 @@ _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Word)
 
 
-class Garbled(Exception):
+class Garbled(AllaboardError):
     """What came is no message of this protocol; says what is wrong with it."""
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from allaboard.analysis.network.link_faults import DELAY, RATE
 from allaboard.facts import Answer, Link, Usual
 from allaboard.protocol.commands import TryLinks
-from allaboard.protocol.events import LinksTried
+from allaboard.protocol.events import LinksProbed
 
 LISTED = 4096
 """Links up to which each is told of; beyond, they are told of together where nothing is the matter."""
@@ -47,7 +47,7 @@ class Trials:
     def agents(self) -> set[int]:
         return set(self._asked)
 
-    def take(self, tried: LinksTried, source: str | None, failed: Iterable[Link]) -> None:
+    def take(self, tried: LinksProbed, source: str | None, failed: Iterable[Link]) -> None:
         """What an agent met; ``source`` is its host, None where it has gone, ``failed`` are those of its
         links that count as such."""
         self._known = None

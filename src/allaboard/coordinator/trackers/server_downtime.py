@@ -10,7 +10,7 @@ import msgspec
 from allaboard.analysis.parameter_servers.parameter_servers import trainers
 from allaboard.coordinator.trackers.step_history import Tally
 from allaboard.facts import JobView, TaskReturn
-from allaboard.protocol.events import Kept
+from allaboard.protocol.events import SnapshotTaken
 
 RESTORED = "restored"
 """The note in which the chief's hook tells from which snapshot it made its session."""
@@ -35,7 +35,7 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
         return next((text.removeprefix(NOT_RESTORED) for text in said), "")
 
     def restored(
-        self, view: JobView, made: TaskReturn, kept: Mapping[int, Kept], tally: Tally
+        self, view: JobView, made: TaskReturn, kept: Mapping[int, SnapshotTaken], tally: Tally
     ) -> TaskReturn:
         """The return with what the chief says of where the values came from."""
         snapshot = kept.get(_number(view, self.before))

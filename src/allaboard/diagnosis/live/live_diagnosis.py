@@ -10,7 +10,6 @@ import msgspec
 from allaboard import __version__
 from allaboard.analysis.member_names import first_names
 from allaboard.analysis.stacks.places import crowds, groups_of, unnamed_of
-from allaboard.analysis.stacks.ranks import told as ranges
 from allaboard.analysis.stacks.stack_classifier import Spot, spot, waits_for_peers
 from allaboard.analysis.stacks.tree import merge
 from allaboard.analysis.stalls.stall import IDLE, settled
@@ -35,6 +34,7 @@ from allaboard.facts import (
     Present,
     Severity,
 )
+from allaboard.facts.rank_sets import format_ranks as ranges
 from allaboard.protocol.process_keys import key as key_of
 from allaboard.rules.engine.catalogue import catalogue
 from allaboard.rules.engine.evaluate import diagnose, stamp

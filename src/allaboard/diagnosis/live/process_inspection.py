@@ -12,13 +12,14 @@ from allaboard import __version__
 from allaboard.clock import SystemClock
 from allaboard.coordinator.process_record import Record
 from allaboard.diagnosis.live.exited_processes import departed, said
+from allaboard.errors import AllaboardError
 from allaboard.facts import Frame, Grip, HostLook, Phase, Present
 from allaboard.formats import redaction
 from allaboard.hosts import proc, rank_processes
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.hosts.loaded_framework import framework
 from allaboard.hosts.process_sockets import sockets
-from allaboard.protocol.events import Looked, Seen
+from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import Grips
 
@@ -27,7 +28,7 @@ BETWEEN = 0.4
 """Seconds between two looks: places that stay the same over all of them are called still."""
 
 
-class NoSuchProcess(Exception):
+class NoSuchProcess(AllaboardError):
     """A pid or a name that is not there; the message says which."""
 
 
@@ -149,7 +150,7 @@ def _take(
     if seen is None:
         return
     record.see(
-        Seen(
+        ProcessSampled(
             pid=pid,
             worker=record.worker,
             at=now,
@@ -159,7 +160,7 @@ def _take(
         )
     )
     below = proc.descendants(pid)
-    looked = Looked(
+    looked = StackSampled(
         pid=pid,
         at=now,
         frames=frames,

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from allaboard.analysis.stacks.ranks import told
 from allaboard.facts import Testimony
+from allaboard.facts.rank_sets import format_ranks
 
 
 def told_apart(known: Mapping[str, tuple[int, ...]], said: Testimony) -> Testimony:
     """The testimony, with the members in the names of those groups that are ``known`` with others."""
     names = {
-        name: f"{name} of ranks {told(sorted(members))}"
+        name: f"{name} of ranks {format_ranks(sorted(members))}"
         for name, members in said.groups.items()
         if members and known.get(name) and set(known[name]) != set(members)
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from allaboard.diagnosis.logs.decompression import GZIP, STOPPED, as_utf8, unpacked
 from allaboard.diagnosis.logs.kernel_filesystems import of_the_kernel
 from allaboard.diagnosis.logs.rank_from_filename import named
+from allaboard.errors import AllaboardError
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.docker_json import unwrapped
 
@@ -28,7 +29,7 @@ TOTAL = 2 << 30
 _SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}
 
 
-class NothingThere(Exception):
+class NothingThere(AllaboardError):
     """A path that cannot be read; the message says which, and why."""
 
 

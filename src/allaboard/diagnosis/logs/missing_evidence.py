@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from allaboard.analysis.stacks.ranks import told
 from allaboard.diagnosis.logs.non_rank_processes import apart, said
 from allaboard.diagnosis.logs.processes import Process
 from allaboard.diagnosis.logs.run_folder import Run
 from allaboard.diagnosis.logs.run_readers import Record
 from allaboard.facts import Member, Outcome
+from allaboard.facts.rank_sets import format_ranks
 
 JSON = "; py-spy dump --json prints one process, with --subprocesses too"
 """Of the release 0.4.3."""
@@ -42,13 +42,13 @@ def absent(
     unnamed = [p for p in apart(found)[0] if p.who.rank < 0]
     if unnamed:
         return [
-            f"rank {told(gone)} of {max(sizes)}: nothing here is known to be of it; it may be "
+            f"rank {format_ranks(gone)} of {max(sizes)}: nothing here is known to be of it; it may be "
             f"{unnamed[0].who.name}" + (" or another of unknown rank" if len(unnamed) > 1 else "")
         ]
     hosts = ", ".join(sorted({r.host for r in runs if r.host}))
     whose = f"; here are those of {hosts}" if hosts else ""
     return [
-        f"rank {told(gone)} of {max(sizes)}: nothing of it is here{whose}. What is said of the others "
+        f"rank {format_ranks(gone)} of {max(sizes)}: nothing of it is here{whose}. What is said of the others "
         "holds; who of these is the cause cannot be told"
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.errors import AllaboardError
 from allaboard.facts.configuration.text_positions import Part
 
 
@@ -46,7 +47,7 @@ class Node(msgspec.Struct):
         return node.text if node is not None and node.kind not in ("map", "list") else ""
 
 
-class FormatError(ValueError):
+class FormatError(AllaboardError, ValueError):
     """A text that is not of its format.
 
     ``said`` tells what was expected, ``near`` is the text at the place, ``correction`` the whole

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from allaboard.errors import AllaboardError
 from allaboard.launch.parameter_servers.script_scan import Reading
 
 MOST = 4096
 
 
-class WrongRoles(ValueError):
+class WrongRoles(AllaboardError, ValueError):
     """What the user asked for is no cluster; the message says why and what to type."""
 
 

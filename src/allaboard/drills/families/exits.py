@@ -1,0 +1,97 @@
+"""Ranks that end: killed, by an exception, too early, or in a process of their own."""
+
+from __future__ import annotations
+
+from allaboard.contracts import Drill
+from allaboard.launch.signals import kill
+
+DRILLS = {
+    "aborts-at-exit": Drill(
+        title="A rank trains to its end and aborts while its interpreter shuts down",
+        script="torch_ddp.py",
+        expects="EXIT006",
+        inside=True,
+        arguments=("--steps", "80"),
+        allowed=("EXIT005",),
+    ),
+    "exception": Drill(
+        title="A rank raises in the middle of training",
+        script="torch_ddp.py",
+        expects="EXIT002",
+        inside=True,
+    ),
+    "exits-3": Drill(
+        title="A rank ends with exit code 3 and no exception",
+        script="torch_ddp.py",
+        expects="EXIT003",
+        inside=True,
+    ),
+    "killed": Drill(
+        title="A rank is killed by SIGKILL in the middle of training",
+        script="torch_ddp.py",
+        expects="EXIT001",
+        outside=kill,
+    ),
+    "leaves-early": Drill(
+        title="A rank ends with exit code 0 while the others train",
+        script="torch_ddp.py",
+        expects="EXIT004",
+        inside=True,
+    ),
+    "loader-exception": Drill(
+        title=(
+            "The dataset of a rank raises in a worker process of its DataLoader; the line to mend"
+            " is the dataset's"
+        ),
+        script="torch_ddp.py",
+        expects="EXIT002",
+        inside=True,
+        arguments=("--loader-workers", "1"),
+    ),
+    "loader-worker-killed": Drill(
+        title="A worker process of a rank's DataLoader is killed by SIGKILL",
+        script="torch_ddp.py",
+        expects="EXIT007",
+        inside=True,
+        arguments=("--loader-workers", "1"),
+    ),
+    "rpc-actor-exits": Drill(
+        title=(
+            "In a job of PyTorch's RPC alone, an actor ends with exit code 3 while the learner "
+            "waits for its answer"
+        ),
+        script="torch_rpc.py",
+        expects="EXIT003",
+        inside=True,
+    ),
+    "spawned-exception": Drill(
+        title=(
+            "A rank that torch.multiprocessing.spawn started raises; spawn itself tells of "
+            "whichever rank fell first"
+        ),
+        script="torch_spawned.py",
+        expects="EXIT002",
+        workers=1,
+        inside=True,
+    ),
+    "spawned-leaves": Drill(
+        title=(
+            "A rank that torch.multiprocessing.spawn started ends with exit code 0 while the "
+            "others train"
+        ),
+        script="torch_spawned.py",
+        expects="EXIT004",
+        workers=1,
+        inside=True,
+    ),
+    "trainer-raises": Drill(
+        title=(
+            "The thread that trains raises; the main thread waits for its end, and ends with exit"
+            " code 0"
+        ),
+        script="torch_threaded.py",
+        expects="EXIT011",
+        inside=True,
+        exit_codes=(0,),
+    ),
+}

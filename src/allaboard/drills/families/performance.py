@@ -1,0 +1,77 @@
+"""Ranks that are slow: in their code, their data or their share of the machine."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from pathlib import Path
+
+from allaboard.contracts import Drill
+
+BASE = Path("/sys/fs/cgroup/cpu")
+
+GROUP = BASE / f"allaboard-drill-{os.getpid()}"
+
+
+def confine(pid: int) -> None:
+    GROUP.mkdir(exist_ok=True)
+    atexit.register(remove)
+    (GROUP / "cpu.cfs_period_us").write_text("100000")
+    (GROUP / "cpu.cfs_quota_us").write_text("5000")
+    (GROUP / "cgroup.procs").write_text(str(pid))
+
+
+def release(pid: int) -> None:
+    (BASE / "cgroup.procs").write_text(str(pid))
+
+
+def remove() -> None:
+    with contextlib.suppress(OSError):
+        GROUP.rmdir()
+
+
+DRILLS = {
+    "slow-code": Drill(
+        title="A rank does something in every step that the others do not",
+        script="torch_slow.py",
+        expects="SLOW001",
+        inside=True,
+        ends=False,
+    ),
+    "slow-data": Drill(
+        title="A rank reads its data more slowly than the others",
+        script="torch_slow.py",
+        expects="SLOW001",
+        inside=True,
+        ends=False,
+    ),
+    "slow-data-everywhere": Drill(
+        title="All ranks wait for data most of the time",
+        script="torch_slow.py",
+        expects="SLOW002",
+        workers=3,
+        inside=True,
+        guilty=0,
+        blames=(0, 1, 2),
+        ends=False,
+    ),
+    "throttled": Drill(
+        title="A rank's cgroup gets a fifth of a core in the middle of training",
+        script="torch_slow.py",
+        expects="SLOW003",
+        outside=confine,
+        heal=release,
+        ends=False,
+        allowed=("SLOW001",),
+        needs=("cgroup-cpu",),
+    ),
+    "too-many-threads": Drill(
+        title="Each rank computes with more threads than its share of cores",
+        script="torch_slow.py",
+        expects="SLOW006",
+        inside=True,
+        guilty=-1,
+        ends=False,
+    ),
+}

@@ -1,0 +1,146 @@
+"""Jobs that are restarted after a failure, as a whole or one task alone."""
+
+from __future__ import annotations
+
+from allaboard.contracts import Drill
+from allaboard.launch.signals import go_on, kill, stop
+
+DRILLS = {
+    "comes-back": Drill(
+        title="A rank sleeps for a while in the middle of training, and goes on",
+        script="torch_ddp.py",
+        expects="HANG005",
+        inside=True,
+        ends=False,
+        over=True,
+    ),
+    "restart-exception": Drill(
+        title=(
+            "A rank raises at the same line and step in every round; it is started again once, "
+            "and no more"
+        ),
+        script="torch_ddp.py",
+        expects="EXIT002",
+        inside=True,
+        fault="exception",
+        options=("--on-failure", "restart", "--max-restarts", "9"),
+        restarts=1,
+        long="tests/cli stages it without a framework in a second",
+    ),
+    "restart-killed": Drill(
+        title=(
+            "A rank is killed in the middle of training; all are started again, and the training "
+            "comes to its end"
+        ),
+        script="torch_ddp.py",
+        expects="EXIT001",
+        outside=kill,
+        arguments=("--steps", "150"),
+        options=("--on-failure", "restart"),
+        exit_codes=(0,),
+        restarts=1,
+    ),
+    "restart-ps": Drill(
+        title=(
+            "A parameter server of TensorFlow 1 is killed; it comes back at its own address, and "
+            "no worker is started again: their sessions find it, and the training comes to its "
+            "end"
+        ),
+        # Nobody waits in its stead: it would be back before there is anything to say.
+        script="tf1_ps.py",
+        expects="PS001",
+        workers=1,
+        guilty=1,
+        trains=0,
+        arguments=("--steps", "300"),
+        options=("--ps", "1", "--on-failure", "restart", "--ps-standby", "off"),
+        outside=kill,
+        exit_codes=(0,),
+        returns=1,
+        allowed=("PS014",),
+    ),
+    "restart-ps-lost": Drill(
+        title=(
+            "A parameter server of TensorFlow 1 without checkpoints is killed; it comes back "
+            "empty, and all is lost"
+        ),
+        script="tf1_ps.py",
+        expects="PS014",
+        workers=1,
+        guilty=1,
+        trains=0,
+        arguments=("--steps", "300"),
+        options=("--ps", "1", "--on-failure", "restart"),
+        outside=kill,
+        exit_codes=(0,),
+        returns=1,
+        allowed=("PS001",),
+        long="restart-ps makes the same run, and allows the finding",
+    ),
+    "restart-ps-stopped": Drill(
+        title=(
+            "A parameter server of TensorFlow 1 is stopped, not dead, and nobody lets it go on; "
+            "it is replaced"
+        ),
+        script="tf1_ps.py",
+        expects="HANG001",
+        workers=1,
+        guilty=1,
+        trains=0,
+        arguments=("--steps", "300"),
+        options=("--ps", "1", "--on-failure", "restart", "--stopped-after", "3"),
+        outside=stop,
+        heal=go_on,
+        exit_codes=(0,),
+        returns=1,
+        allowed=("PS014",),
+        long="restart-ps stages the return of a server, restart-stopped the patience",
+    ),
+    "restart-stopped": Drill(
+        title=(
+            "A rank is stopped, not dead, and nobody lets it go on; it is replaced, and the "
+            "training ends well"
+        ),
+        script="torch_ddp.py",
+        expects="HANG001",
+        outside=stop,
+        heal=go_on,
+        arguments=("--steps", "150"),
+        options=("--on-failure", "restart", "--stopped-after", "3"),
+        exit_codes=(0,),
+        restarts=1,
+    ),
+    "restart-tf2-ps": Drill(
+        title=(
+            "A server of a ParameterServerStrategy is killed: its chief cannot go on, so all are "
+            "started again"
+        ),
+        script="tf2_ps.py",
+        expects="PS001",
+        workers=1,
+        guilty=2,
+        trains=0,
+        options=("--ps", "1", "--chief", "--on-failure", "restart"),
+        arguments=("--rounds", "100"),
+        outside=kill,
+        exit_codes=(0,),
+        restarts=1,
+    ),
+    "restart-tf2-worker": Drill(
+        title=(
+            "A worker of a ParameterServerStrategy is killed; it comes back alone, and the chief "
+            "goes on with it"
+        ),
+        script="tf2_ps.py",
+        expects="EXIT001",
+        workers=1,
+        guilty=1,
+        trains=0,
+        options=("--ps", "1", "--chief", "--on-failure", "restart"),
+        arguments=("--rounds", "100"),
+        outside=kill,
+        exit_codes=(0,),
+        returns=1,
+        long="two starts of TensorFlow; restart-tf2-ps stages TensorFlow 2",
+    ),
+}

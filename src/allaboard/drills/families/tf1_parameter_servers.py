@@ -1,0 +1,279 @@
+"""Faults in TensorFlow 1 jobs with parameter servers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from allaboard.contracts import Drill
+from allaboard.drills import cpu_limit
+from allaboard.launch.signals import go_on, kill, stop
+
+
+def starve(pid: int) -> None:
+    cpu_limit.confine(pid, 0.05)
+
+
+HUNGRY = """
+import os, sys
+core, server = sys.argv[1:]
+os.sched_setaffinity(0, {int(core)})
+while os.path.exists("/proc/" + server):
+    for _ in range(1_000_000):
+        pass
+"""
+"""It ends with the server, whatever becomes of the drill."""
+
+_others: list[subprocess.Popen[bytes]] = []
+
+
+def crowd(pid: int) -> None:
+    core = min(os.sched_getaffinity(pid))
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            os.sched_setaffinity(int(thread.name), {core})
+    words = [sys.executable, "-c", HUNGRY, str(core), str(pid)]
+    # Sessions of their own: the kernel shares a core between sessions first (sched(7), autogroup).
+    _others.extend(subprocess.Popen(words, start_new_session=True) for _ in range(8))
+
+
+def leave(pid: int) -> None:
+    while _others:
+        one = _others.pop()
+        one.kill()
+        one.wait()
+
+
+DRILLS = {
+    "ps-dies-at-start": Drill(
+        title=(
+            "A parameter server raises before it makes its Server; worker 0, the chief, is held "
+            "at the roll call"
+        ),
+        script="tf1_ps.py",
+        expects="JOIN003",
+        workers=2,
+        guilty=2,
+        options=("--ps", "1"),
+        inside=True,
+        fault="dies",
+        exit_codes=(3,),
+        allowed=(
+            "EXIT002",
+        ),  # where the chief takes long to come, the exception is told before it is here
+        long="dies-before-init shows the same without servers",
+    ),
+    "ps-hidden": Drill(
+        title="device_filters of one worker's session leave out the second of two parameter servers",
+        script="tf1_ps.py",
+        expects="PS013",
+        workers=2,
+        guilty=1,
+        options=("--ps", "2"),
+        inside=True,
+        fault="hides",
+        exit_codes=(0, 1, 143),
+        ends=False,
+        allowed=("EXIT002",),
+        long="it fails at once in any case",
+    ),
+    "ps-killed": Drill(
+        title=(
+            "A parameter server of a TensorFlow 1 job is killed by SIGKILL; its workers would "
+            "hang in silence"
+        ),
+        script="tf1_ps.py",
+        expects="PS001",
+        workers=2,
+        guilty=2,
+        trains=0,
+        options=("--ps", "1"),
+        outside=kill,
+    ),
+    "ps-leaves-early": Drill(
+        title=(
+            "A worker of an asynchronous TensorFlow 1 job comes to the end of its data after "
+            "forty steps"
+        ),
+        script="tf1_ps.py",
+        expects="PS012",
+        workers=2,
+        guilty=1,
+        options=("--ps", "1"),
+        inside=True,
+        fault="leaves",
+        ends=False,
+        long="the others have to train on for a while",
+    ),
+    "ps-missing": Drill(
+        title="A parameter server sleeps before it makes its Server, in a job that is only observed",
+        script="tf1_ps.py",
+        expects="PS003",
+        workers=2,
+        guilty=2,
+        options=("--ps", "1", "--observe"),
+        inside=True,
+        fault="asleep",
+        ends=False,
+    ),
+    "ps-no-chief": Drill(
+        title="The chief of a TensorFlow 1 job sleeps before its Server, so that nobody initialises",
+        script="tf1_ps.py",
+        expects="PS002",
+        workers=1,
+        guilty=0,
+        options=("--ps", "1", "--chief"),
+        inside=True,
+        fault="asleep",
+        ends=False,
+    ),
+    "ps-other-port": Drill(
+        title="A parameter server opens its port beside the one that all others have in their list",
+        script="tf1_ps.py",
+        expects="JOIN007",
+        workers=2,
+        guilty=2,
+        options=("--ps", "1"),
+        inside=True,
+        fault="other-port",
+        exit_codes=(3,),
+    ),
+    "ps-returns": Drill(
+        title="The branch for `ps` of a TensorFlow 1 script returns instead of serving for ever",
+        script="tf1_ps.py",
+        expects="PS001",
+        workers=2,
+        guilty=2,
+        options=("--ps", "1"),
+        inside=True,
+        fault="returns",
+        ends=False,
+    ),
+    "ps-saturated": Drill(
+        title=(
+            "A parameter server of a TensorFlow 1 job may use a twentieth of a core, as under a "
+            "container's limit"
+        ),
+        script="tf1_ps.py",
+        expects="PS005",
+        workers=2,
+        guilty=2,
+        trains=0,
+        options=("--ps", "1"),
+        arguments=("--pause", "0"),
+        outside=starve,
+        heal=cpu_limit.release,
+        ends=False,
+        needs=("cgroup-cpu",),
+    ),
+    "ps-starved": Drill(
+        title=(
+            "Other programs take the one core that a parameter server of a TensorFlow 1 job may "
+            "run on"
+        ),
+        script="tf1_ps.py",
+        expects="PS015",
+        workers=2,
+        guilty=2,
+        trains=0,
+        options=("--ps", "1"),
+        arguments=("--pause", "0"),
+        outside=crowd,
+        heal=leave,
+        ends=False,
+    ),
+    "ps-stopped": Drill(
+        title=(
+            "A parameter server of a TensorFlow 1 job is stopped by SIGSTOP; its workers hang in "
+            "Session.run"
+        ),
+        script="tf1_ps.py",
+        expects="HANG001",
+        workers=2,
+        guilty=2,
+        trains=0,
+        options=("--ps", "1", "--on-hang", "stop"),
+        outside=stop,
+        heal=go_on,
+        exit_codes=(4,),
+    ),
+    "ps-sync-absent": Drill(
+        title=(
+            "A worker of a synchronous job never comes; the others go on at a part of the rate, "
+            "only observed"
+        ),
+        script="tf1_ps.py",
+        expects="PS004",
+        workers=2,
+        guilty=1,
+        options=("--ps", "1", "--observe"),
+        arguments=("--sync",),
+        inside=True,
+        fault="asleep",
+        ends=False,
+    ),
+    "ps-sync-killed": Drill(
+        title="A worker of a synchronous job is killed by SIGKILL; the chief waits for its gradient",
+        script="tf1_ps.py",
+        expects="EXIT001",
+        workers=2,
+        guilty=1,
+        trains=0,
+        options=("--ps", "1"),
+        outside=kill,
+        arguments=("--sync",),
+    ),
+    "ps-sync-slow": Drill(
+        title=(
+            "A worker of a synchronous TensorFlow 1 job reads its data slowly; the other one "
+            "waits in every step"
+        ),
+        script="tf1_ps.py",
+        expects="PS011",
+        workers=2,
+        guilty=1,
+        options=("--ps", "1"),
+        arguments=("--sync",),
+        inside=True,
+        fault="slow",
+        ends=False,
+    ),
+    "ps-sync-stopped": Drill(
+        title=(
+            "A worker of a synchronous job is stopped by SIGSTOP; the other waits for its gradient"
+        ),
+        script="tf1_ps.py",
+        expects="HANG001",
+        workers=2,
+        guilty=1,
+        trains=0,
+        options=("--ps", "1", "--on-hang", "stop"),
+        outside=stop,
+        heal=go_on,
+        arguments=("--sync",),
+        exit_codes=(4,),
+    ),
+    "ps-uneven": Drill(
+        title="One large variable puts nearly all bytes on one of two parameter servers",
+        script="tf1_ps.py",
+        expects="PS006",
+        workers=1,
+        guilty=-1,
+        options=("--ps", "2"),
+        arguments=("--width", "20000"),
+        ends=False,
+    ),
+    "ps-without": Drill(
+        title="Workers of TensorFlow 1 with replica_device_setter, and no parameter server at all",
+        script="tf1_ps.py",
+        expects="PS010",
+        workers=2,
+        guilty=0,
+        blames=(0, 1),
+        ends=False,
+        allowed=("PS002",),
+    ),
+}

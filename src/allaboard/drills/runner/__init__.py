@@ -1,1 +1,0 @@
-"""Runs a drill and judges what was reported."""

@@ -1,6 +1,0 @@
-"""A TensorFlow worker is killed by SIGKILL in the middle of training."""
-
-from allaboard.contracts import Drill
-from allaboard.launch.signals import kill
-
-DRILL = Drill(script="tf_mwms.py", expects="EXIT001", outside=kill)

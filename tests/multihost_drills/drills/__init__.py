@@ -1,1 +1,0 @@
-"""Faults between hosts, one file each; the file's name is the drill's."""

@@ -1,0 +1,1 @@
+"""Families of drills between hosts: each file is a table of faults of one kind, DRILLS, by name."""
