@@ -37,8 +37,9 @@ check: $(FRAMEWORKS)
 	scripts/check
 
 docs: $(FRAMEWORKS)
-	$(BIN)/python -m allaboard.report.pages docs/rules
+	$(BIN)/python -m allaboard.rules.engine.pages docs/rules
 	$(BIN)/python -m allaboard.report.schemas docs/schemas
+	$(BIN)/python scripts/draw_rooms.py
 
 clean:
 	rm -rf $(VENV) .allaboard .mypy_cache .ruff_cache .pytest_cache
