@@ -13,7 +13,7 @@ from zlib import crc32
 from allaboard.facts import Flow, Flows, Frame, GroupState, Loop, Pace, Signature, Traced
 from allaboard.facts.samples import signature
 from allaboard.protocol.events import Event, TrafficSampled
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 
 HOST = 8
 """Ranks on one host."""
@@ -149,7 +149,7 @@ def batches(done: int, whole: int = 0) -> tuple[Loop, ...]:
 
 def pid_of(rank: int) -> int:
     """What events and commands call it: every host has its agent."""
-    return key(rank // HOST, 100 + rank % HOST)
+    return process_key(rank // HOST, 100 + rank % HOST)
 
 
 def host_of(rank: int) -> str:

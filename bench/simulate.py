@@ -42,17 +42,17 @@ def wilson(right: int, of: int) -> tuple[float, float]:
 def run(trace: traces.Trace) -> dict[str, Any]:
     """One trace through a job; what was said, and when after the fault (s)."""
     from allaboard.clock import FakeClock
-    from allaboard.coordinator.job_state import Job
-    from allaboard.coordinator.settings import Settings
+    from allaboard.coordinator.job_state import JobState
+    from allaboard.coordinator.settings import JobSettings
     from allaboard.protocol.commands import AnnounceFinding, SampleStacks, TraceCalls
     from allaboard.protocol.events import WorkerLaunched
-    from allaboard.protocol.process_keys import split_key
+    from allaboard.protocol.process_keys import split_process_key
     from allaboard.rules.engine.catalogue import catalogue
 
     clock = FakeClock()
-    here = [r for r in range(trace.ranks) if not split_key(trace.pid(r))[0]]
-    settings = Settings(launched=len(here), host="h0")
-    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    here = [r for r in range(trace.ranks) if not split_process_key(trace.pid(r))[0]]
+    settings = JobSettings(launched=len(here), host="h0")
+    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
     started = [WorkerLaunched(worker=r, pid=trace.pid(r), at=clock.now) for r in here]
     job.handle(clock.now, *started)
     job.handle(clock.now, *trace.looks(clock.now, 0.0), *trace.answers())

@@ -19,6 +19,10 @@ HERE_ONLY = "not on this machine"
 """Begins the reason of a skip that another machine would not have; the only kind that CI accepts."""
 
 
+# Findings are wrapped at words to the width of the output. Tests look for whole sentences in what the commands
+# print; how lines are wrapped has tests of its own.
+os.environ["COLUMNS"] = "1000"
+
 # What a shell starts in the background is deaf to Ctrl-C, and so would be all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.check.collect import config_of, from_files, resolvers
+from allaboard.check.collect import config_of, configuration_sources, from_files
 from allaboard.check.environment import environment
 from allaboard.check.read_file import LIMIT, read
 from allaboard.check.run_rules import judge
@@ -203,7 +203,7 @@ VARIABLES = [
 def test_variables_of_any_content(variables: dict[str, str]) -> None:
     from allaboard.check.collect import Gathered
 
-    config = config_of("environment", environment(variables), resolvers())
+    config = config_of("environment", environment(variables), configuration_sources())
     findings = judge(Gathered([config]))
     assert not any("own reader" in f.summary for f in findings), [f.summary for f in findings]
     assert not any("itself failed" in f.summary for f in findings), [f.summary for f in findings]

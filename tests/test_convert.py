@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from allaboard.check.collect import config_of, from_files, resolvers
+from allaboard.check.collect import config_of, configuration_sources, from_files
 from allaboard.check.environment import environment
 from allaboard.check.read_file import Source
 from allaboard.check.source_material import Parsed, parse
@@ -18,7 +18,7 @@ from allaboard.facts import ClusterSpec, facts_of
 from allaboard.rules.cfg013_rank_range import RULE
 
 CORPUS = Path(__file__).parent / "corpus"
-SOURCES = resolvers()
+SOURCES = configuration_sources()
 NAMES = {"tf_config": "x.json", "env": "x.sh", "hostfile": "hostfile", "torchrun": "x.sh"}
 GOOD = {
     "accelerate": "two.yaml",

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from allaboard.check.collect import Gathered, config_of, from_files, resolvers
+from allaboard.check.collect import Gathered, config_of, configuration_sources, from_files
 from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
 from allaboard.facts import Finding, LocalHost
@@ -30,7 +30,7 @@ def judged(path: Path) -> list[Finding]:
     if path.suffix == ".env":
         pairs = (line.partition("=") for line in path.read_text().splitlines() if line)
         variables = {name: text for name, _, text in pairs}
-        config = config_of("environment", environment(variables), resolvers())
+        config = config_of("environment", environment(variables), configuration_sources())
         host = DEBIAN if "DEBIAN" in variables else HOST
         return judge(Gathered([msgspec.structs.replace(config, host=host)]))
     if path.is_dir():

@@ -38,8 +38,8 @@ from allaboard.policy.end.verdict import verdict
 from allaboard.rules.engine.catalogue import catalogue
 
 HANG001 = next(e.rule for e in catalogue().entries if e.code == "HANG001")
-ABSENT = Claim(summary="nobody has heard of rank 2", awaits=True)
-TWICE = Claim(summary="two say that they are rank 1")
+ABSENT = Claim(summary="rank 2 has not joined", awaits=True)
+TWICE = Claim(summary="two claim to be rank 1")
 
 
 def decided(policy: Policy, claim: Claim, arrived: float) -> Outcome | None:

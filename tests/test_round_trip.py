@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allaboard.check.collect import Gathered, config_of, resolvers
+from allaboard.check.collect import Gathered, config_of, configuration_sources
 from allaboard.check.environment import environment
 from allaboard.check.file_types import kind_of
 from allaboard.check.read_file import Source
@@ -19,7 +19,7 @@ from allaboard.check.source_material import Parsed, parse
 from allaboard.configuration.spec import tasks
 from allaboard.facts import ClusterSpec, Machine, Origin, Value
 
-SOURCES = resolvers()
+SOURCES = configuration_sources()
 LABEL = st.from_regex(r"[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True)
 HOST = st.one_of(
     LABEL,

@@ -17,12 +17,12 @@ from allaboard.agent.main import collect_rarely
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport.client_handshake import FIGURES
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Phase
 from allaboard.hosts import open_file_limit
 from allaboard.policy.end.end_policy import Policy
-from allaboard.protocol.commands import AnnounceFinding, OpenGate, TryLinks
+from allaboard.protocol.commands import AnnounceFinding, OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
     LinksProbed,
@@ -81,12 +81,14 @@ async def main() -> None:
     woken = asyncio.Event()
     leader = Leader("job=1", SECRET, "torch", woken.set)
     policy = Policy(only_reports=True)
-    settings = Settings(launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy)
+    settings = JobSettings(
+        launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy
+    )
     entries = catalogue().entries
     await leader.listener.open(0)
     say(port=leader.listener.port)
     sys.stdin.readline()  # the others are ready; its own member comes, too
-    job = Job(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
+    job = JobState(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
     now = time.monotonic()
     here = AgentConnected(agent=0, host="h0", data="127.0.0.1:1", rank=0)
     leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, at=now)]
@@ -111,7 +113,7 @@ async def main() -> None:
             commands += leader.route(command)
         commands += leader.due(now)
         for command in commands:
-            if isinstance(command, TryLinks):
+            if isinstance(command, ProbeLinks):
                 tried = LinksProbed(agent=0, worked=works(len(command.targets)))
                 leader.events.append(tried)
         ticks, spent = ticks + 1, spent + time.monotonic() - now

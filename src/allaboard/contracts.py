@@ -20,36 +20,81 @@ from allaboard.facts import (
 Facts = TypeVar("Facts")
 
 
+class Relations(msgspec.Struct, frozen=True, kw_only=True):
+    """How the findings of a rule relate to those of others; the defaults declare no relation.
+
+    ``rules/engine/relations.py`` orders and suppresses findings by these declarations alone. No module
+    outside ``rules`` names a rule by its code to decide between findings: it asks for these properties.
+    """
+
+    follows_from: tuple[str, ...] = ()
+    """Codes of rules that say all of it and more: once one of them has named the same members for certain, a
+    finding of this rule about them is not reported."""
+    begins_failure: bool = False
+    """It names members that failed by themselves: lost peers and silence may follow from that."""
+    consequence_only: bool = False
+    """It reports that peers were lost, which is never how a failure begins: in logs it gives way to whatever
+    did begin it."""
+    interruption: bool = False
+    """It reports that a person or a scheduler ended the job: what was lost after that is no failure."""
+    precedes_all: bool = False
+    """If it is certain, everything else that ended did so because of it: it comes first of its severity."""
+    clean_exit: bool = False
+    """Its members ended with exit code 0 while others still waited for them: the job is not complete."""
+    reports_exception: bool = False
+    """It reports an exception that a member raised, as its first evidence: a rule that recognises the message
+    of the exception says more."""
+    below_user_code: bool = False
+    """It reports a failure below the user's code (GPU, CUDA, NCCL): it takes the place of the exception that
+    printed the same message, and that exception's members."""
+    raised_as: str = ""
+    """Regular expression of what a process prints or raises because of it: such an end is a consequence."""
+    ends_by_abort: bool = False
+    """A framework that logs it ends its own process by SIGABRT: that signal is not a failure of its own."""
+    replaces_message: bool = False
+    """If it names a member that ended, a log message of the same rule, which knows no member, says less."""
+    reports_silence: bool = False
+    """It reports members that are not heard from any more: known ends of all of them explain it."""
+    names_nobody: bool = False
+    """It says that no member is missing: not reported if one of unknown rank failed, who may be missing."""
+    measured: bool = False
+    """It reports a rate or an amount of a training: without a training nothing is measured, and then it
+    neither persists nor is over."""
+    seen_while_waiting: bool = False
+    """It is seen only during an attempt to connect: it is over only once its members have left the operation,
+    not between two attempts."""
+
+
 class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     """One thing that allaboard can say.
 
     A rule lives in ``rules/<code>_<name>.py``, whose docstring is its published page, and is the
     ``RULE`` at the end of that file.
-
-    Attributes:
-        stage: when in a job's life it looks.
-        reads: the type of facts that ``check`` takes; it runs only on those.
-        check: facts to claims; pure: no clock, no file, no network.
-        needs: fields of Member: while no member of a job has one of them told (any will do), the rule
-            says nothing, and is not asked. It saves a look at thousands of members each.
-        fires_on: named facts, each with the summary of the first claim they must give.
-        silent_on: named facts that look alike and must give no claim (the near misses).
-        since: the first version that has it.
-        drill: the name of the drill that stages it for real, one or more.
-        unstaged: why no drill can stage it, where none can.
-        passes: it tells of a state that may pass; when it has, that is told too.
     """
 
     stage: Stage
+    """The part of a job's life that it judges."""
     reads: type[Facts]
+    """The type of facts that ``check`` takes; it runs on no other."""
     check: Callable[[Facts], Iterator[Claim]]
+    """Facts to claims. Pure: no clock, no file, no network."""
     fires_on: Mapping[str, tuple[Facts, str]]
+    """Named facts, each with the summary of the first claim that they must give."""
     silent_on: Mapping[str, Facts]
+    """Named facts that look similar and must give no claim: the near misses."""
     since: str
+    """The first version that has it."""
     drill: tuple[str, ...] = ()
+    """Names of the drills that stage it on a real framework."""
     unstaged: str = ""
+    """Why no drill can stage it; "" if ``drill`` names one."""
     passes: bool = False
+    """It reports a state that may pass; once it has passed, that is reported too."""
     needs: tuple[str, ...] = ()
+    """Fields of Member: the rule is not run while no member of the job has any of them set, which saves
+    a look at thousands of members."""
+    relations: Relations = Relations()
+    """How its findings relate to those of other rules."""
 
 
 FEWEST, USUAL, MOST = 2, 3, 8
@@ -107,7 +152,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
     """True if the fault passes, and the finding must then be reported as resolved."""
 
 
-class Resolver(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigurationSource(msgspec.Struct, frozen=True, kw_only=True):
     """One source of configuration, in ``resolve/<source>.py``, whose file name is its name.
 
     Attributes:

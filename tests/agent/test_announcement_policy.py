@@ -2,7 +2,7 @@
 
 import pytest
 
-from allaboard.agent.announcement_policy import OneVoice, first_here
+from allaboard.agent.announcement_policy import AnnouncementPolicy, first_here
 from allaboard.agent.options import Options
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Certainty, Finding, Severity, Stage
@@ -35,9 +35,9 @@ def finding(rule: str, summary: str) -> Finding:
     )  # fmt: skip
 
 
-def voice(environment: dict[str, str], attached: bool = False) -> OneVoice:
+def voice(environment: dict[str, str], attached: bool = False) -> AnnouncementPolicy:
     options = Options(joined=Described("j", 2, "", False), attached=attached)
-    return OneVoice(options, environment)
+    return AnnouncementPolicy(options, environment)
 
 
 def test_beside_the_first_of_a_host_what_another_decides_is_not_told_again() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from allaboard.agent.arrival_fifo import Bell
+from allaboard.agent.arrival_fifo import ArrivalFifo
 from allaboard.probe.arrival_signal import ring
 
 
 def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
     async def heard() -> int:
         loop, rung = asyncio.get_running_loop(), asyncio.Event()
-        bell = Bell(tmp_path, rung.set)
+        bell = ArrivalFifo(tmp_path, rung.set)
         times = 0
         for _ in range(2):  # a second round in the same folder
             bell.listen(loop)
@@ -29,7 +29,7 @@ def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
 
 def test_nobody_waits_where_nobody_listens(tmp_path: Path) -> None:
     ring(str(tmp_path))  # no pipe
-    bell = Bell(tmp_path, lambda: None)
+    bell = ArrivalFifo(tmp_path, lambda: None)
 
     async def come_and_go() -> None:
         bell.listen(asyncio.get_running_loop())
@@ -41,7 +41,7 @@ def test_nobody_waits_where_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_pipes_is_no_trouble(tmp_path: Path) -> None:
-    bell = Bell(tmp_path / "missing", lambda: None)
+    bell = ArrivalFifo(tmp_path / "missing", lambda: None)
 
     async def come_and_go() -> None:
         bell.listen(asyncio.get_running_loop())

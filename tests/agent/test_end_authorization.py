@@ -6,7 +6,7 @@ from allaboard.agent.end_authorization import may_end
 from allaboard.agent.options import Options
 from allaboard.facts import JobView, Outcome
 from allaboard.facts.samples import ended, held, job, member
-from allaboard.protocol.commands import End
+from allaboard.protocol.commands import EndJob
 
 TRAINS = job(member(0))
 WAITS = job(held(0))
@@ -14,7 +14,7 @@ WAITS = job(held(0))
 
 def ends(outcome: Outcome, view: JobView, **allowed: object) -> bool:
     options = Options(**({"strict": False} | allowed))  # type: ignore[arg-type]
-    return may_end(End(outcome=outcome, reason="another host says so"), options, view)
+    return may_end(EndJob(outcome=outcome, reason="another host says so"), options, view)
 
 
 def test_a_timeout_allows_the_end_of_a_roll_call_and_nothing_else() -> None:

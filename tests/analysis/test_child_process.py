@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.analysis.stalls.child_process import child_of
+from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.facts import Certainty, Frame, JobView, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 from allaboard.policy.end.end_policy import Policy
@@ -34,7 +34,7 @@ def view(since: float, *children: tuple[int, str], **more: float) -> JobView:
     ],
 )
 def test_a_child_is_called_by_its_command(children: tuple[tuple[int, str], ...], said: str) -> None:
-    assert child_of(view(10.0, *children).members[1]) == said
+    assert describe_child(view(10.0, *children).members[1]) == said
 
 
 @pytest.mark.parametrize(

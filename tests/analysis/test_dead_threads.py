@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.stalls.dead_threads import NOTE, after_thread, mend_thread, thread_ended
+from allaboard.analysis.stalls.dead_threads import (
+    THREAD_RAISED_NOTE,
+    dead_thread_advice,
+    dead_thread_clause,
+    dead_thread_evidence,
+)
 from allaboard.facts import Evidence, Frame, JobView, Member
 from allaboard.facts.samples import USER, job, member, stack, stalled, waiting
 from allaboard.rules.engine.catalogue import catalogue
@@ -17,11 +22,11 @@ SAID = "OSError: cannot read shard-0007.tar at /home/u/feed.py:10 in feed"
 
 
 def ended(*frames: Frame, said: str = SAID) -> Member:
-    return member(1, stack=stack(*frames), notes={NOTE: said})
+    return member(1, stack=stack(*frames), notes={THREAD_RAISED_NOTE: said})
 
 
 def test_where_and_what() -> None:
-    (found,) = thread_ended(ended(USER))
+    (found,) = dead_thread_evidence(ended(USER))
     assert found == Evidence(
         "a thread of it has ended: OSError: cannot read shard-0007.tar",
         "/home/u/feed.py:10 in feed",
@@ -29,12 +34,12 @@ def test_where_and_what() -> None:
 
 
 def test_without_a_place_and_without_a_thread() -> None:
-    (found,) = thread_ended(ended(USER, said="OSError"))
+    (found,) = dead_thread_evidence(ended(USER, said="OSError"))
     assert found == Evidence("a thread of it has ended: OSError", "its excepthook")
-    assert thread_ended(member(0)) == ()
-    said = after_thread(ended(WAIT, USER, said="OSError"))
+    assert dead_thread_evidence(member(0)) == ()
+    said = dead_thread_clause(ended(WAIT, USER, said="OSError"))
     assert said == ", after a thread of worker 1 raised OSError"
-    assert "worker-1.log" in mend_thread(ended(WAIT, USER, said="OSError"), USER)
+    assert "worker-1.log" in dead_thread_advice(ended(WAIT, USER, said="OSError"), USER)
 
 
 @pytest.mark.parametrize(

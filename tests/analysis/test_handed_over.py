@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.stalls.lock_kind import waits_for
+from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER, stack
 
@@ -30,9 +30,9 @@ def at(file: str, function: str) -> Frame:
     ],
 )
 def test_who_in_the_library_waits(frames: tuple[Frame, ...], words: str) -> None:
-    assert waits_for(stack(*frames, USER)) == words
+    assert describe_wait(stack(*frames, USER)) == words
 
 
 def test_the_library_above_the_users_code_says_nothing() -> None:
     seen = stack(at("threading.py", "acquire"), USER, at("queue.py", "get"))
-    assert waits_for(seen) == "waiting for a lock"
+    assert describe_wait(seen) == "waiting for a lock"

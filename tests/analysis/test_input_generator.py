@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.analysis.stalls.input_generator import at_generator, goes_on
-from allaboard.analysis.stalls.stall import stall
+from allaboard.analysis.stalls.input_generator import (
+    generator_may_deliver,
+    member_at_stuck_generator,
+)
+from allaboard.analysis.stalls.stall import find_stall
 from allaboard.facts import Frame, Member, Stack
 from allaboard.facts.samples import USER, member, stack, stalled
 
@@ -33,7 +36,10 @@ def fed(*frames: Frame, flows: bool = False) -> Stack:
 )
 def test_a_generator_stands_or_goes_on(one: Member, stuck: bool, on: bool) -> None:
     view = stalled(one)
-    assert (at_generator(view, one) is not None, goes_on(view, one)) == (stuck, on)
+    assert (member_at_stuck_generator(view, one) is not None, generator_may_deliver(view, one)) == (
+        stuck,
+        on,
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,34 +53,34 @@ def test_a_generator_stands_or_goes_on(one: Member, stuck: bool, on: bool) -> No
 )
 def test_after_a_minute_at_one_place_it_is_no_slow_generator(one: Member, stuck: bool) -> None:
     view = stalled(one, progress_at=39.0)
-    assert (at_generator(view, one) is not None) is stuck
+    assert (member_at_stuck_generator(view, one) is not None) is stuck
 
 
 def test_of_those_in_a_step_the_one_whose_generator_stands_is_elsewhere() -> None:
     others = [member(r, stack=stack(STEP, USER)) for r in (0, 2)]
-    found = stall(stalled(*others, member(1, stack=fed(READS))))
+    found = find_stall(stalled(*others, member(1, stack=fed(READS))))
     assert found is not None
     assert [m.who.rank for m in found.waiting] == [0, 2]
-    (one,) = found.elsewhere
+    (one,) = found.absent
     assert one.who.rank == 1 and one.stack is not None and one.stack.user == READS
 
 
 def test_where_somebody_else_is_elsewhere_a_generator_explains_nothing() -> None:
-    found = stall(
+    found = find_stall(
         stalled(
             member(0, stack=stack(USER)),
             member(1, stack=fed(READS)),
             member(2, stack=stack(STEP, USER)),
         )
     )
-    assert found is not None and [m.who.rank for m in found.elsewhere] == [0]
+    assert found is not None and [m.who.rank for m in found.absent] == [0]
 
 
 def test_where_all_generators_stand_nobody_is_blamed() -> None:
-    found = stall(stalled(*(member(r, stack=fed(READS)) for r in range(2))))
-    assert found is not None and found.elsewhere == ()
+    found = find_stall(stalled(*(member(r, stack=fed(READS)) for r in range(2))))
+    assert found is not None and found.absent == ()
 
 
 def test_a_step_with_a_slow_generator_is_no_stall() -> None:
     slow = member(1, stack=fed(READS), cpu=0.06)
-    assert stall(stalled(member(0, stack=stack(STEP, USER)), slow)) is None
+    assert find_stall(stalled(member(0, stack=stack(STEP, USER)), slow)) is None

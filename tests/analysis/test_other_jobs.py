@@ -11,7 +11,7 @@ from allaboard.rules import join009_other_job, net005_port_taken
 def test_both_jobs_are_called_as_they_are_seen_from_here() -> None:
     view = calling(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job")
     (claim,) = join009_other_job.check(view)
-    assert claim.evidence[0].observed == "this one is job 41, the one there is job 42"
+    assert claim.evidence[0].observed == "this job is 41, the other one is 42"
 
 
 def test_a_roll_call_that_is_alive_is_not_to_be_ended_first() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.coordinator.gate import Gate
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import JobView, Member
 from allaboard.facts.samples import coming, declared, gathering, held, member, stalled
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.end.verdict import verdict
-from allaboard.protocol.commands import Note, OpenGate
+from allaboard.protocol.commands import OpenGate, ShowNote
 
 TRAINERS = "tcp://127.0.0.1:29500"
 
@@ -27,10 +27,14 @@ def trainer(rank: int, **changes: Any) -> Member:
 
 
 def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
-    gate = Gate(0.0, Policy(), Crossing("a", joined=False), {})
+    gate = Gate(0.0, Policy(), MultiHostState("a", joined=False), {})
     done = list(gate.open_when_complete(view.now, roll_calls(view), []))
     through = [c for c in done if isinstance(c, OpenGate)]
-    return sorted(c.pid - 100 for c in through), gate, [c.text for c in done if isinstance(c, Note)]
+    return (
+        sorted(c.pid - 100 for c in through),
+        gate,
+        [c.text for c in done if isinstance(c, ShowNote)],
+    )
 
 
 def test_alone_it_is_a_roll_call_like_others() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from allaboard.analysis.stacks.groups import Group, Groups
 from allaboard.analysis.stacks.outliers import outliers
 from allaboard.analysis.stacks.places import crowds, groups_of
-from allaboard.analysis.stacks.tree import merge, walk
+from allaboard.analysis.stacks.tree import merge
 from allaboard.facts import Frame
+from allaboard.facts.diagnosis import walk_branches
 from allaboard.facts.rank_sets import format_ranks, rank_ranges
 from allaboard.facts.samples import REDUCE, USER, member, stack
 from allaboard.report.stacks import crowd_lines, tree_lines
@@ -63,7 +64,10 @@ def test_a_stack_that_ends_where_others_go_on_is_kept_apart() -> None:
 
 def test_the_tree_takes_very_deep_stacks() -> None:
     deep = tuple(Frame("/home/u/a.py", n, "f") for n in range(5000))
-    assert sum(len(b.calls) for _, b in walk(merge(grouped(r0=deep, r1=deep[::-1])))) <= 2 * 256
+    assert (
+        sum(len(b.calls) for _, b in walk_branches(merge(grouped(r0=deep, r1=deep[::-1]))))
+        <= 2 * 256
+    )
 
 
 DUMP = """Thread 0x00007f1b2c3d4700 (most recent call first):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.stalls.stall import LOOKS, stall, still, waiting_where, waits
+from allaboard.analysis.stalls.stall import (
+    MIN_STILL_SAMPLES,
+    find_stall,
+    is_still,
+    member_waits_for_peers,
+    waiting_evidence,
+)
 from allaboard.facts import Frame, GroupState, Member, Op, Phase
 from allaboard.facts.samples import REDUCE, USER, ended, job, member, stack, stalled, waiting
 
@@ -12,10 +18,10 @@ STEP = Frame("/v/lib/python3.11/site-packages/torch/autograd/graph.py", 824, "_e
 
 
 def test_who_waits_and_who_is_elsewhere() -> None:
-    found = stall(stalled(waiting(0), member(1, stack=stack(USER)), waiting(2)))
+    found = find_stall(stalled(waiting(0), member(1, stack=stack(USER)), waiting(2)))
     assert found is not None
     assert [m.who.rank for m in found.waiting] == [0, 2]
-    assert [m.who.rank for m in found.elsewhere] == [1]
+    assert [m.who.rank for m in found.absent] == [1]
 
 
 @pytest.mark.parametrize(
@@ -30,13 +36,13 @@ def test_who_waits_and_who_is_elsewhere() -> None:
     ids=["moves", "nobody looked", "has not joined", "ended", "nobody"],
 )
 def test_there_is_no_stall(view: object) -> None:
-    assert stall(view) is None  # type: ignore[arg-type]
+    assert find_stall(view) is None  # type: ignore[arg-type]
 
 
 def test_launchers_and_the_dead_are_left_out() -> None:
-    found = stall(stalled(waiting(0), waiting(1, launcher=True), ended(2, code=0)))
+    found = find_stall(stalled(waiting(0), waiting(1, launcher=True), ended(2, code=0)))
     assert found is not None
-    assert len(found.waiting) == 1 and found.elsewhere == ()
+    assert len(found.waiting) == 1 and found.absent == ()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,7 @@ def test_launchers_and_the_dead_are_left_out() -> None:
     ],
 )
 def test_who_waits_for_its_peers(one: Member, expected: bool) -> None:
-    assert waits(one) is expected
+    assert member_waits_for_peers(one) is expected
 
 
 READS = Frame(
@@ -102,34 +108,36 @@ def test_who_reads_a_value_through_numpy_waits_for_who_computes_it(
     frames: tuple[Frame, ...], changes: dict[str, object], expected: bool
 ) -> None:
     one = member(0, **{"framework": "jax", "stack": stack(*frames), **changes})
-    assert waits(one) is expected
+    assert member_waits_for_peers(one) is expected
 
 
 def test_the_sentence_of_who_reads_a_value() -> None:
-    found = stall(
+    found = find_stall(
         stalled(member(0, framework="jax", stack=stack(READS)), member(1, stack=stack(USER)))
     )
-    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
-    assert waiting_where(found).observed == (
+    assert found is not None and [m.who.rank for m in found.absent] == [1]
+    assert waiting_evidence(found).observed == (
         "rank 0 waits in the reading of a value at train.py:52 in train"
     )
 
 
 def test_still_needs_looks_at_one_place_and_no_io() -> None:
-    assert still(member(0, stack=stack(USER, samples=LOOKS)))
-    assert not still(member(0, stack=stack(USER, samples=LOOKS - 1)))
-    assert not still(member(0, stack=stack(USER, moving=True)))
-    assert not still(member(0, stack=stack(USER), io=1e6))
-    assert not still(member(0))
+    assert is_still(member(0, stack=stack(USER, samples=MIN_STILL_SAMPLES)))
+    assert not is_still(member(0, stack=stack(USER, samples=MIN_STILL_SAMPLES - 1)))
+    assert not is_still(member(0, stack=stack(USER, moving=True)))
+    assert not is_still(member(0, stack=stack(USER), io=1e6))
+    assert not is_still(member(0))
 
 
 def test_the_sentence_that_hangs_carry() -> None:
-    one = stall(stalled(waiting(0), member(1, stack=stack(USER))))
-    two = stall(stalled(member(0, stack=stack(STEP, USER)), member(2, stack=stack(STEP, USER))))
+    one = find_stall(stalled(waiting(0), member(1, stack=stack(USER))))
+    two = find_stall(
+        stalled(member(0, stack=stack(STEP, USER)), member(2, stack=stack(STEP, USER)))
+    )
     assert one is not None and two is not None
-    assert waiting_where(one).observed == "rank 0 waits in all_reduce at train.py:41 in train"
+    assert waiting_evidence(one).observed == "rank 0 waits in all_reduce at train.py:41 in train"
     assert (
-        waiting_where(two).observed
+        waiting_evidence(two).observed
         == "ranks 0, 2 wait in a training step (gradients) at train.py:41 in train"
     )
 
@@ -143,8 +151,8 @@ def test_who_is_in_no_group_that_somebody_waits_in_is_not_waited_for() -> None:
     inside = waiting(0, op=Op("all_reduce", 41, 90.0, "1", 21), **_counted(0, "1", 21, 0, 1))
     asleep = member(1, stack=stack(USER), **_counted(1, "1", 20, 0, 1))
     serving = [member(r, stack=stack(USER), **_counted(r, "2", 7, 2, 3)) for r in (2, 3)]
-    found = stall(stalled(inside, asleep, *serving, launched=4))
-    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+    found = find_stall(stalled(inside, asleep, *serving, launched=4))
+    assert found is not None and [m.who.rank for m in found.absent] == [1]
 
 
 def test_who_has_made_the_call_already_is_not_waited_for() -> None:
@@ -153,8 +161,8 @@ def test_who_has_made_the_call_already_is_not_waited_for() -> None:
         member(r, stack=stack(USER), **_counted(r, "0", made, 0, 1, 2))
         for r, made in ((1, 40), (2, 41))
     )
-    found = stall(stalled(inside, behind, ahead))
-    assert found is not None and [m.who.rank for m in found.elsewhere] == [1]
+    found = find_stall(stalled(inside, behind, ahead))
+    assert found is not None and [m.who.rank for m in found.absent] == [1]
     # Where nobody is behind, what was counted explains nothing.
-    found = stall(stalled(inside, ahead))
-    assert found is not None and [m.who.rank for m in found.elsewhere] == [2]
+    found = find_stall(stalled(inside, ahead))
+    assert found is not None and [m.who.rank for m in found.absent] == [2]

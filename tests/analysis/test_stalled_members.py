@@ -7,7 +7,11 @@ from typing import Any
 
 import msgspec
 
-from allaboard.analysis.stalls.stalled_members import missed, standing, stood_since
+from allaboard.analysis.stalls.stalled_members import (
+    find_missed_calls,
+    stalled_members,
+    stalled_since,
+)
 from allaboard.facts import GroupState, Member, Op
 from allaboard.facts.samples import ended, job, member, stalled
 
@@ -39,24 +43,24 @@ TRAINING = (at(2, state("2", 900), moved=MOVING), at(3, state("2", 900), moved=M
 
 def test_a_pair_stands_while_the_other_trains() -> None:
     view = job(inside(0, "1", 8), at(1, state("1", 7)), *TRAINING)
-    assert ranks_of(standing(view)) == [0, 1]
-    assert stood_since(view) == QUIET
+    assert ranks_of(stalled_members(view)) == [0, 1]
+    assert stalled_since(view) == QUIET
 
 
 def test_nobody_stands_whose_awaited_member_moves() -> None:
     view = job(inside(0, "1", 8), at(1, state("1", 7), moved=MOVING), *TRAINING)
-    assert standing(view) == ()
-    assert [(a.who.rank, ranks_of(o)) for a, _, o in missed(view)] == [(0, [1])]
+    assert stalled_members(view) == ()
+    assert [(a.who.rank, ranks_of(o)) for a, _, o in find_missed_calls(view)] == [(0, [1])]
 
 
 def test_a_call_that_all_have_entered_takes_its_time_from_when_the_last_one_came() -> None:
     view = job(inside(0, "1", 8), inside(1, "1", 8, moved_at=MOVING), *TRAINING)
-    assert standing(view) == ()
+    assert stalled_members(view) == ()
 
 
 def test_a_call_that_all_have_entered_and_nobody_leaves_stands() -> None:
     view = job(inside(0, "1", 8), inside(1, "1", 8), *TRAINING)
-    assert ranks_of(standing(view)) == [0, 1]
+    assert ranks_of(stalled_members(view)) == [0, 1]
 
 
 def test_a_chain_of_waiting_that_ends_in_one_who_moves_stands_nowhere() -> None:
@@ -67,30 +71,30 @@ def test_a_chain_of_waiting_that_ends_in_one_who_moves_stands_nowhere() -> None:
         moved_at=QUIET,
     )
     busy = at(2, GroupState("9", 1, 3, 90.0, 2, (1, 2)), moved=MOVING)
-    assert standing(job(inside(0, "1", 8), middle, busy)) == ()
+    assert stalled_members(job(inside(0, "1", 8), middle, busy)) == ()
 
 
 def test_a_member_that_has_ended_is_awaited_for_ever() -> None:
     gone = ended(1, code=0, member={"groups": (state("1", 7),)})
-    assert ranks_of(standing(job(inside(0, "1", 8), gone, *TRAINING))) == [0]
+    assert ranks_of(stalled_members(job(inside(0, "1", 8), gone, *TRAINING))) == [0]
 
 
 def test_a_member_that_never_used_the_group_is_awaited_too() -> None:
     view = job(inside(0, "1", 1), member(1, moved_at=QUIET), *TRAINING)
-    assert ranks_of(standing(view)) == [0, 1]
+    assert ranks_of(stalled_members(view)) == [0, 1]
 
 
 def test_nothing_is_concluded_of_members_that_are_not_seen() -> None:
-    assert standing(job(inside(0, "1", 8), *TRAINING)) == ()
+    assert stalled_members(job(inside(0, "1", 8), *TRAINING)) == ()
 
 
 def test_a_wait_between_two_ranks_alone_is_not_judged() -> None:
     receiving = member(0, op=Op("recv", 4, 90.0), moved_at=QUIET)
-    assert standing(job(receiving, at(1), *TRAINING)) == ()
+    assert stalled_members(job(receiving, at(1), *TRAINING)) == ()
 
 
 def test_a_job_without_any_movement_stands_as_a_whole() -> None:
-    assert ranks_of(standing(stalled(inside(0, "1", 8), at(1), *TRAINING))) == [0, 1, 2, 3]
+    assert ranks_of(stalled_members(stalled(inside(0, "1", 8), at(1), *TRAINING))) == [0, 1, 2, 3]
 
 
 def per_rank(ranks: int) -> float:
@@ -102,7 +106,7 @@ def per_rank(ranks: int) -> float:
     for _ in range(4):
         fresh = msgspec.structs.replace(view)  # of which nothing is worked out yet
         began = time.process_time()
-        assert len(missed(fresh)) == half and standing(fresh) == ()
+        assert len(find_missed_calls(fresh)) == half and stalled_members(fresh) == ()
         costs.append(time.process_time() - began)
     return min(costs) / ranks
 

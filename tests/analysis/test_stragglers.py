@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.analysis.performance.stragglers import Part, lag
-from allaboard.coordinator.trackers.step_times import Paces
+from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.facts import JobView, Pace, Phase
 from allaboard.facts.samples import job, member
 
@@ -49,7 +49,7 @@ def test_nobody_is_slow_before_all_train() -> None:
 
 
 def test_paces_are_medians_of_looks_and_forget() -> None:
-    paces = Paces()
+    paces = StepTimes()
     for second in range(40):  # a checkpoint of three looks among them
         step = 3.0 if second in (30, 31, 32) else 0.1
         paces.add(float(second), Pace(63, step + second * 1e-9, 0.01, 0.02), 100 + 10 * second)
@@ -62,7 +62,7 @@ def test_paces_are_medians_of_looks_and_forget() -> None:
 
 
 def test_what_has_changed_is_seen_in_recent_looks() -> None:
-    paces = Paces()
+    paces = StepTimes()
     for second in range(20):
         step = 0.3 if second > 16 else 0.1  # for three looks now
         paces.add(float(second), Pace(16, step + second * 1e-9, 0.01, 0.02), 10 * second)
@@ -90,7 +90,7 @@ def turns(*lengths: int, seconds: int = 20) -> JobView:
     slow_in = [rank for rank, length in enumerate(lengths) for _ in range(length)]
     members = []
     for rank in range(len(lengths)):
-        paces = Paces()
+        paces = StepTimes()
         for second in range(seconds):
             waits = 0.01 if slow_in[second % len(slow_in)] == rank else 0.07
             paces.add(float(second), Pace(16, 0.1 + second * 1e-9, 0.0, waits), 10 * second + 16)

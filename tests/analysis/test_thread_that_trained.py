@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.analysis.stalls.dead_threads import CALLED, ENDED, NOTE, ended_thread
+from allaboard.analysis.stalls.dead_threads import (
+    THREAD_CALLED_NOTE,
+    THREAD_ENDED_NOTE,
+    THREAD_RAISED_NOTE,
+    ended_thread,
+)
 from allaboard.facts import Claim, Severity
 from allaboard.facts.samples import ended, job, member
 from allaboard.probe import member as probe
@@ -19,7 +24,11 @@ RULE = next(e.rule for e in catalogue().entries if e.code == "EXIT011")
 
 
 def claim(did: str, step: int) -> Claim:
-    notes = {NOTE: "KeyError: 'x' at /home/u/a.py:3 in f", CALLED: "", ENDED: f"{step} {did} t 1"}
+    notes = {
+        THREAD_RAISED_NOTE: "KeyError: 'x' at /home/u/a.py:3 in f",
+        THREAD_CALLED_NOTE: "",
+        THREAD_ENDED_NOTE: f"{step} {did} t 1",
+    }
     (one,) = RULE.check(job(ended(1, code=0, member={"notes": notes}), ended=True))
     return one
 
@@ -67,7 +76,7 @@ def test_what_ended_the_trainer_stays(box: Box) -> None:
     run("uploader", OSError("no route"), steps=0)
     found = ended_thread(member(1, notes=probe.here.notes))
     assert found is not None
-    assert (found.name, found.did, found.step) == ("trainer", "steps", 3)
+    assert (found.name, found.took_part_in, found.step) == ("trainer", "steps", 3)
     assert found.error == ("KeyError", "'label'")
 
 

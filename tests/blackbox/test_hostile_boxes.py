@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allaboard.blackbox.reader import OpenBox
-from allaboard.coordinator.process_record import Record
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import BOX, JobView
 from allaboard.probe import layout
 from allaboard.protocol.events import ProcessSampled
@@ -43,11 +43,11 @@ def good() -> bytearray:
 def looked_at(path: Path) -> None:
     """All that is done with a box: read, judged by every rule, and encoded."""
     opened = OpenBox(path)
-    record = Record(PID, 0, "h", 0.0, 0)
+    record = ProcessRecord(PID, 0, "h", 0.0, 0)
     for at in (1.0, 2.0):
         record.see(ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read()))
     member = record.member(False)
-    other = Record(PID + 1, 1, "h", 0.0, 1).member(False)
+    other = ProcessRecord(PID + 1, 1, "h", 0.0, 1).member(False)
     view = JobView(now=100.0, launched=2, members=(member, other), progress_at=0.0)
     for entry, claim in diagnose(view, catalogue().entries):
         assert "itself failed" not in claim.summary, (entry.code, claim.summary)

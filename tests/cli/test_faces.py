@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from allaboard.facts import Certainty, Evidence, Finding, Severity, Stage, Who
-from allaboard.report.text import finding_lines
+from allaboard.report.finding_text import finding_lines
 from allaboard.rules.engine.catalogue import catalogue
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.options.option_values import secret
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 
 WORD = b"3f9c0d"
 SAME = {
@@ -49,5 +49,5 @@ def test_bytes_that_only_begin_alike_stay(drawn: bytes, tmp_path: Path) -> None:
 def test_a_mark_alone_is_no_secret(tmp_path: Path) -> None:
     file = tmp_path / "job.secret"
     file.write_bytes(codecs.BOM_UTF8 + b"\r\n")
-    with pytest.raises(Refused, match="is empty"):
+    with pytest.raises(UsageError, match="is empty"):
         secret(file)

@@ -12,10 +12,10 @@ from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.client_handshake import Identity, enter
 from allaboard.cluster.transport.connect_probe import dial
 from allaboard.cluster.transport.wire import Orders, Release, Released, Told, Tried, TryThese, Word
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Answer, Declared, Finding, Link, Phase
-from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, TryLinks
+from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
     Event,
@@ -38,8 +38,8 @@ class Rally:
         self.secret = secret
         self.woken = asyncio.Event()
         self.leader = Leader("job=1", secret, framework, self.woken.set)
-        settings = Settings(launched=1, host="h0", joined=True, rank=0)
-        self.job = Job(settings, time.monotonic(), catalogue().entries, str)
+        settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
+        self.job = JobState(settings, time.monotonic(), catalogue().entries, str)
         self.findings: list[Finding] = []
         self.through: set[int] = set()
         self.finished = asyncio.Event()
@@ -76,7 +76,7 @@ class Rally:
             for command in here:
                 if isinstance(command, OpenGate):
                     self.through.add(0)
-                if isinstance(command, TryLinks):
+                if isinstance(command, ProbeLinks):
                     self.leader.events.append(_works(command))
             self.woken.clear()
             try:
@@ -161,7 +161,7 @@ def _opens(word: Word) -> bool:
     return isinstance(word, Orders) and any(isinstance(c, OpenGate) for c in word.commands)
 
 
-def _works(command: TryLinks) -> Event:
+def _works(command: ProbeLinks) -> Event:
     from allaboard.protocol.events import LinksProbed
 
     return LinksProbed(agent=command.agent, links=_links("h0", command.targets))

@@ -7,7 +7,7 @@ import os
 import ssl
 
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.client_handshake import Identity, Turned, enter
+from allaboard.cluster.transport.client_handshake import HandshakeRefusedError, Identity, enter
 from allaboard.cluster.transport.connect_probe import dial
 from allaboard.cluster.transport.wire import Told
 
@@ -89,7 +89,7 @@ async def knock(port: int, who: Identity) -> str:
     assert met.writer is not None, met
     try:
         await enter(met, who)
-    except Turned as error:
+    except HandshakeRefusedError as error:
         return error.kind
     finally:
         met.writer.close()

@@ -21,7 +21,7 @@ from etcd3gw.exceptions import ConnectionFailedError, Etcd3Exception
 
 from allaboard.cluster.transport.etcd import EtcdSeats, told
 from allaboard.cluster.transport.etcd_url import Etcd
-from allaboard.cluster.transport.leader_lease import LEASE, Seat, Unusable
+from allaboard.cluster.transport.leader_lease import LEASE, LeaseStoreError, Seat
 from real_etcd import free, started
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def kind(work: Coroutine[Any, Any, Any]) -> tuple[str, str]:
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(LeaseStoreError) as caught:
         run(work)
     return caught.value.kind, str(caught.value)
 

@@ -12,10 +12,10 @@ import pytest
 
 from allaboard.cluster.transport.etcd import EtcdSeats, files
 from allaboard.cluster.transport.etcd_url import Etcd
-from allaboard.cluster.transport.leader_lease import Seat, Unusable
+from allaboard.cluster.transport.leader_lease import LeaseStoreError, Seat
 from allaboard.cluster.transport.tls import Tls
 from allaboard.options.option_values import coordinator
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 from certificates import authority, signed
 from real_etcd import started
 
@@ -50,7 +50,7 @@ def seats(
 def trouble(one: EtcdSeats) -> tuple[str, str]:
     """What it says; who is too busy to answer in time is asked again, as agents do."""
     for _ in range(5):
-        with pytest.raises(Unusable) as caught:
+        with pytest.raises(LeaseStoreError) as caught:
             asyncio.run(one.who())
         if caught.value.kind != "unreachable":
             break
@@ -100,15 +100,15 @@ def test_files_that_cannot_be_used_are_refused_before_anything_starts(
 ) -> None:
     assert coordinator("etcds://node9/x", sealed.ours) == "etcds://node9:2379/x"
     monkeypatch.setenv("ETCDCTL_CACERT", str(tmp_path / "none.pem"))
-    with pytest.raises(Refused, match=r"none\.pem \[ETCDCTL_CACERT or --tls-\*\]: No such file"):
+    with pytest.raises(UsageError, match=r"none\.pem \[ETCDCTL_CACERT or --tls-\*\]: No such file"):
         coordinator("etcds://node9/x")
     assert coordinator("etcd://node9/x") == "etcd://node9:2379/x"
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("no certificate")
     monkeypatch.setenv("ETCDCTL_CACERT", str(garbage))
-    with pytest.raises(Refused, match="TLS to etcd"):
+    with pytest.raises(UsageError, match="TLS to etcd"):
         coordinator("etcds://node9/x")
     monkeypatch.delenv("ETCDCTL_CACERT")
     monkeypatch.setenv("ETCDCTL_CERT", str(sealed.ours.cert))
-    with pytest.raises(Refused, match="set ETCDCTL_KEY"):
+    with pytest.raises(UsageError, match="set ETCDCTL_KEY"):
         coordinator("etcds://node9/x")

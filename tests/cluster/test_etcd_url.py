@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.cluster.transport.etcd_url import Etcd, is_etcd, parse
 from allaboard.options.option_values import coordinator
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_option_that_cannot_work_is_refused_with_what_to_type(
         ("etcd://me:secret@node9/x", "ETCDCTL_USER"),
         ("etcd://node9:2379:1/x", "is no HOST:PORT"),
     ):
-        with pytest.raises(Refused, match=said) as caught:
+        with pytest.raises(UsageError, match=said) as caught:
             coordinator(text)
         assert "secret" not in str(caught.value)
     monkeypatch.setenv("ALLABOARD_JOB_ID", "41")

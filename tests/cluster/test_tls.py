@@ -6,7 +6,12 @@ import asyncio
 
 import pytest
 
-from allaboard.cluster.transport.client_handshake import Identity, Turned, enter, try_link
+from allaboard.cluster.transport.client_handshake import (
+    HandshakeRefusedError,
+    Identity,
+    enter,
+    try_link,
+)
 from allaboard.cluster.transport.connect_probe import dial
 from allaboard.cluster.transport.listener import Connection, Listener
 from allaboard.cluster.transport.tls import Tls
@@ -77,7 +82,7 @@ def test_a_link_is_tried_over_tls(ours: Tls) -> None:
 
 def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
     door = Door(ours)
-    with pytest.raises(Turned, match="this host was given no certificate"):
+    with pytest.raises(HandshakeRefusedError, match="this host was given no certificate"):
         asyncio.run(_enter(door, None))
     assert door.here == [] and door.knocks == ["no-tls"]
     assert door.words == ["h1 (rank 1): has no certificate, and here one is wanted"]
@@ -85,14 +90,14 @@ def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
 
 def test_a_listener_without_one_is_not_trusted(ours: Tls) -> None:
     door = Door(None)
-    with pytest.raises(Turned, match="it speaks no TLS"):
+    with pytest.raises(HandshakeRefusedError, match="it speaks no TLS"):
         asyncio.run(_enter(door, ours))
     assert door.knocks == ["no-tls"]
 
 
 def test_another_authority_is_not_trusted(ours: Tls, strangers: Tls) -> None:
     door = Door(strangers)
-    with pytest.raises(Turned, match="not of our authority"):
+    with pytest.raises(HandshakeRefusedError, match="not of our authority"):
         asyncio.run(_enter(door, ours))
     assert door.here == [] and set(door.knocks) == {"no-tls"}
     assert "h1 (rank 1): does not trust the certificate that is shown here: " in door.words[-1]
@@ -100,7 +105,7 @@ def test_another_authority_is_not_trusted(ours: Tls, strangers: Tls) -> None:
 
 def test_a_listener_without_the_secret_is_told_who_leaves_it() -> None:
     door = Door(None)
-    with pytest.raises(Turned, match="the listener does not know the job's secret"):
+    with pytest.raises(HandshakeRefusedError, match="the listener does not know the job's secret"):
         asyncio.run(_enter(door, None, secret=b"secret"))
     assert door.here == [] and door.knocks == ["no-secret"]
 
@@ -108,7 +113,7 @@ def test_a_listener_without_the_secret_is_told_who_leaves_it() -> None:
 def test_a_callers_certificate_is_checked_too(ours: Tls, strangers: Tls) -> None:
     door = Door(ours)
     forged = Tls(strangers.cert, strangers.key, ours.ca)  # it trusts us, we do not trust it
-    with pytest.raises(Turned, match="our certificate is not taken there: "):
+    with pytest.raises(HandshakeRefusedError, match="our certificate is not taken there: "):
         asyncio.run(_enter(door, forged))
     assert door.here == [] and set(door.knocks) == {"no-tls"}
     assert "h1 (rank 1): shows a certificate that is not taken here: " in door.words[-1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
-from allaboard.protocol.commands import OpenGate, TryLinks
+from allaboard.protocol.commands import OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
     AgentDisconnected,
@@ -17,19 +17,19 @@ from allaboard.protocol.events import (
     ProcessSampled,
     RoleTaken,
 )
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 from allaboard.rules.engine.catalogue import catalogue
 
 
 def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> None:
     clock = FakeClock()
-    settings = Settings(launched=1, host="h0", joined=True, rank=0)
-    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
+    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
 
     def stands(rank: int) -> list[ProcessSampled | MemberFactsReported]:
         told = declared(rank, 2, local=False)
         box = BoxReading(phase=Phase.ARRIVED, phase_since=clock.now, round=1, declared=told)
-        pid = key(rank, 7)
+        pid = process_key(rank, 7)
         seen = ProcessSampled(
             pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
         )
@@ -38,7 +38,7 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
     def through(*events: object) -> set[int]:
         clock.advance(0.1)
         said = job.handle(clock.now, *events)  # type: ignore[arg-type]  # an Event each
-        for asked in [c for c in said if isinstance(c, TryLinks)]:
+        for asked in [c for c in said if isinstance(c, ProbeLinks)]:
             said += job.handle(clock.now, LinksProbed(agent=asked.agent, links=()))
         return {c.pid for c in said if isinstance(c, OpenGate)}
 
@@ -48,19 +48,19 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
     assert through(AgentDisconnected(agent=1, at=clock.now), *stands(0)) == set()
     assert through() == set()
     opened = through(here, *stands(1)) | through()
-    assert opened == {key(0, 7), key(1, 7)}
+    assert opened == {process_key(0, 7), process_key(1, 7)}
 
 
 def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
     clock = FakeClock()
-    settings = Settings(launched=1, host="h0", joined=True, rank=0)
-    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
+    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
     here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
 
     def trains(rank: int) -> ProcessSampled:
         told = declared(rank, 2, local=False)
         box = BoxReading(phase=Phase.TRAINING, phase_since=clock.now, round=1, declared=told)
-        pid = key(rank, 7)
+        pid = process_key(rank, 7)
         return ProcessSampled(
             pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
         )

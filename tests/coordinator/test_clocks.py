@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.protocol.events import AgentConnected
 
 
 def test_a_clock_like_ours_counts_for_the_majority() -> None:
-    crossing = Crossing("h0", joined=True)
+    crossing = MultiHostState("h0", joined=True)
     for agent, ahead in enumerate((0.0, 0.0, 300.0, 0.0)):
         crossing.take(
             AgentConnected(agent=agent, host=f"h{agent}", data="", rank=agent, ahead=ahead)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
 from allaboard.protocol.events import AgentConnected, LinksProbed, RoleTaken
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 
 CLUSTER = {"worker:0": "h0:9", "worker:1": "h1:9", "ps:0": "h2:9"}
 
@@ -17,7 +17,7 @@ def roll() -> Roll:
         member(
             rank,
             who=Who(job=name, index=index, rank=rank, host=f"h{rank}", pid=1),
-            key=key(rank, 1),
+            key=process_key(rank, 1),
             phase=Phase.ARRIVED if rank == 0 else Phase.JOINED,
             declared=Declared(
                 framework="tensorflow", call="Server", rank=rank, world_size=3, job=name,
@@ -31,14 +31,14 @@ def roll() -> Roll:
 
 
 def test_workers_do_not_try_each_other() -> None:
-    crossing = Crossing("h0", True)
+    crossing = MultiHostState("h0", True)
     crossing.take(RoleTaken(leads=True))
     asked = {c.agent: {host for host, _ in c.targets} for c in crossing.trials(1.0, roll())}
     assert asked == {0: {"h2"}, 1: {"h2"}, 2: {"h0", "h1"}}
 
 
 def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault() -> None:
-    crossing = Crossing("h0", True)
+    crossing = MultiHostState("h0", True)
     crossing.take(RoleTaken(leads=True))
     assert list(crossing.trials(1.0, roll()))
     met = {"h2:9": Answer.GRPC, "h1:9": Answer.SILENT, "h0:9": Answer.GRPC}
@@ -49,7 +49,7 @@ def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault(
 
 
 def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() -> None:
-    crossing = Crossing("h0", True)
+    crossing = MultiHostState("h0", True)
     crossing.take(RoleTaken(leads=True))
     assert list(crossing.trials(1.0, roll()))
     crossing.opened(roll())
@@ -59,7 +59,7 @@ def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() 
     assert not crossing.facts()["links"]
 
 
-def refused(crossing: Crossing, at: float) -> list[str]:
+def refused(crossing: MultiHostState, at: float) -> list[str]:
     """What counts as a fault when the worker here is refused by the server, which is up since 50."""
     link = Link(source="h0", target="h2", address="h2:9", answer=Answer.REFUSED)
     for command in list(crossing.trials(at, roll())):
@@ -69,13 +69,13 @@ def refused(crossing: Crossing, at: float) -> list[str]:
 
 
 def test_who_is_up_refuses_nobody() -> None:
-    crossing = Crossing("h0", True)
+    crossing = MultiHostState("h0", True)
     crossing.take(RoleTaken(leads=True))
     assert refused(crossing, 60.0) == ["h2:9"]
 
 
 def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
-    crossing = Crossing("h0", True)
+    crossing = MultiHostState("h0", True)
     for event in (
         RoleTaken(leads=True),
         *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
@@ -88,7 +88,7 @@ def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
 
 
 def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
-    crossing = Crossing("h0", True)
+    crossing = MultiHostState("h0", True)
     for event in (
         RoleTaken(leads=True),
         *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),

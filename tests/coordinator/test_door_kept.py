@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.coordinator.gate import CALLERS, Gate
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Member, Phase
 from allaboard.facts.samples import ended, gathering, held
 from allaboard.policy.end.end_policy import Policy
@@ -23,7 +23,7 @@ DIED = ended(1, code=1, at=95.0, member={"phase": Phase.IMPORTED, "declared": No
 def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
     others: tuple[Member, ...], waits: bool
 ) -> None:
-    crossing = Crossing("a", joined=True)
+    crossing = MultiHostState("a", joined=True)
     crossing.take(RoleTaken(leads=True))
     gate = Gate(0.0, Policy(only_reports=True), crossing, {})
     view = gathering(held(0), DIED, *others, now=NOW)

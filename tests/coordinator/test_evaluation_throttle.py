@@ -7,11 +7,15 @@ import sys
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
 from allaboard.cluster.transport.client_handshake import FIGURES
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.trackers.evaluation_throttle import MANY, PACE, Turns
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
+from allaboard.coordinator.trackers.evaluation_throttle import (
+    MEMBERS_PER_SECOND,
+    THROTTLED_FROM_MEMBERS,
+    EvaluationThrottle,
+)
 from allaboard.facts import Declared, Phase
-from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, TryLinks
+from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
     Event,
@@ -21,7 +25,7 @@ from allaboard.protocol.events import (
     RoleTaken,
     WorkerLaunched,
 )
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 from allaboard.rules.engine.catalogue import catalogue
 
 STREAM = 5_000
@@ -35,8 +39,8 @@ class Coming:
     def __init__(self, size: int) -> None:
         self.size = size
         self.clock = FakeClock()
-        settings = Settings(launched=1, host="h0", joined=True, rank=0, timeout=20.0)
-        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        settings = JobSettings(launched=1, host="h0", joined=True, rank=0, timeout=20.0)
+        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
         now = self.clock.now
         self.take(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=1, at=now), *self.host(0))
 
@@ -48,7 +52,7 @@ class Coming:
         """What is heard of it when it comes."""
         told = Declared(framework="torch", call="init_process_group", rank=rank,
                         world_size=self.size, place="tcp://h0:29500", local=False)  # fmt: skip
-        now, pid = self.clock.now, key(rank, 1)
+        now, pid = self.clock.now, process_key(rank, 1)
         box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
         return [
             AgentConnected(agent=rank, host=f"h{rank}", data=f"10.0.0.1:{rank}", rank=rank),
@@ -72,9 +76,9 @@ class Coming:
 def _looks_for_the_last(size: int) -> int:
     """Looks from the moment at which there are many."""
     coming = Coming(size)
-    coming.come(*range(1, MANY))
+    coming.come(*range(1, THROTTLED_FROM_MEMBERS))
     before = coming.looks
-    coming.come(*range(MANY, size - 1))
+    coming.come(*range(THROTTLED_FROM_MEMBERS, size - 1))
     return coming.looks - before
 
 
@@ -88,7 +92,7 @@ def test_the_last_one_is_not_kept_waiting() -> None:
     coming = Coming(FEW)
     said = coming.come(*range(1, FEW))
     assert not any(isinstance(c, OpenGate) for c in said)
-    asked = [c for c in said if isinstance(c, TryLinks)]
+    asked = [c for c in said if isinstance(c, ProbeLinks)]
     assert {c.agent for c in asked} == set(range(FEW)), "asked at once"
     for one in asked:
         works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
@@ -125,7 +129,7 @@ def _calls_by_host(size: int) -> float:
     sys.setprofile(count)
     try:
         said = coming.come(*range(1, size))
-        for one in [c for c in said if isinstance(c, TryLinks)]:
+        for one in [c for c in said if isinstance(c, ProbeLinks)]:
             works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
             said += coming.take(LinksProbed(agent=one.agent, worked=works))
     finally:
@@ -148,12 +152,12 @@ def test_what_a_look_brought_about_needs_no_other() -> None:
 
 
 def test_few_are_looked_at_every_time() -> None:
-    turns = Turns()
-    assert all(turns.due(0.0, MANY - 1, ()) for _ in range(5))
-    assert turns.due(0.0, PACE, ("many",))
-    assert not turns.due(0.9, PACE, ("many",))
-    assert turns.due(0.9, PACE, ("another stage",))
-    assert turns.due(2.0, PACE, ("another stage",))
+    turns = EvaluationThrottle()
+    assert all(turns.due(0.0, THROTTLED_FROM_MEMBERS - 1, ()) for _ in range(5))
+    assert turns.due(0.0, MEMBERS_PER_SECOND, ("many",))
+    assert not turns.due(0.9, MEMBERS_PER_SECOND, ("many",))
+    assert turns.due(0.9, MEMBERS_PER_SECOND, ("another stage",))
+    assert turns.due(2.0, MEMBERS_PER_SECOND, ("another stage",))
 
 
 def test_what_all_say_alike_is_kept_once() -> None:
@@ -165,7 +169,7 @@ def test_what_all_say_alike_is_kept_once() -> None:
         box = BoxReading(phase=Phase.ARRIVED, phase_since=coming.clock.now, round=1, declared=told)
         coming.take(
             ProcessSampled(
-                pid=key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box
+                pid=process_key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box
             )
         )
     boxes = [r.box for r in coming.job.records.values()]

@@ -6,11 +6,11 @@ import pytest
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Op, Outcome, Phase, Severity
 from allaboard.policy.end.failure_end import LAST_EVALUATION
-from allaboard.protocol.commands import Command, End
+from allaboard.protocol.commands import Command, EndJob
 from allaboard.protocol.events import (
     AgentConnected,
     ProcessExited,
@@ -18,7 +18,7 @@ from allaboard.protocol.events import (
     RoleTaken,
     WorkerLaunched,
 )
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 from allaboard.rules.engine.catalogue import catalogue
 
 CLUSTER = {"chief:0": "h0:9", "ps:0": "h1:9"}
@@ -29,8 +29,8 @@ class Evaluated:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        settings = Settings(launched=1, host="h0", joined=True, rank=0)
-        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
+        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
         self.tell(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=7, at=self.clock.now))
         self.tell(*(AgentConnected(agent=n, host=f"h{n}", data=f"h{n}:1", rank=-1) for n in (1, 2)))
@@ -56,12 +56,12 @@ class Evaluated:
             phase=phase, phase_since=now, round=1 if job else 0, declared=told, step=9, op=op
         )
         return ProcessSampled(
-            pid=key(host, 7), worker=host << 12, at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
+            pid=process_key(host, 7), worker=host << 12, at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
             started=True, beside="" if job else "evaluator:0",
         )  # fmt: skip
 
     def outcomes(self) -> list[Outcome]:
-        return [c.outcome for c in self.said if isinstance(c, End)]
+        return [c.outcome for c in self.said if isinstance(c, EndJob)]
 
 
 def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
@@ -79,14 +79,14 @@ def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
 def test_the_servers_are_ended_when_it_has_ended_too() -> None:
     world = Evaluated()
     world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
-    world.tell(ProcessExited(pid=key(2, 7), at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=process_key(2, 7), at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
     assert world.outcomes() == [Outcome.COMPLETED]
 
 
 def test_a_training_that_ends_well_is_complete_though_its_evaluator_was_killed() -> None:
     world = Evaluated()
-    world.tell(ProcessExited(pid=key(2, 7), at=world.clock.now, signal=9))
+    world.tell(ProcessExited(pid=process_key(2, 7), at=world.clock.now, signal=9))
     for _ in range(20):
         world.tell(world.seen(0, "chief"), world.seen(1, "ps"))
     assert world.outcomes() == []
@@ -108,8 +108,8 @@ def test_how_a_host_with_an_evaluator_has_ended(
     clock = FakeClock()
     tasks = {6: ("worker", 0)} if worker is not None else {}
     tasks |= {7: ("evaluator", 0)}
-    settings = Settings(launched=len(tasks), host="h0", tasks=tuple(tasks.values()))
-    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    settings = JobSettings(launched=len(tasks), host="h0", tasks=tuple(tasks.values()))
+    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
     for number, pid in enumerate(tasks):
         job.handle(clock.now, WorkerLaunched(worker=number, pid=pid, at=clock.now))
     for pid, signal in ((6, worker), (7, evaluator)):

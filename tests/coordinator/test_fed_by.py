@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.process_record import Record
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Frame, Stack
 from allaboard.facts.samples import REDUCE, USER
 from allaboard.protocol.events import ProcessSampled, StackSampled
@@ -12,7 +12,7 @@ ELSEWHERE = Frame("/home/u/train.py", 51, "decode", "return image")
 
 
 def shown(*fed_by: tuple[Frame, ...]) -> Stack:
-    record = Record(100, 0, "a", 0.0)
+    record = ProcessRecord(100, 0, "a", 0.0)
     record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, frames in enumerate(fed_by):
         record.look(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.process_record import GRIPPED, Record
+from allaboard.coordinator.process_record import GRIPPED, ProcessRecord
 from allaboard.facts import Grip
 from allaboard.facts.samples import USER
 from allaboard.protocol.events import ProcessSampled, StackSampled
@@ -11,7 +11,7 @@ HELD = Grip(thread="meter", frames=(USER,), span=0.5, cpu=0.0, waiting=("MainThr
 
 
 def grip(*seen: bool) -> Grip | None:
-    record = Record(100, 0, "a", 0.0)
+    record = ProcessRecord(100, 0, "a", 0.0)
     record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, held in enumerate(seen):
         look = StackSampled(

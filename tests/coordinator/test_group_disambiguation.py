@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.analysis.collectives.collective_order import differences
-from allaboard.coordinator.group_disambiguation import apart, own_name
+from allaboard.coordinator.group_disambiguation import (
+    group_name_in_process,
+    separate_same_named_groups,
+)
 from allaboard.facts import Exit, Member
 from allaboard.facts.samples import called, declared, job, signature
 
@@ -22,29 +25,29 @@ def of(worker: int, rank: int, place: str, *calls: object) -> Member:
 
 def test_the_members_of_a_job_are_as_they_are() -> None:
     members = tuple(called(r, REDUCES) for r in range(3))
-    assert apart(members) is members
+    assert separate_same_named_groups(members) is members
 
 
 def test_two_worlds_are_not_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, REDUCES),
                of(2, 0, OTHER, SENDS), of(3, 1, OTHER, SENDS))  # fmt: skip
     assert differences(job(*members))
-    told = apart(members)
+    told = separate_same_named_groups(members)
     assert not differences(job(*told))
-    assert {own_name(s.name) for m in told for s in m.groups} == {"0"}
+    assert {group_name_in_process(s.name) for m in told for s in m.groups} == {"0"}
     assert len({s.name for m in told for s in m.groups}) == 2
 
 
 def test_within_one_of_two_worlds_ranks_are_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, SENDS),
                of(2, 0, OTHER, SENDS), of(3, 1, OTHER, SENDS))  # fmt: skip
-    (found,) = differences(job(*apart(members)))
+    (found,) = differences(job(*separate_same_named_groups(members)))
     assert {m.worker for m, _ in found.calls} == {0, 1}
 
 
 def test_worlds_that_nothing_tells_apart_are_not_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, REDUCES), of(2, 0, ONE, SENDS))
-    assert not differences(job(*apart(members)))
+    assert not differences(job(*separate_same_named_groups(members)))
 
 
 def test_who_was_started_again_takes_the_place_of_who_ended() -> None:
@@ -53,7 +56,7 @@ def test_who_was_started_again_takes_the_place_of_who_ended() -> None:
         for r in (0, 1)
     ]
     now = [of(2 + r, r, ONE, REDUCES, *([REDUCES] if r else [SENDS])) for r in (0, 1)]
-    (found,) = differences(job(*apart((*before, *now))))
+    (found,) = differences(job(*separate_same_named_groups((*before, *now))))
     assert found.number == 2 and {m.worker for m, _ in found.calls} == {2, 3}
 
 

@@ -7,8 +7,8 @@ import time
 from allaboard.analysis.collectives.group_deadlock import crossed
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import GroupState, Member, Op, Phase
 from allaboard.facts.samples import declared, waiting
 from allaboard.protocol.events import ProcessSampled, WorkerLaunched
@@ -24,7 +24,7 @@ MOST = 2.5
 def per_rank(ranks: int) -> float:
     """CPU seconds of the cheapest look, by rank."""
     clock = FakeClock()
-    job = Job(Settings(launched=ranks, host="a"), clock.now, catalogue().entries, clock.utc)
+    job = JobState(JobSettings(launched=ranks, host="a"), clock.now, catalogue().entries, clock.utc)
     job.handle(
         clock.now, *(WorkerLaunched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks))
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.trackers.idle_groups import TOLD, Strides
+from allaboard.coordinator.trackers.idle_groups import TOLD, IdleGroups
 from allaboard.facts import GroupState, Unused
 
 
@@ -10,9 +10,9 @@ def state(number: int, name: str = "1") -> GroupState:
     return GroupState(name, 1, number, 90.0, 2, (0, 1))
 
 
-def seen(*looks: tuple[int, int]) -> Strides:
+def seen(*looks: tuple[int, int]) -> IdleGroups:
     """Of one group: (step, number of its last call) at each look."""
-    strides = Strides()
+    strides = IdleGroups()
     for step, number in looks:
         strides.take(step, [state(number)])
     return strides
@@ -50,7 +50,7 @@ def test_steps_that_are_counted_anew_begin_anew() -> None:
 
 
 def test_each_group_for_itself() -> None:
-    strides = Strides()
+    strides = IdleGroups()
     for step in range(1, 200, 10):
         strides.take(step, [state(step), state(min(step, 11), "2")])
     assert [u.key for u in strides.unused] == [("2", 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.trackers.interning import Shared
+from allaboard.coordinator.trackers.interning import InternPool
 from allaboard.facts import Declared
 
 
@@ -26,4 +26,4 @@ def test_what_is_shared_is_all_that_was_declared() -> None:
     )
     usual = Declared(framework="", call="", rank=0, world_size=0)
     assert all(getattr(told, n) != getattr(usual, n) for n in Declared.__struct_fields__)
-    assert Shared().declared(told) == told
+    assert InternPool().declared(told) == told

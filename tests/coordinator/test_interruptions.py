@@ -8,13 +8,20 @@ import pytest
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.restart.restart_policy import Restarts
-from allaboard.protocol.commands import AnnounceFinding, Command, End, Halted, OpenGate, TryLinks
+from allaboard.protocol.commands import (
+    AnnounceFinding,
+    Command,
+    EndJob,
+    OpenGate,
+    ProbeLinks,
+    ReportInterruption,
+)
 from allaboard.protocol.events import (
     AgentConnected,
     AgentDisconnected,
@@ -27,7 +34,7 @@ from allaboard.protocol.events import (
     RoleTaken,
     WorkerLaunched,
 )
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 from allaboard.rules.engine.catalogue import catalogue
 
 LOST = "[gloo/pair.cc:553] Connection closed by peer [10.77.0.2]:63888"
@@ -39,7 +46,7 @@ class Hosts:
 
     def __init__(self, restarts: bool = False, leads: bool = True, **policy: object) -> None:
         self.clock = FakeClock()
-        settings = Settings(
+        settings = JobSettings(
             launched=1,
             host="h0",
             joined=True,
@@ -47,11 +54,11 @@ class Hosts:
             policy=Policy(ends_survivors=restarts, restarts=restarts, **policy),  # type: ignore[arg-type]
             restarts=Restarts(allowed=restarts),
         )
-        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()
-        self.tell(WorkerLaunched(worker=0, pid=key(0, 7), at=self.clock.now))
+        self.tell(WorkerLaunched(worker=0, pid=process_key(0, 7), at=self.clock.now))
         if leads:
             self.tell(RoleTaken(leads=True), self.here(0))
             self.tell(self.here(1))
@@ -61,7 +68,7 @@ class Hosts:
 
     def stand(self, rank: int, agent: int) -> list[Event]:
         told = declared(rank, 2, local=False)
-        pid = key(agent, 7)
+        pid = process_key(agent, 7)
         at = self.clock.now
         self.boxes[pid] = BoxReading(phase=Phase.ARRIVED, phase_since=at, round=1, declared=told)
         return [*self.looks(pid), MemberFactsReported(pid=pid, facts={"count CPUs": "1"})]
@@ -70,7 +77,7 @@ class Hosts:
         """All are through the roll call, and have done steps."""
         for rank in ranks:
             told = declared(rank, 2, local=False)
-            self.boxes[key(rank, 7)] = BoxReading(
+            self.boxes[process_key(rank, 7)] = BoxReading(
                 phase=Phase.TRAINING,
                 phase_since=self.clock.now,
                 round=1,
@@ -84,7 +91,7 @@ class Hosts:
     def fall(self, rank: int, kind: str = "RuntimeError", message: str = LOST) -> None:
         """It raises, and ends."""
         raised = Raised(type=kind, message=message, at=self.clock.now, where=USER)
-        pid = key(rank, 7)
+        pid = process_key(rank, 7)
         told = declared(rank, 2, local=False)
         self.boxes[pid] = BoxReading(
             phase=Phase.LEAVING, phase_since=self.clock.now, round=1, declared=told, step=40, ops=40,
@@ -94,8 +101,8 @@ class Hosts:
         self.end(rank, code=1)
 
     def end(self, rank: int, **how: int) -> None:
-        self.gone.add(key(rank, 7))
-        self.tell(ProcessExited(pid=key(rank, 7), at=self.clock.now, **how))  # type: ignore[arg-type]
+        self.gone.add(process_key(rank, 7))
+        self.tell(ProcessExited(pid=process_key(rank, 7), at=self.clock.now, **how))  # type: ignore[arg-type]
 
     def interrupt(self, agent: int = 1, number: int = signal.SIGTERM) -> None:
         host = f"h{agent}" if agent else ""
@@ -113,7 +120,7 @@ class Hosts:
     def tell(self, *events: Event) -> None:
         living = [p for p in self.boxes if p not in self.gone]
         answer = self.job.handle(self.clock.now, *self.looks(*living), *events)
-        for asked in [c for c in answer if isinstance(c, TryLinks)]:
+        for asked in [c for c in answer if isinstance(c, ProbeLinks)]:
             answer += self.job.handle(self.clock.now, LinksProbed(agent=asked.agent, links=()))
         self.said += answer
 
@@ -128,18 +135,18 @@ class Hosts:
 
     @property
     def ends(self) -> list[tuple[Outcome, str]]:
-        return [(c.outcome, c.reason) for c in self.said if isinstance(c, End)]
+        return [(c.outcome, c.reason) for c in self.said if isinstance(c, EndJob)]
 
     @property
-    def halted(self) -> list[Halted]:
-        return [c for c in self.said if isinstance(c, Halted)]
+    def halted(self) -> list[ReportInterruption]:
+        return [c for c in self.said if isinstance(c, ReportInterruption)]
 
 
 def test_who_falls_with_an_interrupted_host_is_told_so_and_nobody_is_blamed() -> None:
     hosts = Hosts()
     hosts.train(0, 1)
     hosts.interrupt()
-    assert hosts.halted == [Halted(host="h1", signal=signal.SIGTERM, who="worker 1")]
+    assert hosts.halted == [ReportInterruption(host="h1", signal=signal.SIGTERM, who="worker 1")]
     hosts.end(1, signal=signal.SIGTERM)
     hosts.fall(0)
     hosts.tell(AgentDisconnected(agent=1, at=hosts.clock.now))
@@ -239,7 +246,7 @@ def test_a_host_that_does_not_lead_is_told_and_remembers() -> None:
     hosts.train(0)
     hosts.job.quiet = True
     hosts.tell()
-    halted = Halted(host="h1", signal=signal.SIGTERM, who="worker 1")
+    halted = ReportInterruption(host="h1", signal=signal.SIGTERM, who="worker 1")
     assert str(hosts.job.interruptions.told(hosts.clock.now, halted)) == SAID
     hosts.job.quiet = False  # the host that decides has gone
     hosts.fall(0)
@@ -250,14 +257,14 @@ def test_a_host_that_does_not_lead_is_told_and_remembers() -> None:
 
 def test_what_is_no_signal_for_the_end_is_not_believed() -> None:
     hosts = Hosts(leads=False)
-    assert hosts.job.interruptions.told(0.0, Halted(host="h1", signal=4711)) is None
+    assert hosts.job.interruptions.told(0.0, ReportInterruption(host="h1", signal=4711)) is None
 
 
 def test_ones_own_interrupt_is_told_to_all_but_not_in_a_job_of_one_host() -> None:
     hosts = Hosts()
     hosts.train(0, 1)
     hosts.interrupt(agent=0, number=signal.SIGINT)
-    assert hosts.halted == [Halted(host="h0", signal=signal.SIGINT, who="worker 0")]
+    assert hosts.halted == [ReportInterruption(host="h0", signal=signal.SIGINT, who="worker 0")]
     assert hosts.job.outcome() == (Outcome.INTERRUPTED, "interrupted")
 
 
@@ -266,7 +273,7 @@ def test_a_roll_call_whose_member_was_interrupted_blames_nobody(only_reports: bo
     """Where the user gave no timeout the framework's own decides."""
     hosts = Hosts(only_reports=only_reports)
     told = BoxReading(phase=Phase.IMPORTED, phase_since=hosts.clock.now, round=0)
-    hosts.boxes[key(1, 7)] = told
+    hosts.boxes[process_key(1, 7)] = told
     hosts.tell(*hosts.stand(0, 0))
     hosts.interrupt()
     hosts.end(1, signal=signal.SIGTERM)
@@ -304,6 +311,6 @@ def test_once_another_has_come_in_its_place_it_is_past() -> None:
     hosts.tell(hosts.here(2), *hosts.stand(1, 2), *hosts.stand(0, 0))
     hosts.wait(1)
     assert any(isinstance(c, OpenGate) for c in hosts.said)
-    hosts.gone.add(key(2, 7))
+    hosts.gone.add(process_key(2, 7))
     hosts.fall(0)
     assert hosts.job.outcome()[0] is Outcome.FAILED

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Frame, Op, Outcome, Phase, Raised
 from allaboard.facts.samples import REDUCE, USER, declared
 from allaboard.policy.end.end_policy import Policy
-from allaboard.protocol.commands import AnnounceFinding, Command, End, OpenGate, SampleStacks
+from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, OpenGate, SampleStacks
 from allaboard.protocol.events import (
     AgentInterrupted,
     AgentOverslept,
@@ -29,8 +29,8 @@ class World:
 
     def __init__(self, workers: int = 3, **policy: object) -> None:
         self.clock = FakeClock()
-        settings = Settings(launched=workers, host="a", policy=Policy(**policy))  # type: ignore[arg-type]
-        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        settings = JobSettings(launched=workers, host="a", policy=Policy(**policy))  # type: ignore[arg-type]
+        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()
         self.state = dict.fromkeys(range(workers), "S")
@@ -89,8 +89,8 @@ class World:
         return [c.finding.rule for c in self.said if isinstance(c, AnnounceFinding)]
 
     @property
-    def end(self) -> End | None:
-        return next((c for c in self.said if isinstance(c, End)), None)
+    def end(self) -> EndJob | None:
+        return next((c for c in self.said if isinstance(c, EndJob)), None)
 
 
 def test_nobody_passes_before_all_are_here() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.clock import FakeClock
-from allaboard.coordinator.finding_store import Ledger
+from allaboard.coordinator.finding_store import FindingStore
 from allaboard.facts.samples import ended, job
 from allaboard.rules.engine.catalogue import catalogue
 from allaboard.rules.engine.evaluate import diagnose
@@ -17,7 +17,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     clock = FakeClock()
     alone = job(ended(2, raised=LOST), launched=1)
     claims = list(diagnose(alone, catalogue().entries))
-    (riddle,) = Ledger(clock.utc).new(clock.now, claims)
+    (riddle,) = FindingStore(clock.utc).new(clock.now, claims)
     assert riddle.rule == "EXIT005"
     cases = (
         ("EXIT002", None, False),
@@ -26,7 +26,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
         ("NUM005", None, True),
     )
     for rule, over, told in cases:
-        ledger = Ledger(clock.utc)
+        ledger = FindingStore(clock.utc)
         entry = next(e for e in catalogue().entries if e.code == rule)
         ledger.told(
             msgspec.structs.replace(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Finding, Phase, Raised
 from allaboard.facts.samples import declared
 from allaboard.protocol.commands import AnnounceFinding
@@ -16,7 +16,7 @@ from allaboard.protocol.events import (
     RoleTaken,
     WorkerLaunched,
 )
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 from allaboard.rules.engine.catalogue import catalogue
 
 LOST = "[gloo/pair.cc] Connection closed by peer [10.0.0.2]:18334"
@@ -28,8 +28,8 @@ class Torchruns:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        settings = Settings(launched=1, host="h0", joined=True, wrapped=True)
-        self.job = Job(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        settings = JobSettings(launched=1, host="h0", joined=True, wrapped=True)
+        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
         self.found: list[Finding] = []
         here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
         self.tell(RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=7, at=self.clock.now))
@@ -61,18 +61,18 @@ class Torchruns:
     def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> ProcessSampled:
         at, worker = self.clock.now, host << 12
         return ProcessSampled(
-            pid=key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box, host=f"h{host}", **how
+            pid=process_key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box, host=f"h{host}", **how
         )  # fmt: skip
 
     def fails(self, host: int) -> None:
         """The launcher of this host passes on what it saw."""
-        end = ProcessExited(pid=key(host, 7), at=self.clock.now, code=1)
+        end = ProcessExited(pid=process_key(host, 7), at=self.clock.now, code=1)
         self.tell(self.torchrun(host, CHILD), end)
 
 
 def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
     jobs = Torchruns()
-    jobs.tell(ProcessExited(pid=key(1, 8), at=jobs.clock.now, signal=9))
+    jobs.tell(ProcessExited(pid=process_key(1, 8), at=jobs.clock.now, signal=9))
     jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, at=jobs.clock.now))
     jobs.fails(1)
     jobs.fails(0)
@@ -84,7 +84,7 @@ def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
 
 def test_where_how_a_rank_ended_was_not_seen_no_launcher_is_blamed_for_it() -> None:
     jobs = Torchruns()
-    jobs.tell(ProcessExited(pid=key(1, 8), at=jobs.clock.now))
+    jobs.tell(ProcessExited(pid=process_key(1, 8), at=jobs.clock.now))
     jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, at=jobs.clock.now))
     jobs.fails(1)
     jobs.fails(0)
@@ -96,7 +96,7 @@ def test_where_how_a_rank_ended_was_not_seen_no_launcher_is_blamed_for_it() -> N
 def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too() -> None:
     jobs = Torchruns()
     plain = ProcessSampled(
-        pid=key(1, 7),
+        pid=process_key(1, 7),
         worker=1 << 12,
         at=jobs.clock.now,
         state="S",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Stage, Who
 from allaboard.protocol.events import ProcessExited, WorkerLaunched
 from allaboard.rules.engine.catalogue import catalogue
@@ -27,8 +27,8 @@ def test_its_job_is_not_called_completed(
     host: str, pid: int, joined: bool, outcome: Outcome
 ) -> None:
     clock = FakeClock()
-    settings = Settings(launched=1, host="h1", joined=joined, rank=1)
-    job = Job(settings, clock.now, catalogue().entries, clock.utc)
+    settings = JobSettings(launched=1, host="h1", joined=joined, rank=1)
+    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
     job.quiet = joined
     job.handle(clock.now, WorkerLaunched(worker=0, pid=7, at=clock.now))
     job.handle(clock.now, ProcessExited(pid=7, at=clock.now, code=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.analysis.network.link_faults import CONNECTS, faults
 from allaboard.analysis.roll_call.link_probe_schedule import targets
 from allaboard.cluster.transport.client_handshake import FIGURES
-from allaboard.coordinator.trackers.link_probes import LISTED, Trials
+from allaboard.coordinator.trackers.link_probes import LISTED, LinkProbes
 from allaboard.facts import Answer, Link
 from allaboard.protocol.events import LinksProbed
 
@@ -13,9 +13,9 @@ HOSTS = 600
 GOOD, SLOW, NONE = (0.0001, 1e9), (0.0001, 5e5), (0.0, 0.0)
 
 
-def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> Trials:
+def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> LinkProbes:
     """All have tried each other, each link with these figures where they are not the usual ones."""
-    trials = Trials()
+    trials = LinkProbes()
     for one in range(HOSTS):
         wanted = targets(one, HOSTS)
         trials.ask(one, tuple((f"h{i}", f"10.0.0.1:{i}") for i in wanted))
@@ -58,7 +58,7 @@ def test_a_host_that_nobody_reaches_is_told_from_a_link_that_fails() -> None:
 
 
 def test_figures_that_fit_no_question_are_left_out() -> None:
-    trials = Trials()
+    trials = LinkProbes()
     trials.ask(1, (("h2", "10.0.0.2:1"),))
     trials.take(LinksProbed(agent=1, worked=b"1234567"), "h1", [])
     trials.take(LinksProbed(agent=2, worked=FIGURES.pack(*GOOD)), "h2", [])

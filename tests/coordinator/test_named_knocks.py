@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Knock
 from allaboard.protocol.events import StrangerConnected
 
@@ -11,7 +11,7 @@ NAMED = "does not trust the certificate that is shown here: expired"
 
 
 def test_the_name_stays() -> None:
-    crossing = Crossing("h0", joined=True)
+    crossing = MultiHostState("h0", joined=True)
     bare = Knock(peer="10.0.0.3", kind="no-tls", said=BARE, at=1.0)
     named = Knock(peer="10.0.0.3", kind="no-tls", said=NAMED, host="h2", rank=2, at=2.0)
     for knock in (bare, named, bare, named):

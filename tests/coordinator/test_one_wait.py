@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.process_record import Record
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.protocol.events import ProcessSampled
 
 
 def waited(looks: list[tuple[str, int]]) -> float:
     """Seconds in its state after looks that are a second apart: the state, how often it slept so far."""
-    record = Record(7, 0, "h0", 0.0, 0, None)
+    record = ProcessRecord(7, 0, "h0", 0.0, 0, None)
     for at, (state, sleeps) in enumerate(looks):
         record.see(
             ProcessSampled(pid=7, worker=0, at=float(at), state=state, cpu=0.0, sleeps=sleeps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.process_record import Record
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER
 from allaboard.protocol.events import ProcessSampled, StackSampled
@@ -12,7 +12,7 @@ GOES_ON = Frame("/home/u/train.py", 9, "beat", "send(now())")
 
 
 def kept(*seen: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    record = Record(100, 0, "a", 0.0)
+    record = ProcessRecord(100, 0, "a", 0.0)
     record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, others in enumerate(seen):
         record.look(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", others=others))

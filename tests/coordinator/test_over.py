@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.finding_store import AGAIN, BLIND, SETTLED, Ledger
+from allaboard.coordinator.finding_store import AGAIN, BLIND, SETTLED, FindingStore
 from allaboard.facts import Claim, JobView, Op, Phase, Who
 from allaboard.facts.samples import ended, job, member, stalled
-from allaboard.report.text import finding_lines
+from allaboard.report.finding_text import finding_lines
 from allaboard.rules.engine.catalogue import Entry, catalogue
 
 
@@ -17,15 +17,15 @@ def entry(code: str) -> Entry:
     return found
 
 
-def ledger() -> Ledger:
-    return Ledger(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
+def ledger() -> FindingStore:
+    return FindingStore(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
 
 
 CLAIM = Claim(summary="worker 1 sleeps", who=(member(1).who,))
 WELL = job(*(member(r) for r in range(3)))
 
 
-def told(kept: Ledger, now: float, code: str = "HANG005", view: JobView = WELL) -> list[bool]:
+def told(kept: FindingStore, now: float, code: str = "HANG005", view: JobView = WELL) -> list[bool]:
     """What is said at this moment, where the claim is not made: whether each is over."""
     new = list(kept.new(now, []))
     return [f.over is not None for f in (*new, *kept.over(now, view))]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from allaboard.blackbox.snapshot import BoxReading
-from allaboard.coordinator.process_record import Record
-from allaboard.coordinator.process_replacement import Succession
+from allaboard.coordinator.process_record import ProcessRecord
+from allaboard.coordinator.process_replacement import ProcessReplacements
 from allaboard.facts import Exit, Phase
 from allaboard.facts.samples import declared
 
 
-def _rank(pid: int, rank: int, at: float, end: float | None = None, worker: int = 0) -> Record:
-    one = Record(pid, worker, "a", at)
+def _rank(
+    pid: int, rank: int, at: float, end: float | None = None, worker: int = 0
+) -> ProcessRecord:
+    one = ProcessRecord(pid, worker, "a", at)
     one.box = BoxReading(
         phase=Phase.ARRIVED, phase_since=at + 3, round=1, declared=declared(rank, 3)
     )
@@ -19,10 +21,10 @@ def _rank(pid: int, rank: int, at: float, end: float | None = None, worker: int 
     return one
 
 
-def _left(*records: Record, new: Record) -> list[int]:
+def _left(*records: ProcessRecord, new: ProcessRecord) -> list[int]:
     """Who is still there when all has been told, after ``new`` has declared its rank."""
     known = {r.pid: r for r in (*records, new)}
-    succession = Succession(known, set())
+    succession = ProcessReplacements(known, set())
     for one in records:
         if one.exit is not None:
             succession.ended(one.pid)
@@ -61,7 +63,7 @@ def test_another_launcher_has_ranks_of_its_own() -> None:
 
 def test_who_is_heard_no_more_is_asked_for_no_more() -> None:
     known = {0: _rank(0, 0, 10.0, 20.0), 10: _rank(10, 0, 21.0)}
-    succession = Succession(known, set())
+    succession = ProcessReplacements(known, set())
     succession.ended(0)
     succession.declares(known[10])
     succession.drop(0)

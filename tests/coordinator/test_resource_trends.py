@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.trackers.resource_trends import SAMPLES, SPAN, Gauges, line
+from allaboard.coordinator.trackers.resource_trends import SAMPLES, SPAN, ResourceTrends, line
 from allaboard.facts import Reading
 
 
-def follow(gauges: Gauges, *values: float, every: float = 2.0) -> None:
+def follow(gauges: ResourceTrends, *values: float, every: float = 2.0) -> None:
     for n, value in enumerate(values):
         gauges.take(100.0 + every * n, "a", [Reading("open files", value, 1000.0, 7, "/proc/7/fd")])
 
@@ -22,7 +22,7 @@ def test_a_line_is_found_with_how_well_it_fits() -> None:
 
 
 def test_what_rises_has_an_end() -> None:
-    gauges = Gauges()
+    gauges = ResourceTrends()
     follow(gauges, *range(100, 500, 10))
     (use,) = gauges.uses
     assert (use.host, use.pid, use.value, use.limit) == ("a", 7, 490.0, 1000.0)
@@ -31,7 +31,7 @@ def test_what_rises_has_an_end() -> None:
 
 
 def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
-    gauges = Gauges()
+    gauges = ResourceTrends()
     follow(gauges, *([100.0] * 30), *range(110, 160, 10), every=1.0)
     (use,) = gauges.uses
     assert use.rate < 2.0
@@ -41,7 +41,7 @@ def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
 
 
 def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
-    gauges = Gauges()
+    gauges = ResourceTrends()
     follow(gauges, *range(SAMPLES - 1))
     assert gauges.uses[0].rate == 0.0 and gauges.uses[0].left == float("inf")
     gauges.forget("b", 7)
@@ -54,7 +54,7 @@ def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
 
 
 def test_another_limit_begins_another_line() -> None:
-    gauges = Gauges()
+    gauges = ResourceTrends()
     follow(gauges, *range(1000, 1100, 10))
     for n, value in enumerate((10.0, 12.0, 14.0, 16.0)):
         gauges.take(200.0 + n, "a", [Reading("open files", value, 500.0, 7)])
@@ -63,10 +63,10 @@ def test_another_limit_begins_another_line() -> None:
 
 
 def test_looks_that_come_less_often_tell_of_the_last_seconds_too() -> None:
-    gauges = Gauges()
+    gauges = ResourceTrends()
     follow(gauges, *range(100, 160, 10), 160.0, 160.0, 160.0, 160.0, every=2.0)
     (use,) = gauges.uses
     assert use.rate > 3.0 and use.recent.rate == 0.0
-    rises = Gauges()
+    rises = ResourceTrends()
     follow(rises, *range(100, 160, 10), every=2.0)
     assert rises.uses[0].recent.rate == pytest.approx(5.0)

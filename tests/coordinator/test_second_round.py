@@ -5,16 +5,18 @@ from __future__ import annotations
 from allaboard.analysis.network.link_faults import CONNECTS, faults
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.cluster.transport.client_handshake import FIGURES
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Link
 from allaboard.facts.samples import declared, gathering, held
-from allaboard.protocol.commands import TryLinks
+from allaboard.protocol.commands import ProbeLinks
 from allaboard.protocol.events import AgentConnected, LinksProbed, RoleTaken
 
 HOSTS = 70
 
 
-def answered(crossing: Crossing, asked: TryLinks, dead: tuple[tuple[int, int], ...]) -> None:
+def answered(
+    crossing: MultiHostState, asked: ProbeLinks, dead: tuple[tuple[int, int], ...]
+) -> None:
     """What this agent tells of the links that it was asked for."""
     failed, figures = [], []
     for host, address in asked.targets:
@@ -29,9 +31,9 @@ def answered(crossing: Crossing, asked: TryLinks, dead: tuple[tuple[int, int], .
     crossing.take(LinksProbed(agent=asked.agent, links=tuple(failed), worked=worked))
 
 
-def rounds(*dead: tuple[int, int]) -> tuple[list[int], Crossing]:
+def rounds(*dead: tuple[int, int]) -> tuple[list[int], MultiHostState]:
     """How many trials each round has, where these links do not work."""
-    crossing = Crossing("h0", joined=True)
+    crossing = MultiHostState("h0", joined=True)
     crossing.take(RoleTaken(leads=True))
     for i in range(HOSTS):
         crossing.take(AgentConnected(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.trackers.step_history import KEPT, Tally
+from allaboard.coordinator.trackers.step_history import KEPT, StepHistory
 
 
 def test_between_two_looks_in_proportion() -> None:
-    tally = Tally()
+    tally = StepHistory()
     for at, steps in ((10.0, 0), (11.0, 100), (12.0, 300)):
         tally.add(at, steps)
     assert [tally.at(m) for m in (10.0, 10.5, 11.0, 11.25, 12.0, 20.0)] == [
@@ -18,11 +18,11 @@ def test_between_two_looks_in_proportion() -> None:
         300,
     ]
     assert tally.at(9.9) is None
-    assert Tally().at(1.0) is None
+    assert StepHistory().at(1.0) is None
 
 
 def test_a_long_pause_takes_no_room() -> None:
-    tally = Tally()
+    tally = StepHistory()
     tally.add(0.0, 0)
     for at in range(10 * KEPT):
         tally.add(1.0 + at, 7)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.analysis.stalls.stopped_child import states_below, stopped_below
-from allaboard.coordinator.process_record import Record
+from allaboard.analysis.stalls.stopped_child import (
+    describe_stopped_children,
+    stopped_children_evidence,
+)
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Frame
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 from allaboard.protocol.events import ProcessSampled, StackSampled
@@ -19,7 +22,7 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 
 
 def seen(*stopped: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
-    record = Record(100, 0, "a", 0.0)
+    record = ProcessRecord(100, 0, "a", 0.0)
     record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, pids in enumerate(stopped):
         record.look(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", stopped=pids))
@@ -48,8 +51,8 @@ def test_it_counts_from_the_look_since_which_it_has_been_so() -> None:
 def test_how_many_there_are(pids: tuple[int, ...], said: str) -> None:
     halted = msgspec.structs.replace(stack(USER), stopped=tuple((p, 1.0) for p in pids))
     one = member(1, stack=halted)
-    assert stopped_below(one) == said
-    assert len(states_below(one)) == min(4, len(pids))
+    assert describe_stopped_children(one) == said
+    assert len(stopped_children_evidence(one)) == min(4, len(pids))
 
 
 def test_who_is_to_let_it_go_on_is_told_how() -> None:

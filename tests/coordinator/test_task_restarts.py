@@ -10,12 +10,12 @@ import pytest
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.coordinator.job_state import Job
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Frame, Outcome, Phase, Raised, Reading
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.restart.restart_policy import Restarts
-from allaboard.protocol.commands import Command, End, Note, Put, Replace
+from allaboard.protocol.commands import Command, EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import (
     ProcessExited,
     ProcessSampled,
@@ -34,8 +34,8 @@ class World:
 
     def __init__(self, tasks: tuple[tuple[str, int], ...] = TASKS, most: int = 3) -> None:
         self.clock = FakeClock()
-        self.job = Job(
-            Settings(
+        self.job = JobState(
+            JobSettings(
                 launched=3,
                 host="a",
                 tasks=tasks,
@@ -135,8 +135,8 @@ def of(commands: list[Command], kind: type[Any]) -> list[Any]:
 def test_a_killed_server_comes_back_alone_and_the_round_goes_on() -> None:
     world = World()
     answers = world.kill(2)
-    assert of(answers, Replace) == [
-        Replace(worker=2, reason="ps 0 was killed by SIGKILL; restart 1 of 3")
+    assert of(answers, RestartWorker) == [
+        RestartWorker(worker=2, reason="ps 0 was killed by SIGKILL; restart 1 of 3")
     ]
     world.importing.add(2)
     answers = world.launch(2)
@@ -144,7 +144,7 @@ def test_a_killed_server_comes_back_alone_and_the_round_goes_on() -> None:
         if at == 8:
             world.importing.clear()
         answers += world.tell(seconds=0.5)
-    assert of(answers, End) == []
+    assert of(answers, EndJob) == []
     assert [m.who.pid for m in world.job.view(world.clock.now).members] == [100, 101, 202]
     assert "PS001" in {f.rule for f in world.job.ledger.findings}
     (made,) = world.job.returns.made
@@ -169,9 +169,11 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     world.joined[2] = world.clock.now
     world.tell(seconds=0.4)
     world.steps[1] += 1
-    assert of(world.tell(seconds=0.1), Note) == []  # the chief has not said where they came from
+    assert (
+        of(world.tell(seconds=0.1), ShowNote) == []
+    )  # the chief has not said where they came from
     world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": world.clock.now})}
-    notes = of(world.tell(seconds=0.5), Note)
+    notes = of(world.tell(seconds=0.5), ShowNote)
     (made,) = world.job.returns.made
     assert made.snapshot == pytest.approx(ended - taken.at, abs=0.001)
     assert made.lost == 110  # 310 steps were done, and 200 when it was taken
@@ -234,7 +236,7 @@ def test_why_a_snapshot_was_not_restored_is_told() -> None:
     said = []
     for _ in range(20):
         world.steps[0] += 1
-        said += [n.text for n in of(world.tell(seconds=0.5), Note)]
+        said += [n.text for n in of(world.tell(seconds=0.5), ShowNote)]
     (line,) = [text for text in said if "is back" in text]
     assert line.endswith(
         "not those of the snapshot: number 7: words is larger than a message may be"
@@ -253,12 +255,12 @@ def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
         answers = world.tell(
             ProcessExited(pid=world.pids[1], at=world.clock.now, code=1), seconds=0.1
         )
-        (again,) = of(answers, Replace)
+        (again,) = of(answers, RestartWorker)
         assert again.reason == (
             "worker 1 fell with ps 0: raised UnavailableError at train.py:79; "
             f"restart {2 * time + 2} of 9"
         )
-        assert of(answers, End) == []
+        assert of(answers, EndJob) == []
         world.raised.clear()
         world.launch(1)
         world.launch(2)
@@ -269,7 +271,7 @@ def test_the_last_restart_is_the_last() -> None:
     world = World(most=1)
     world.kill(2)
     world.launch(2)
-    (end,) = of(world.kill(2), End)
+    (end,) = of(world.kill(2), EndJob)
     assert (end.outcome, end.final) == (Outcome.FAILED, True)
     assert "1 restart used up (--max-restarts 1)" in end.reason
 
@@ -278,13 +280,13 @@ def test_a_stopped_server_is_put_an_end_to_and_replaced() -> None:
     world = World()
     world.state[2] = "T"
     before = [c for _ in range(29) for c in world.tell(seconds=1.0)]
-    assert of(before, Put) == [] and of(before, End) == []
+    assert of(before, KillForReplacement) == [] and of(before, EndJob) == []
     after = [c for _ in range(3) for c in world.tell(seconds=1.0)]
-    assert [p.pid for p in of(after, Put)] == [102]
+    assert [p.pid for p in of(after, KillForReplacement)] == [102]
     world.gone.add(102)
     answers = world.tell(ProcessExited(pid=102, at=world.clock.now, signal=9), seconds=0.1)
-    assert of(answers, Replace) == [
-        Replace(worker=2, reason="ps 0 was stopped for 30 s; restart 1 of 3")
+    assert of(answers, RestartWorker) == [
+        RestartWorker(worker=2, reason="ps 0 was stopped for 30 s; restart 1 of 3")
     ]
 
 
@@ -293,12 +295,12 @@ def test_what_ends_when_the_work_is_done_does_not_come_back() -> None:
     for worker in (0, 1):
         world.gone.add(100 + worker)
         world.tell(ProcessExited(pid=100 + worker, at=world.clock.now, code=0), seconds=0.1)
-    assert of(world.kill(2), Replace) == []
+    assert of(world.kill(2), RestartWorker) == []
 
 
 def test_a_killed_rank_of_a_collective_job_ends_the_round_at_once() -> None:
     world = World(tasks=())
-    (end,) = of(world.kill(1), End)
+    (end,) = of(world.kill(1), EndJob)
     assert end.outcome is Outcome.FAILED
 
 
@@ -308,9 +310,9 @@ def test_a_stopped_rank_ends_the_round_after_its_patience() -> None:
     world.tell()
     world.state[1] = "T"
     before = [c for _ in range(29) for c in world.tell(seconds=1.0)]
-    assert of(before, End) == []
+    assert of(before, EndJob) == []
     after = [c for _ in range(4) for c in world.tell(seconds=1.0)]
-    (end,) = of(after, End)
+    (end,) = of(after, EndJob)
     assert end.outcome is Outcome.HANG
     assert "worker 1 has been stopped for 30 s (--stopped-after 30)" in end.reason
 
@@ -320,7 +322,7 @@ def test_who_is_held_by_a_debugger_is_left_alone() -> None:
     world.steps = [50, 50, 50]
     world.tell()
     world.state[1] = "t"
-    assert of([c for _ in range(60) for c in world.tell(seconds=1.0)], End) == []
+    assert of([c for _ in range(60) for c in world.tell(seconds=1.0)], EndJob) == []
 
 
 def test_what_servers_use_is_followed_while_they_serve() -> None:

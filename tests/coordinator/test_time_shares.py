@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.trackers.time_shares import SPAN, Shares
+from allaboard.coordinator.trackers.time_shares import SPAN, TimeShares
 from allaboard.facts import Load
 
 
 def test_the_last_seconds_and_the_whole_work() -> None:
-    shares = Shares()
+    shares = TimeShares()
     for second in range(31):  # it starts up for 10 s, and uses twice the CPU there
         cpu = 2.0 * min(second, 10) + max(0, second - 10)
         shares.add(float(second), cpu, 0.5 * max(0, second - 10), 4.0, works=second >= 10)
@@ -18,7 +18,7 @@ def test_the_last_seconds_and_the_whole_work() -> None:
 
 
 def test_what_has_changed_is_seen_in_the_last_seconds() -> None:
-    shares = Shares()
+    shares = TimeShares()
     for second in range(21):  # it computes for 17 s, and then waits
         inside = float(max(0, second - 17))
         shares.add(float(second), float(min(second, 17)), inside, 4.0, works=True)
@@ -27,7 +27,7 @@ def test_what_has_changed_is_seen_in_the_last_seconds() -> None:
 
 
 def test_another_limit_begins_the_window_anew() -> None:
-    shares = Shares()
+    shares = TimeShares()
     shares.add(0.0, 0.0, 0.0, 4.0, works=True)
     shares.add(5.0, 20.0, 0.0, 4.0, works=True)
     shares.add(6.0, 20.1, 0.0, 0.1, works=True)
@@ -37,7 +37,7 @@ def test_another_limit_begins_the_window_anew() -> None:
 
 
 def test_nothing_is_known_of_one_look() -> None:
-    shares = Shares()
+    shares = TimeShares()
     assert shares.load == shares.recent == shares.run == Load()
     shares.add(0.0, 1.0, 1.0, 4.0, works=True)
     assert shares.load == shares.run == Load()
@@ -46,7 +46,7 @@ def test_nothing_is_known_of_one_look() -> None:
 
 
 def test_the_wait_for_the_chief_is_told_by_itself() -> None:
-    shares = Shares()
+    shares = TimeShares()
     for second in range(11):  # inside operations all the time, from 4 to 8 in that one
         waits = 4 <= second < 8
         shares.add(float(second), 0.0, float(second), 4.0, works=True, for_chief=waits)
@@ -54,7 +54,7 @@ def test_the_wait_for_the_chief_is_told_by_itself() -> None:
 
 
 def test_the_time_in_which_it_was_stopped() -> None:
-    shares = Shares()
+    shares = TimeShares()
     for second in range(11):
         shares.add(float(second), 0.0, 0.0, 4.0, works=True, stopped=4 <= second < 7)
     assert shares.run.stopped == pytest.approx(0.3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.finding_store import Ledger
+from allaboard.coordinator.finding_store import FindingStore
 from allaboard.facts import Claim, Finding, Who
 from allaboard.facts.samples import member
 from allaboard.rules.engine.catalogue import Entry, catalogue
@@ -17,8 +17,8 @@ def entry(code: str) -> Entry:
     return found
 
 
-def ledger() -> Ledger:
-    return Ledger(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
+def ledger() -> FindingStore:
+    return FindingStore(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
 
 
 def claim(*ranks: int) -> Claim:
@@ -33,7 +33,7 @@ def finding(code: str, *ranks: int) -> Finding:
     return stamp(entry(code), claim(*ranks))
 
 
-def new(kept: Ledger, code: str, *ranks: int) -> int:
+def new(kept: FindingStore, code: str, *ranks: int) -> int:
     return len(list(kept.new(10.0, [(entry(code), claim(*ranks))])))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.trackers.traffic_rates import SPAN, Pairs
+from allaboard.coordinator.trackers.traffic_rates import SPAN, TrafficRates
 from allaboard.facts import Flow, Flows
 
 
@@ -14,7 +14,7 @@ def look(received: int, sent: int, local: str = "a:1", **more: float) -> tuple[F
 
 
 def test_rates_are_of_the_last_seconds_and_sums_of_all() -> None:
-    pairs = Pairs()
+    pairs = TrafficRates()
     for second in range(31):
         pairs.take(float(second), look(1000 * second, 500 * second, busy=0.5 * second, rtt=0.02))
     (pair,) = pairs.pairs
@@ -25,7 +25,7 @@ def test_rates_are_of_the_last_seconds_and_sums_of_all() -> None:
 
 
 def test_a_connection_that_is_made_anew_counts_from_its_first_byte() -> None:
-    pairs = Pairs()
+    pairs = TrafficRates()
     pairs.take(0.0, look(1000, 0))
     pairs.take(1.0, look(300, 0, local="a:2"))
     (pair,) = pairs.pairs
@@ -33,7 +33,7 @@ def test_a_connection_that_is_made_anew_counts_from_its_first_byte() -> None:
 
 
 def test_one_that_is_gone_keeps_its_sums() -> None:
-    pairs = Pairs()
+    pairs = TrafficRates()
     pairs.take(0.0, look(1000, 70))
     pairs.take(1.0, ())
     (pair,) = pairs.pairs
@@ -41,22 +41,22 @@ def test_one_that_is_gone_keeps_its_sums() -> None:
 
 
 def test_nothing_measured() -> None:
-    assert Pairs().pairs == ()
-    pairs = Pairs()
+    assert TrafficRates().pairs == ()
+    pairs = TrafficRates()
     pairs.take(0.0, look(1, 1))
     pairs.clear()
     assert pairs.pairs == ()
 
 
 def test_what_a_way_takes_is_told_of_most_looks_and_not_of_one() -> None:
-    pairs = Pairs()
+    pairs = TrafficRates()
     for second, seen in enumerate((1e6, 0.6e6, 72e6, 1e6, 0.6e6)):
         pairs.take(float(second), look(1000 * second, 0, delivers=seen))
     assert pairs.pairs[0].delivers == 1e6
 
 
 def test_what_a_way_takes_is_not_told_by_a_connection_that_only_asks() -> None:
-    pairs = Pairs()
+    pairs = TrafficRates()
     for second in range(3):
         asks = Flow(
             local="a:1", remote="b:9", received=9000 * second, sent=10 * second, delivers=72e6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.trackers.training_rollbacks import Setbacks
+from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
 from allaboard.facts import Numbered, Setback, Who
 
 PS = Who(job="ps", index=0, pid=103)
@@ -14,7 +14,7 @@ def lost(found: Setback | None) -> tuple[int, int] | None:
 
 
 def test_who_reads_less_than_before_tells_it_and_the_others_do_not_again() -> None:
-    kept = Setbacks()
+    kept = TrainingRollbacks()
     for pid, last in ((101, 460), (102, 463), (101, 465)):
         assert kept.take(1.0, pid, Numbered(1, last)) is None
     kept.ended(PS, "was killed by SIGKILL")
@@ -26,7 +26,7 @@ def test_who_reads_less_than_before_tells_it_and_the_others_do_not_again() -> No
 
 
 def test_whose_first_run_after_it_was_an_earlier_one_corrects_it() -> None:
-    kept = Setbacks()
+    kept = TrainingRollbacks()
     kept.take(1.0, 101, Numbered(1, 347))
     kept.take(1.0, 102, Numbered(1, 340))
     kept.ended(PS, "was killed by SIGKILL")
@@ -36,7 +36,7 @@ def test_whose_first_run_after_it_was_an_earlier_one_corrects_it() -> None:
 
 
 def test_who_did_not_see_the_last_steps_itself_tells_the_others_too() -> None:
-    kept = Setbacks()
+    kept = TrainingRollbacks()
     kept.take(1.0, 101, Numbered(1, 460))
     kept.take(1.0, 102, Numbered(1, 500))
     assert lost(kept.take(20.0, 101, Numbered(1, 420, 1, 460, 401))) == (500, 401)
@@ -46,7 +46,7 @@ def test_who_did_not_see_the_last_steps_itself_tells_the_others_too() -> None:
 
 
 def test_a_process_that_was_started_again_shows_it_by_its_first_step() -> None:
-    kept = Setbacks()
+    kept = TrainingRollbacks()
     kept.take(1.0, 101, Numbered(1, 460))
     kept.ended(CHIEF, "was killed by SIGKILL")
     kept.began(201)
@@ -54,7 +54,7 @@ def test_a_process_that_was_started_again_shows_it_by_its_first_step() -> None:
 
 
 def test_a_worker_that_comes_back_to_a_training_that_went_on_loses_nothing() -> None:
-    kept = Setbacks()
+    kept = TrainingRollbacks()
     kept.take(1.0, 101, Numbered(1, 460))
     kept.began(202)
     kept.take(15.0, 101, Numbered(1, 900))
@@ -63,7 +63,7 @@ def test_a_worker_that_comes_back_to_a_training_that_went_on_loses_nothing() -> 
 
 
 def test_a_worker_that_was_started_before_a_setback_does_not_tell_it_again() -> None:
-    kept = Setbacks()
+    kept = TrainingRollbacks()
     kept.take(1.0, 101, Numbered(1, 460))
     kept.began(202)
     assert lost(kept.take(20.0, 101, Numbered(1, 402, 1, 460, 401))) == (460, 401)
@@ -72,7 +72,7 @@ def test_a_worker_that_was_started_before_a_setback_does_not_tell_it_again() -> 
 
 def test_who_ended_before_anything_was_heard_of_the_steps_is_told_if_they_had_begun() -> None:
     for began, who in ((9.0, (PS,)), (12.0, ())):
-        kept = Setbacks()
+        kept = TrainingRollbacks()
         kept.ended(PS, "was killed by SIGKILL", 10.0)
         assert kept.take(11.0, 101, Numbered(0, 48), began) is None
         assert lost(kept.take(20.0, 101, Numbered(0, 49, 1, 48, 0), began)) == (48, 0)

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from allaboard.diagnosis.live import live_diagnosis, remote_diagnosis
-from allaboard.diagnosis.live.process_inspection import NoSuchProcess, chosen
+from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen
 from allaboard.facts import (
     Departed,
     Frame,
@@ -248,7 +248,7 @@ def test_ranks_are_found_by_a_word_of_their_command_line(start: Start, tmp_path:
     assert rank_processes.find([word]) == sorted(pids)
     assert set(pids) <= set(rank_processes.find([]))
     assert chosen([word]) == sorted(pids)
-    with pytest.raises(NoSuchProcess, match=r"with no_such_script\.py in its command line"):
+    with pytest.raises(NoSuchProcessError, match=r"with no_such_script\.py in its command line"):
         chosen(["no_such_script.py"])
 
 

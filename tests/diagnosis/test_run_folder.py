@@ -12,7 +12,7 @@ import pytest
 from allaboard.agent.final_report import assemble
 from allaboard.agent.journal import Journal
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
-from allaboard.diagnosis.logs.input_files import NothingThere
+from allaboard.diagnosis.logs.input_files import MissingInputError
 from allaboard.facts import Certainty, Diagnosis, Evidence, Finding, JobView, Severity, Stage, Who
 from allaboard.facts.samples import USER, job, member, stack, waiting
 from allaboard.report.diagnosis import as_json, as_text
@@ -146,9 +146,9 @@ def test_folders_of_some_hosts_only(tmp_path: Path) -> None:
 
 def test_folders_of_two_jobs_are_not_mixed(tmp_path: Path) -> None:
     one, other = left(tmp_path / "a"), left(tmp_path / "b", name="j2")
-    with pytest.raises(NothingThere, match="runs of 2 jobs"):
+    with pytest.raises(MissingInputError, match="runs of 2 jobs"):
         told(one, other)
-    with pytest.raises(NothingThere, match="runs of 2 jobs"):
+    with pytest.raises(MissingInputError, match="runs of 2 jobs"):
         told(tmp_path)
 
 
@@ -168,7 +168,7 @@ def test_logs_add_the_cause_that_was_not_seen(tmp_path: Path) -> None:
 
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     assert "there was nothing to read" in told(tmp_path).conclusion
-    with pytest.raises(NothingThere, match="no such file"):
+    with pytest.raises(MissingInputError, match="no such file"):
         told(tmp_path / "none")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
-from allaboard.diagnosis.logs.input_files import DEEPEST, SECONDS, NothingThere, exhibits
+from allaboard.diagnosis.logs.input_files import DEEPEST, SECONDS, MissingInputError, exhibits
 from allaboard.diagnosis.logs.kernel_filesystems import of_the_kernel
 from allaboard.rules.engine.catalogue import catalogue
 
@@ -21,7 +21,7 @@ def test_the_kernels_own_files_are_refused(tmp_path: Path, name: str) -> None:
     if name == "link":
         path = tmp_path / "link"
         path.symlink_to("/proc/self")
-    with pytest.raises(NothingThere, match=r"allaboard diagnose (PID|\d+)$"):
+    with pytest.raises(MissingInputError, match=r"allaboard diagnose (PID|\d+)$"):
         of_paths([path], catalogue())
 
 

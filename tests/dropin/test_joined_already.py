@@ -77,5 +77,5 @@ def test_two_of_the_first_rank_on_one_host_hear_of_each_other() -> None:
     ]
     for one in both:
         said, _ = one.communicate(timeout=60)
-        assert "2 processes say that they are rank 0" in said
+        assert "2 processes claim to be rank 0" in said
         assert "JOIN005" in said and "attached" not in said and "kill" not in said

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.formats.safe_pickle import NotPlain, read
+from allaboard.formats.safe_pickle import UnsafePickleError, read
 
 PLAIN = st.recursive(
     st.none()
@@ -31,7 +31,7 @@ def test_plain_values_come_back(value: object, protocol: int) -> None:
 @given(PLAIN, st.integers(0, 400))
 def test_half_of_a_pickle_is_refused(value: object, at: int) -> None:
     data = pickle.dumps(value)
-    with pytest.raises(NotPlain):
+    with pytest.raises(UnsafePickleError):
         read(data[: at % len(data)])
 
 
@@ -39,20 +39,20 @@ def test_half_of_a_pickle_is_refused(value: object, at: int) -> None:
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:
         read(b"\x80\x04" + data)
-    except NotPlain:
+    except UnsafePickleError:
         pass
 
 
 @pytest.mark.parametrize("value", [print, complex(1), {1, 2}, range(3), ValueError()])
 def test_what_is_not_plain_is_refused(value: object) -> None:
-    with pytest.raises(NotPlain, match="would run code"):
+    with pytest.raises(UnsafePickleError, match="would run code"):
         read(pickle.dumps([value]))
 
 
 def test_keys_that_nest_and_numbers_that_fill_the_memory_are_refused() -> None:
-    with pytest.raises(NotPlain, match="a key"):
+    with pytest.raises(UnsafePickleError, match="a key"):
         read(pickle.dumps({(1, (2,)): 3}))
-    with pytest.raises(NotPlain, match="16 bytes"):
+    with pytest.raises(UnsafePickleError, match="16 bytes"):
         read(pickle.dumps(1 << 4000))
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from allaboard.launch.port_reservation import FIRST, NoFreePort, ephemeral_start, reserve
+from allaboard.launch.port_reservation import FIRST, NoFreePortError, ephemeral_start, reserve
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_port_in_use_is_passed_by(held: ExitStack) -> None:
 
 def test_a_range_that_is_full_is_named(held: ExitStack) -> None:
     first, last = small_range(held)
-    with pytest.raises(NoFreePort) as refused:
+    with pytest.raises(NoFreePortError) as refused:
         reserve(3, first=first, last=last)
     assert re.fullmatch(
         rf"only 2 free ports between {first} and {last - 1}, 3 are needed; "
@@ -102,7 +102,7 @@ def small_range(held: ExitStack) -> tuple[int, int]:
             (first,) = numbers(mine, 1)
         try:
             numbers_of_both = reserve(2, first=first, last=first + 2)
-        except NoFreePort:
+        except NoFreePortError:
             continue
         for one in numbers_of_both:
             one.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launch.parameter_servers.ps_cluster import WrongRoles, served, tasks, without
+from allaboard.launch.parameter_servers.ps_cluster import InvalidRolesError, served, tasks, without
 from allaboard.launch.parameter_servers.script_scan import Reading, read
 
 TF1 = Reading(known=True, serves=True, needs_servers=("replica_device_setter", 7))
@@ -44,7 +44,7 @@ def test_without_n_there_is_one_worker() -> None:
 def test_what_is_no_cluster_is_refused(
     ps: str, n: str, chief: int, evaluator: int, reading: Reading, said: str
 ) -> None:
-    with pytest.raises(WrongRoles) as refused:
+    with pytest.raises(InvalidRolesError) as refused:
         tasks(ps, n, chief, evaluator, reading, "t.py")
     assert said in str(refused.value)
 

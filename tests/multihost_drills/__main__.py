@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from allaboard.report.text import finding_lines
+from allaboard.report.finding_text import finding_lines
 from multihost_drills import run_host_drill
 
 

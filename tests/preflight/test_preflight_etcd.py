@@ -69,7 +69,7 @@ def test_who_is_missing_is_told_to_all(port: int, tmp_path: Path) -> None:
     place = f"etcd://127.0.0.1:{port}/missing"
     ended = preflight(tmp_path, range(2), 3, place, "--timeout", "4")
     assert [code for code, *_ in ended] == [3, 3]
-    assert all("nobody has heard of rank 2" in errors for *_, errors in ended), ended
+    assert all("rank 2 has not joined" in errors for *_, errors in ended), ended
 
 
 def test_an_etcd_that_is_down_is_told(tmp_path: Path) -> None:

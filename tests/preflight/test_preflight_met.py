@@ -11,7 +11,7 @@ from test_preflight_faces import found
 
 from allaboard.facts import Outcome
 from allaboard.facts.samples import declared, gathering, held, job, member
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 from allaboard.preflight.roll_call_passed import met
 from allaboard.preflight.ssh_launch import remote
 from allaboard.preflight.summary import exit_code
@@ -80,7 +80,7 @@ def given(**changes: object) -> argparse.Namespace:
 def test_without_hosts_tensorflow_has_no_collective(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "h0"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(Refused, match="set TF_CONFIG as training does, or add --quick"):
+    with pytest.raises(UsageError, match="set TF_CONFIG as training does, or add --quick"):
         asked(given(), "", False)
     assert asked(given(quick=True), "", False).size == 2
 

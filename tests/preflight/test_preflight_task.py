@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from allaboard.preflight.task import Unsaid, task, variables_of
+from allaboard.preflight.task import UnstatedTaskError, task, variables_of
 
 TORCH = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "h0", "MASTER_PORT": "29600"}
 SLURM = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_STEP_NODELIST": "h[0-3]"}
@@ -56,5 +56,5 @@ def test_tensorflow_counts_servers_after_workers_and_leaves_the_evaluator_out() 
     ],
 )
 def test_what_is_missing_is_said(variables: dict[str, str], said: str) -> None:
-    with pytest.raises(Unsaid, match=said):
+    with pytest.raises(UnstatedTaskError, match=said):
         task(variables)

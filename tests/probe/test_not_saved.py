@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.stalls.failing_checkpoint import NOTE
+from allaboard.analysis.stalls.failing_checkpoint import NOT_SAVED_NOTE
 from probed import Program
 
 CODE = """
@@ -40,6 +40,6 @@ def test_what_was_not_written(
     assert ended.code == 0, ended.err
     told = program.box(ended.pid).read()
     assert told.spent.saved == saved
-    note = told.notes.get(NOTE)
+    note = told.notes.get(NOT_SAVED_NOTE)
     assert note is None if noted is None else note is not None and note.startswith(noted)
     assert note is None or note.endswith("script.py:11 in <module>")

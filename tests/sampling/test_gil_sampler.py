@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.analysis.stalls.gil_contention import LEAST, Glance, asks, grip, wanting
+from allaboard.analysis.stalls.gil_contention import (
+    MIN_LOOK_SPAN_S,
+    ThreadsSnapshot,
+    find_gil_grip,
+    possible_gil_waiters,
+    stays_at_futex,
+)
 from allaboard.facts import Frame, Grip, Task
 from allaboard.formats.dumps.stack_frames import SpiedThread
 from allaboard.sampling import stack_sampler
@@ -114,7 +120,7 @@ def test_another_thread_lets_the_main_one_not_run(started: list[subprocess.Popen
 def test_looks_that_follow_each_other_closely_see_it_too(
     started: list[subprocess.Popen[str]],
 ) -> None:
-    _, found = looked(started, ASLEEP, 10 * PATIENT, LEAST / 6)
+    _, found = looked(started, ASLEEP, 10 * PATIENT, MIN_LOOK_SPAN_S / 6)
     assert found is not None and found.main
 
 
@@ -139,31 +145,31 @@ def glance(
     *sleeps: int,
     spied: tuple[SpiedThread, ...] = (_OWNER, _WAITS),
     asking: frozenset[int] = frozenset({2}),
-) -> Glance:
+) -> ThreadsSnapshot:
     tasks = {tid: Task(f"t{tid}", 0.0, count) for tid, count in enumerate(sleeps, 1)}
-    return Glance(at, tasks, asking, spied)
+    return ThreadsSnapshot(at, tasks, asking, spied)
 
 
 def test_a_native_thread_that_polls_is_none_that_waits() -> None:
     spied = (_OWNER,)  # py-spy knows Python threads alone
-    assert grip(glance(0, 0, 0, spied=spied), glance(1, 0, 190, spied=spied), 1) is None
-    assert grip(glance(0, 0, 0), glance(1, 0, 190), 1) is not None
+    assert find_gil_grip(glance(0, 0, 0, spied=spied), glance(1, 0, 190, spied=spied), 1) is None
+    assert find_gil_grip(glance(0, 0, 0), glance(1, 0, 190), 1) is not None
 
 
 def test_who_got_what_it_asked_for_does_not_wait() -> None:
-    assert grip(glance(0, 0, 0), glance(1, 0, 190, asking=frozenset()), 1) is None
-    assert grip(glance(0, 0, 0, asking=frozenset()), glance(1, 0, 190), 1) is None
+    assert find_gil_grip(glance(0, 0, 0), glance(1, 0, 190, asking=frozenset()), 1) is None
+    assert find_gil_grip(glance(0, 0, 0, asking=frozenset()), glance(1, 0, 190), 1) is None
 
 
 def test_two_owners_hold_nothing() -> None:
     other = (SpiedThread(1, "MainThread", _PLACE, False), SpiedThread(2, "beat", _PLACE, True))
-    assert grip(glance(0, 0, 0, spied=other), glance(1, 0, 190), 1) is None
+    assert find_gil_grip(glance(0, 0, 0, spied=other), glance(1, 0, 190), 1) is None
 
 
 def test_looks_too_close_or_too_far_apart_say_nothing() -> None:
-    assert wanting(glance(0, 0, 0), glance(0.1, 0, 19)) == {}
-    assert wanting(glance(0, 0, 0), glance(30, 0, 5700)) == {}
-    assert wanting(glance(0, 0, 0), glance(1, 0, 190)) == {2: 190.0}
+    assert possible_gil_waiters(glance(0, 0, 0), glance(0.1, 0, 19)) == {}
+    assert possible_gil_waiters(glance(0, 0, 0), glance(30, 0, 5700)) == {}
+    assert possible_gil_waiters(glance(0, 0, 0), glance(1, 0, 190)) == {2: 190.0}
 
 
 @pytest.mark.parametrize(
@@ -178,5 +184,5 @@ def test_looks_too_close_or_too_far_apart_say_nothing() -> None:
     ids=["stands", "works too", "another lock", "sleeps", "not to be seen"],
 )
 def test_who_stands_at_one_futex_asks(samples: list[str], waits: bool) -> None:
-    assert asks(samples, "x86_64") is waits
-    assert asks(samples, "vax") is False
+    assert stays_at_futex(samples, "x86_64") is waits
+    assert stays_at_futex(samples, "vax") is False

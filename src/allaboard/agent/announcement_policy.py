@@ -14,7 +14,7 @@ from allaboard.configuration.local_rank import first_here
 from allaboard.facts import Finding
 
 
-class OneVoice:
+class AnnouncementPolicy:
     """Where ``quiet``, another agent's state decides for all, and what it tells comes here too."""
 
     def __init__(self, options: Options, environment: Mapping[str, str]) -> None:

@@ -10,13 +10,19 @@ import msgspec
 from allaboard.agent.background_check import SHOWN
 from allaboard.agent.journal import Journal
 from allaboard.agent.terminal import Terminal
+from allaboard.analysis.stacks.places import groups_of
+from allaboard.analysis.stacks.tree import merge
 from allaboard.clock import SystemClock
 from allaboard.facts import Finding, JobView, Stage
-from allaboard.report.stacks import verbose_lines
-from allaboard.report.text import finding_lines
+from allaboard.report.finding_text import finding_lines
+from allaboard.report.plain_text import output_width
+from allaboard.report.stacks import all_stacks_lines
+
+STDERR = 2
+"""File descriptor of the lines that allaboard itself writes."""
 
 
-class Voice:
+class Announcer:
     """``notes`` are the lines of a run about its course; ``read`` the findings in the script's text."""
 
     def __init__(self, journal: Journal, terminal: Terminal, verbose: bool, script: str) -> None:
@@ -42,10 +48,11 @@ class Voice:
         self.journal.finding(finding)
         if not aloud:
             return
-        for line in finding_lines(finding, self._colour, self._verbose):
+        width = output_width(STDERR)
+        for line in finding_lines(finding, self._colour, self._verbose, width=width):
             self.terminal.say(line)
         if self._verbose and view is not None and finding.stage is Stage.RUNTIME:
-            for line in verbose_lines(view):
+            for line in all_stacks_lines(merge(groups_of(view.members))):
                 self.terminal.say(line)
 
     def note(self, now: float, found: Iterable[Finding]) -> None:

@@ -12,7 +12,7 @@ from allaboard.probe.arrival_signal import NAME
 _TAKEN = 4096
 
 
-class Bell:
+class ArrivalFifo:
     """A pipe with a name beside the black boxes of this folder; ``rung`` is called when somebody has rung.
 
     Where none can be made (a disk without pipes), the next look finds who has come.

@@ -7,8 +7,8 @@ import contextlib
 import traceback
 from pathlib import Path
 
-from allaboard.agent.announcer import Voice
-from allaboard.agent.arrival_fifo import Bell
+from allaboard.agent.announcer import Announcer
+from allaboard.agent.arrival_fifo import ArrivalFifo
 from allaboard.agent.background_check import Notes
 from allaboard.agent.command_executor import Deeds
 from allaboard.agent.control_plane import Council
@@ -22,29 +22,29 @@ from allaboard.agent.standby_process import Reserve
 from allaboard.agent.traffic import Traffic
 from allaboard.agent.worker_output import Streams
 from allaboard.agent.worker_processes import Workers
-from allaboard.coordinator.job_state import Job
+from allaboard.coordinator.job_state import JobState
+from allaboard.coordinator.progress_line import progress_line
 from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc
 from allaboard.launch.local_workers import Launch, folder
 from allaboard.policy.restart.attempt_summary import round_end
-from allaboard.protocol.commands import AnnounceFinding, Command, End, RoundOver, ShowNote
+from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound, EndJob, ShowNote
 from allaboard.protocol.events import AgentInterrupted, AgentOverslept, Event
-from allaboard.report.text import progress
 from allaboard.rules.engine.catalogue import of_jobs
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-QUICK, WARY, CALM = 0.05, 0.25, 1.0
+FAST_POLL_S, START_POLL_S, TRAINING_POLL_S = 0.05, 0.25, 1.0
 """Seconds between two looks: while the job ends; while it starts, nobody has made a step for a moment, or a
 part of it that stands is looked at; while it trains. (That a worker ended is not looked for: the kernel
 tells.) While it starts a glance at the workers' phases every QUICK seconds tells whether to look at once."""
-SETTLED = 5.0
+QUIET_AFTER_START_S = 5.0
 """Seconds after the roll call in which the workers have the machine to themselves: nothing is read then that
 can be read later."""
-STILL = 1.0
+NO_STEP_S = 1.0
 """Seconds without a step after which it is looked more often."""
-SLOW = 1.0
+RARE_POLL_S = 1.0
 """Seconds between two looks at what changes rarely."""
-OVERSLEPT = 2.0
+MAX_LATENESS_S = 2.0
 """An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
 PULSE = 60.0
 """Seconds between two signs of life in the journal."""
@@ -56,14 +56,14 @@ DRAIN = 5.0
 """Seconds for the last lines, where something that was left behind holds a pipe."""
 
 
-class Round:
+class Attempt:
     """The loop around the state of the job. It decides nothing."""
 
     def __init__(
         self,
         launch: Launch,
         options: Options,
-        voice: Voice,
+        voice: Announcer,
         reading: Notes,
         restarted: int = 0,
     ) -> None:
@@ -82,7 +82,7 @@ class Round:
             struck=lambda worker: self.workers.struck(worker),
             beside=options.joined.beside if options.joined is not None else "",
         )
-        self.bell = Bell(launch.boxes, self.wake.set)
+        self.bell = ArrivalFifo(launch.boxes, self.wake.set)
         self.traffic = Traffic(self.clock.monotonic)
         self.taken = Taken()
         # Under a launcher of one process a rank, what is printed is that rank's.
@@ -100,7 +100,7 @@ class Round:
         )
         self.ending = Ending(self.workers, options.grace, voice.say)
         state = settings(launch, options, restarted)
-        self.job = Job(state, launch.at, of_jobs().entries, self.clock.utc)
+        self.job = JobState(state, launch.at, of_jobs().entries, self.clock.utc)
         self.reserve = Reserve(launch, self.workers, options.restarts)
         self.snapshots = Snapshots(launch, self.workers, voice, self.wake.set)
         self.deeds = Deeds(
@@ -143,7 +143,7 @@ class Round:
         last = self.clock.monotonic()
         while True:
             now = self.clock.monotonic()
-            if now - last > OVERSLEPT + CALM:
+            if now - last > MAX_LATENESS_S + TRAINING_POLL_S:
                 self.events.append(AgentOverslept(seconds=now - last))
             last = now
             self._careful_tick(now)
@@ -152,7 +152,7 @@ class Round:
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
             pause = self._pause(now)
-            first = QUICK if self.job.rolled_at is None else pause
+            first = FAST_POLL_S if self.job.rolled_at is None else pause
             self.alarm = loop.call_later(first, self._glance, now + pause)
             await self.wake.wait()
             self.alarm.cancel()
@@ -167,7 +167,7 @@ class Round:
         if self.clock.monotonic() >= due or self.watch.moved():
             self.wake.set()
         else:
-            self.alarm = asyncio.get_running_loop().call_later(QUICK, self._glance, due)
+            self.alarm = asyncio.get_running_loop().call_later(FAST_POLL_S, self._glance, due)
 
     def _needed(self, now: float) -> bool:
         """Whether this host has to stay for others' sake, though its own workers have ended."""
@@ -223,7 +223,7 @@ class Round:
             self.voice.say(said)
 
     @property
-    def told(self) -> RoundOver | None:
+    def told(self) -> ConcludeRound | None:
         """What the host that decides for all has told of this round; None where this one decides."""
         bond = self.council.bond
         return bond.told if bond is not None and not self.interrupted else None
@@ -301,7 +301,7 @@ class Round:
             source.events = []
         slow = now >= self.next_slow
         if slow:
-            self.next_slow = now + SLOW
+            self.next_slow = now + RARE_POLL_S
             self.workers.count_ooms()
         # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.rolled_at is None and self.launch.plan.size == 1
@@ -327,9 +327,11 @@ class Round:
             self.snapshots.tend(view)
         self._keep(now, commands)
         rolled = self.job.rolled_at
-        self.voice.note(now, self.reading.take(now, rolled is None or now < rolled + SETTLED))
+        self.voice.note(
+            now, self.reading.take(now, rolled is None or now < rolled + QUIET_AFTER_START_S)
+        )
         if self.voice.terminal.live:
-            text = progress(self.job.recent(now)) if not self.job.quiet else self._elsewhere()
+            text = progress_line(self.job.recent(now)) if not self.job.quiet else self._elsewhere()
             turn = SPINNER[int(now * 8) % len(SPINNER)]
             self.voice.terminal.status(f"{turn} {text}" if text else "")
 
@@ -339,7 +341,7 @@ class Round:
 
     def _keep(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
-        if any(isinstance(c, AnnounceFinding | ShowNote | End) for c in commands):
+        if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
             self.journal.view(self.clock.utc(now), self.job.view(now))
         elif now >= self.next_pulse:
             self.next_pulse = now + PULSE
@@ -347,10 +349,10 @@ class Round:
 
     def _pause(self, now: float) -> float:
         if self.ending.begun:
-            return QUICK
+            return FAST_POLL_S
         if self.job.rolled_at is None or self.job.lookout.watches:
-            return WARY
-        return WARY if now - self.job.progress_at > STILL else CALM
+            return START_POLL_S
+        return START_POLL_S if now - self.job.progress_at > NO_STEP_S else TRAINING_POLL_S
 
     def _interrupted(self, number: int) -> None:
         self.interrupted = self.interrupted or number

@@ -7,8 +7,8 @@ import os
 import signal
 from collections.abc import Callable
 
-from allaboard.agent.announcement_policy import OneVoice
-from allaboard.agent.announcer import Voice
+from allaboard.agent.announcement_policy import AnnouncementPolicy
+from allaboard.agent.announcer import Announcer
 from allaboard.agent.end_authorization import may_end
 from allaboard.agent.options import Options
 from allaboard.agent.process_watcher import Watch
@@ -16,22 +16,22 @@ from allaboard.agent.shutdown import Ending
 from allaboard.agent.standby_process import Reserve
 from allaboard.agent.worker_output import Streams
 from allaboard.agent.worker_processes import Workers
-from allaboard.coordinator.job_state import Job
+from allaboard.coordinator.job_state import JobState
 from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.file_locks import lock_waits
-from allaboard.launch.local_workers import CannotStart, Launch
+from allaboard.launch.local_workers import Launch, WorkerStartError
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
-    End,
-    Halted,
+    EndJob,
+    KillForReplacement,
     OpenGate,
-    Put,
-    Replace,
+    ProbeLinks,
+    ReportInterruption,
+    RestartWorker,
     SampleStacks,
     ShowNote,
     TraceCalls,
-    TryLinks,
 )
 from allaboard.protocol.events import CallsTraced, Event, LockWaitsSampled, StackSampled
 from allaboard.sampling import stack_sampler
@@ -55,12 +55,12 @@ class Deeds:
         self,
         launch: Launch,
         options: Options,
-        job: Job,
+        job: JobState,
         watch: Watch,
         ending: Ending,
         workers: Workers,
         streams: Streams,
-        voice: Voice,
+        voice: Announcer,
         wake: Callable[[], None],
         reserve: Reserve,
     ) -> None:
@@ -74,7 +74,7 @@ class Deeds:
         self._voice = voice
         self._wake = wake
         self._reserve = reserve
-        self._aloud = OneVoice(options, os.environ)
+        self._aloud = AnnouncementPolicy(options, os.environ)
         self._let_through: dict[int, int] = {}
         self._verdict = 0
         self._coming: dict[int, asyncio.TimerHandle] = {}
@@ -116,20 +116,20 @@ class Deeds:
                     self._looking.begin(self._look(command.pids))
             case TraceCalls():
                 self._compare(command)
-            case End():
+            case EndJob():
                 if not self._job.quiet or may_end(command, self._options, self._job.view(now)):
                     self._end(now, command)
-            case Halted():
+            case ReportInterruption():
                 self._halted(now, command)
-            case Put():
+            case KillForReplacement():
                 self._voice.say(f"{command.text}; it is ended, to be replaced")
                 self._workers.put(command.pid)
-            case Replace():
+            case RestartWorker():
                 self._replace(command)
-            case TryLinks():
+            case ProbeLinks():
                 pass  # the party's
 
-    def _halted(self, now: float, command: Halted) -> None:
+    def _halted(self, now: float, command: ReportInterruption) -> None:
         """Where this one is interrupted too, that is all that there is to say."""
         if not self._job.interrupted:
             heard = self._job.interruptions.told(now, command)
@@ -145,7 +145,7 @@ class Deeds:
             self._job.ledger.told(finding)
         self._voice.announce(finding, self._job.view(now), self._aloud.tells(finding, quiet))
 
-    def _replace(self, command: Replace) -> None:
+    def _replace(self, command: RestartWorker) -> None:
         worker = command.worker
         wait = f" in {command.delay:g} s" if command.delay else ""
         # On several hosts its number here says nothing; the reason names it.
@@ -164,7 +164,7 @@ class Deeds:
             return
         try:
             self._streams.again(loop, ready or self._launch.respawn(worker))
-        except CannotStart as error:
+        except WorkerStartError as error:
             self._workers.give_up(worker)
             self._voice.say(f"{self._launch.name(worker)} cannot be started again: {error}")
             self._wake()
@@ -220,7 +220,7 @@ class Deeds:
                 self.events.append(CallsTraced(pid=pid, traced=traced))
         self._wake()
 
-    def _end(self, now: float, command: End) -> None:
+    def _end(self, now: float, command: EndJob) -> None:
         # At the gate it becomes an exception, which says it.
         raised = self._options.attached and self._at_gate()
         self._voice.say(command.reason, aloud=not raised)

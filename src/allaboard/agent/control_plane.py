@@ -14,16 +14,22 @@ from allaboard.cluster.linger import Staying
 from allaboard.cluster.membership import Party
 from allaboard.cluster.membership_role import Role
 from allaboard.cluster.multi_host_restart import Bond
-from allaboard.coordinator.job_state import Job
+from allaboard.coordinator.job_state import JobState
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local_workers import Launch
 from allaboard.policy.end.failure_end import LAST_EVALUATION
 from allaboard.policy.restart.task_restart import RESTARTS
-from allaboard.protocol.commands import AnnounceFinding, Command, Put, Replace, RoundOver
+from allaboard.protocol.commands import (
+    AnnounceFinding,
+    Command,
+    ConcludeRound,
+    KillForReplacement,
+    RestartWorker,
+)
 from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
-AGREED = (Put, Replace, RoundOver)
+AGREED = (KillForReplacement, RestartWorker, ConcludeRound)
 """What another host may ask for only where this one's user has allowed restarts."""
 
 
@@ -34,7 +40,7 @@ class Council:
         self,
         launch: Launch,
         options: Options,
-        job: Job,
+        job: JobState,
         watch: Watch,
         wake: Callable[[], None],
         over: Callable[[], bool],

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from allaboard.agent.options import Options
-from allaboard.coordinator.settings import Settings
+from allaboard.coordinator.settings import JobSettings
 from allaboard.launch.local_workers import Launch
 from allaboard.policy.end.end_policy import Policy
 
 
-def settings(launch: Launch, options: Options, restarted: int) -> Settings:
+def settings(launch: Launch, options: Options, restarted: int) -> JobSettings:
     """What the state machine is told at the start; ``restarted``: how often something was before."""
-    return Settings(
+    return JobSettings(
         launched=launch.plan.size,
         host=os.uname().nodename,
         tasks=launch.plan.tasks,

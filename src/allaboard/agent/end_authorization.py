@@ -5,10 +5,10 @@ from __future__ import annotations
 from allaboard.agent.options import Options
 from allaboard.analysis.parameter_servers.parameter_servers import only_serve
 from allaboard.facts import JobView, Outcome
-from allaboard.protocol.commands import End
+from allaboard.protocol.commands import EndJob
 
 
-def may_end(end: End, options: Options, view: JobView) -> bool:
+def may_end(end: EndJob, options: Options, view: JobView) -> bool:
     """With a secret or certificates always, and in a rehearsal; else what the user allowed here too: a roll
     call with ``--timeout``, as long as nobody here has done a step, and a hang with ``--on-hang stop``; and
     what serves for a training that is done. Whether it trains, or serves, is seen here."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 
 from allaboard.agent import event_loop
-from allaboard.agent.announcer import Voice
-from allaboard.agent.attempt import Round
+from allaboard.agent.announcer import Announcer
+from allaboard.agent.attempt import Attempt
 from allaboard.agent.attempt_history import Course
 from allaboard.agent.background_check import Notes
 from allaboard.agent.final_report import assemble, code_of
@@ -15,10 +15,10 @@ from allaboard.agent.options import Options
 from allaboard.agent.snapshot_export import leave
 from allaboard.agent.terminal import Terminal
 from allaboard.facts import Outcome, Report
-from allaboard.launch.local_workers import CannotStart, Launch, again
+from allaboard.launch.local_workers import Launch, WorkerStartError, again
 from allaboard.launch.signals import die_of
-from allaboard.policy.restart.restart_policy import Stop
-from allaboard.report.text import summary_lines
+from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Stop
+from allaboard.report.run_summary import summary_lines
 
 COLLECT = (10_000, 20, 20)
 """Objects more than before, and younger collections, between two of the collector's, see gc.set_threshold."""
@@ -33,7 +33,7 @@ class Agent:
         self.launch = launch
         self.options = options
         script = options.subject.script
-        self.voice = Voice(Journal(launch.plan.run_dir), Terminal(), options.verbose, script)
+        self.voice = Announcer(Journal(launch.plan.run_dir), Terminal(), options.verbose, script)
         self.clock = self.voice.clock
         self.reading = Notes(options.subject, launch.at)
         self.course = Course(options.restarts)
@@ -49,7 +49,7 @@ class Agent:
             at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
         )
         while True:
-            round_ = Round(
+            round_ = Attempt(
                 self.launch, self.options, self.voice, self.reading, self.course.restarts
             )
             await round_.run()
@@ -57,7 +57,7 @@ class Agent:
             if not await self._again(round_):
                 return self._finish(round_)
 
-    async def _again(self, round_: Round) -> bool:
+    async def _again(self, round_: Attempt) -> bool:
         """Starts the next round where there is to be one."""
         course, say = self.course, self.voice.say
         ended = round_.result()
@@ -80,12 +80,12 @@ class Agent:
             return False
         try:
             self.launch = again(self.launch, ended.number + 1)
-        except CannotStart as error:
+        except WorkerStartError as error:
             course.cut_short(Outcome.FAILED, str(error))
             return False
         return True
 
-    def _finish(self, round_: Round) -> int:
+    def _finish(self, round_: Attempt) -> int:
         """Writes the report, says the last words, and removes what was held in memory."""
         now = self.clock.monotonic()
         self.voice.note(now, self.reading.last(READ))
@@ -98,7 +98,7 @@ class Agent:
             self._leave_values()
         report = self._report(now, round_)
         journal.report(report, self.options.report)
-        for line in summary_lines(report) if not self.options.attached else ():
+        for line in summary_lines(report, NOT_ALLOWED) if not self.options.attached else ():
             terminal.say(f"allaboard: {line}")
         if journal.trouble:
             terminal.say(f"allaboard: not all of the run folder: {journal.trouble}")
@@ -120,7 +120,7 @@ class Agent:
                 "them give it to MonitoredTrainingSession as checkpoint_dir="
             )
 
-    def _report(self, now: float, round_: Round) -> Report:
+    def _report(self, now: float, round_: Attempt) -> Report:
         plan, course = self.launch.plan, self.course
         findings = course.findings + self.voice.read
         view = round_.job.view(now)

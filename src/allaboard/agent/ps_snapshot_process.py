@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from allaboard.agent.announcer import Voice
+from allaboard.agent.announcer import Announcer
 from allaboard.agent.worker_processes import Workers
 from allaboard.facts import JobView
 from allaboard.launch import serving
@@ -30,7 +30,7 @@ class Snapshots:
     Those of a host that keeps the values too are no events: no session restores them."""
 
     def __init__(
-        self, launch: Launch, workers: Workers, voice: Voice, wake: Callable[[], None]
+        self, launch: Launch, workers: Workers, voice: Announcer, wake: Callable[[], None]
     ) -> None:
         self._launch = launch
         self._voice = voice

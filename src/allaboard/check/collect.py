@@ -11,7 +11,7 @@ import msgspec
 from allaboard.check.environment import environment
 from allaboard.configuration import sources
 from allaboard.configuration.spec import hosts, merge
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
     ConfigFacts,
     FilePlace,
@@ -54,30 +54,30 @@ class Gathered(msgspec.Struct):
         return silent and not self.scripts and self.manifests is None
 
 
-def resolvers() -> dict[str, Resolver]:
-    """Every source by its name, those left out that `broken_resolvers` gives."""
+def configuration_sources() -> dict[str, ConfigurationSource]:
+    """Every source by its name, those left out that `broken_sources` gives."""
     return {
         plugin.stem: plugin.value
         for plugin in _loaded()
-        if not isinstance(plugin, Broken) and isinstance(plugin.value, Resolver)
+        if not isinstance(plugin, Broken) and isinstance(plugin.value, ConfigurationSource)
     }
 
 
-def broken_resolvers() -> list[Broken]:
+def broken_sources() -> list[Broken]:
     """The sources that could not be loaded, and why."""
     return [plugin for plugin in _loaded() if isinstance(plugin, Broken)]
 
 
 @cache
 def _loaded() -> tuple[Plugin | Broken, ...]:
-    return tuple(plugins(sources, "RESOLVER", Resolver))
+    return tuple(plugins(sources, "SOURCE", ConfigurationSource))
 
 
 def from_environment(variables: Mapping[str, str]) -> Gathered:
     """The environment of this process, on this host."""
     from allaboard.check.local_host import local_host
 
-    config = config_of("environment", environment(variables), resolvers())
+    config = config_of("environment", environment(variables), configuration_sources())
     # What its interfaces have is told where an address means this host alone, to each of several.
     host = local_host(addresses=hosts(config.spec) > 1)
     return Gathered([msgspec.structs.replace(config, host=host, place=_place(config))])
@@ -94,7 +94,7 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     from allaboard.check.source_material import parse
     from allaboard.formats.manifests.kubernetes import merged
 
-    known = resolvers()
+    known = configuration_sources()
     gathered = Gathered()
     manifests = []
     beside: list[list[ConfigFacts]] = []
@@ -127,7 +127,7 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
     return gathered
 
 
-def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[Pasted]:
+def _in_order(path: str, parsed: Parsed, known: Mapping[str, ConfigurationSource]) -> list[Pasted]:
     """The nodes that a shell script starts at one time; what it, or one inside of the file, starts in turn,
     or at one port, and must not, becomes the file's problems."""
     scripts = [*((parsed.script,) if parsed.script is not None else ()), *parsed.inner]
@@ -152,7 +152,7 @@ def _in_order(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> list[
 
 
 def _launched(
-    path: str, scripts: Sequence[Script], known: Mapping[str, Resolver]
+    path: str, scripts: Sequence[Script], known: Mapping[str, ConfigurationSource]
 ) -> Iterator[Problem]:
     """What mpirun and srun are told in shell scripts inside of a YAML file."""
     from allaboard.formats.shell.script import with_inner
@@ -164,7 +164,9 @@ def _launched(
         yield from (p for p in config_of(path, material, steps).problems if p.kind == "launch")
 
 
-def _configs(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> Iterator[ConfigFacts]:
+def _configs(
+    path: str, parsed: Parsed, known: Mapping[str, ConfigurationSource]
+) -> Iterator[ConfigFacts]:
     for subject, material in parsed.materials:
         yield config_of(subject, material, known)
     if parsed.problems:
@@ -172,7 +174,9 @@ def _configs(path: str, parsed: Parsed, known: Mapping[str, Resolver]) -> Iterat
         yield ConfigFacts(subject=path, kind="file", spec=spec, problems=tuple(parsed.problems))
 
 
-def config_of(subject: str, material: Material, known: Mapping[str, Resolver]) -> ConfigFacts:
+def config_of(
+    subject: str, material: Material, known: Mapping[str, ConfigurationSource]
+) -> ConfigFacts:
     """What all sources find in one material, merged."""
     parts: list[PartialSpec] = []
     problems: list[Problem] = []

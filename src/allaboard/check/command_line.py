@@ -117,8 +117,9 @@ def _rendered(given: Any, findings: list[Finding], gathered: Gathered) -> str:
 
         from allaboard.report.sarif import sarif
 
-        return sarif(findings, Path.cwd())
+        return sarif(findings, Path.cwd(), _rule_page)
     from allaboard.report import lint
+    from allaboard.report.plain_text import output_width
 
     if given.format == "json":
         return lint.as_json(findings, subjects)
@@ -128,7 +129,17 @@ def _rendered(given: Any, findings: list[Finding], gathered: Gathered) -> str:
         nothing=gathered.nothing,
         fixes=given.fix_suggestions,
         verbose=given.verbose,
+        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        width=output_width(sys.stdout.fileno()),
     )
+
+
+def _rule_page(code: str) -> str:
+    """Return the page of a rule, or "" if the catalogue has no such rule."""
+    from allaboard.rules.engine.catalogue import families
+
+    entry = families((code.lower(),)).find(code)
+    return entry.page if entry is not None else ""
 
 
 def _usage(said: str) -> int:

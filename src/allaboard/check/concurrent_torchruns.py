@@ -10,7 +10,7 @@ from allaboard.check.concurrent_commands import together
 from allaboard.check.sequential_start import View
 from allaboard.configuration.spec import merge
 from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole
-from allaboard.formats.address import parse
+from allaboard.facts.address import parse
 from allaboard.formats.cli_flags import after
 from allaboard.formats.shell.script import Process, Script
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from allaboard.check.collect import Gathered, config_of, resolvers
+from allaboard.check.collect import Gathered, config_of, configuration_sources
 from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
 from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.facts import Material, Origin, Value
+from allaboard.rules.engine.catalogue import rule_named
 
 CALL, ARGUMENT = "jax.distributed.initialize", "coordinator_address"
 VARIABLE = "JAX_COORDINATOR_ADDRESS"
-FORM = ("CFG015",)
+ADDRESS_RULE = "meeting-place"
+"""Name of the rule that judges the form of the address where ranks meet."""
 
 
 def checked(given: str | None, variable: str) -> None:
@@ -24,6 +26,9 @@ def checked(given: str | None, variable: str) -> None:
         material = Material(kind="python", calls=((CALL, {ARGUMENT: told}),))
     else:
         material = environment({VARIABLE: variable})
-    found = judge(Gathered([config_of("environment", material, resolvers())]), select=FORM)
+    found = judge(
+        Gathered([config_of("environment", material, configuration_sources())]),
+        select=(rule_named(ADDRESS_RULE).code,),
+    )
     if found:
         raise ConfigurationError(found)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from allaboard.check.concurrent_members import place
 from allaboard.facts import ClusterSpec, ConfigFacts, Pasted, Value
-from allaboard.formats.address import canonical
+from allaboard.facts.address import canonical
 
 Given = tuple[ConfigFacts, frozenset[str]]
 """A file, and the scripts that it starts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.check.collect import Gathered, broken_resolvers
+from allaboard.check.collect import Gathered, broken_sources
 from allaboard.facts import Finding, Pasted, ScriptFacts, Severity
 from allaboard.rules.engine.catalogue import families
 from allaboard.rules.engine.evaluate import diagnose, stamp
@@ -36,7 +36,7 @@ def judge(
 def unloaded(gathered: Gathered) -> list[str]:
     """Rules and readers that could not be loaded, each with the reason: what they would have said
     is not known."""
-    broken = (*families(_families(gathered)).broken, *broken_resolvers())
+    broken = (*families(_families(gathered)).broken, *broken_sources())
     return [f"{b.stem}: {b.why}" for b in broken]
 
 

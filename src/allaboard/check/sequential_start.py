@@ -12,7 +12,7 @@ import msgspec
 
 from allaboard.check.concurrent_commands import runs
 from allaboard.facts import ConfigFacts, Origin, Problem, Value
-from allaboard.formats.address import only_here, parse
+from allaboard.facts.address import only_here, parse
 from allaboard.formats.cli_flags import find_flags
 from allaboard.formats.shell.script import Process, Script
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from allaboard.check.collect import Gathered, config_of, resolvers
+from allaboard.check.collect import Gathered, config_of, configuration_sources
 from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
 from allaboard.errors import AllaboardError
@@ -49,7 +49,7 @@ def checked(
         task = {"type": task_type, "index": task_id}
         literal = {job: list(tasks) for job, tasks in cluster.items()}
         known["TF_CONFIG"] = json.dumps({"cluster": literal, "task": task})
-    config = config_of("environment", environment(known), resolvers())
+    config = config_of("environment", environment(known), configuration_sources())
     errors = [f for f in judge(Gathered([config])) if f.severity == "error"]
     if errors:
         raise ConfigurationError(errors)

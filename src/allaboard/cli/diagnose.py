@@ -86,9 +86,14 @@ def command(
         looks, found = _again(looks, found, (lambda: _there(asked, ssh, remote)) if asked else None)
     from allaboard.formats.redaction import shown
     from allaboard.report.diagnosis import as_json, as_text
+    from allaboard.report.plain_text import output_width
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    said = as_json(found) if output == "json" else as_text(found, colour, verbose)
+    said = (
+        as_json(found)
+        if output == "json"
+        else as_text(found, colour, verbose, output_width(sys.stdout.fileno()))
+    )
     typer.echo(shown(said), nl=False)
     if bundle is not None:
         answers = {"diagnosis.txt": as_text(found, False, True), "diagnosis.json": as_json(found)}
@@ -106,11 +111,11 @@ def _answer(targets: list[str]) -> None:
 
 
 def _here(targets: list[str]) -> HostLook:
-    from allaboard.diagnosis.live.process_inspection import NoSuchProcess, chosen, here
+    from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen, here
 
     try:
         return here(chosen(targets), targets)
-    except NoSuchProcess as error:
+    except NoSuchProcessError as error:
         _usage(str(error))
 
 
@@ -154,7 +159,7 @@ def _again(
     there: Callable[[], tuple[HostLook, ...]] | None,
 ) -> tuple[tuple[HostLook, ...], Diagnosis]:
     """A second look at the same processes; the first where one of them has ended meanwhile."""
-    from allaboard.diagnosis.live.process_inspection import NoSuchProcess, chosen, here
+    from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen, here
 
     typer.echo("allaboard diagnose: no finding at the first look; looking once more", err=True)
     time.sleep(AGAIN)
@@ -162,19 +167,19 @@ def _again(
     ended = [str(gone.pid) for one in looks for gone in one.departed]
     try:
         second = there() if there is not None else (here(chosen(pids), pids + ended),)
-    except NoSuchProcess:
+    except NoSuchProcessError:
         return looks, found
     return second, _live(second, times=2)
 
 
 def _left(paths: list[Path]) -> Diagnosis:
     from allaboard.diagnosis.logs.diagnose_paths import of_paths
-    from allaboard.diagnosis.logs.input_files import NothingThere
+    from allaboard.diagnosis.logs.input_files import MissingInputError
     from allaboard.rules.engine.catalogue import catalogue
 
     try:
         return of_paths(paths, catalogue())
-    except NothingThere as error:
+    except MissingInputError as error:
         _usage(str(error))
     except OSError as error:
         _usage(f"{error.filename}: {(error.strerror or str(error)).lower()}")

@@ -23,7 +23,7 @@ def command(
 ) -> None:
     """Put a fault into a small real job under `allaboard run`, and see whether it is found."""
     from allaboard.drills import run_drill
-    from allaboard.report.text import finding_lines
+    from allaboard.report.finding_text import finding_lines
 
     known = run_drill.all_drills()
     if name is None:

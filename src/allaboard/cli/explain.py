@@ -15,8 +15,8 @@ def command(
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from allaboard.report.pages import page
     from allaboard.rules.engine.catalogue import catalogue
+    from allaboard.rules.engine.pages import page
 
     found = catalogue().find(code)
     if found is None:

@@ -40,7 +40,7 @@ def command(
     if target and target not in TARGETS:
         _usage(f"--as {target}: it is one of {', '.join(TARGETS)}")
     named = [host.strip() for host in hosts.split(",") if host.strip()]
-    from allaboard.check.collect import from_environment, from_files, resolvers
+    from allaboard.check.collect import configuration_sources, from_environment, from_files
 
     try:
         gathered = from_files(paths) if paths else from_environment(os.environ)
@@ -56,7 +56,7 @@ def command(
             _usage(f"cannot be written as {target}: {wrong[0].said} (allaboard check says more)")
         from allaboard.configuration.spec.conversion_choices import completed
 
-        writer = resolvers()[TARGETS[target]].write
+        writer = configuration_sources()[TARGETS[target]].write
         assert writer is not None
         try:
             typer.echo(writer(completed(configs[0].spec, port, named, configs[0].parts)), nl=False)

@@ -15,9 +15,9 @@ from allaboard.cluster.election_state import Ballot, Step
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.membership_role import Role
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.leader_lease import Seat, Seats, Unusable
+from allaboard.cluster.transport.leader_lease import LeaseStoreError, Seat, Seats
 from allaboard.protocol.events import AgentConnected, AgentDisconnected, Event, ProcessSampled
-from allaboard.protocol.process_keys import key
+from allaboard.protocol.process_keys import process_key
 
 CALM, BUSY = 1.0, 0.3
 """Seconds between two looks at the seat: where there is a leader, and while there is none."""
@@ -35,7 +35,7 @@ class Election:
         self._toward = toward
         self._over = False
         self.ballot = Ballot(role.session, role.told.rank)
-        self.trouble: Unusable | None = None
+        self.trouble: LeaseStoreError | None = None
         self.notes: list[str] = []
 
     async def find(self) -> str:
@@ -52,7 +52,7 @@ class Election:
             try:
                 await self._turn()
                 self.trouble = None
-            except Unusable as error:
+            except LeaseStoreError as error:
                 self.trouble = error
                 self._troubled()
             calm = self._role.linked or self._role.leader is not None
@@ -147,7 +147,7 @@ def _lost(number: int, seat: Seat, now: float) -> list[Event]:
     return [
         AgentConnected(agent=number, host=seat.host, data="", rank=seat.rank),
         ProcessSampled(
-            pid=key(number, seat.pid), worker=number << 12, at=now, state="S", cpu=0.0,
+            pid=process_key(number, seat.pid), worker=number << 12, at=now, state="S", cpu=0.0,
             rank=seat.rank, host=seat.host,
         ),
         AgentDisconnected(agent=number, at=now),

@@ -9,9 +9,14 @@ from collections.abc import Awaitable, Callable
 
 from allaboard.cluster.silence_detector import Hush
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.client_handshake import Identity, Turned, enter, try_links
+from allaboard.cluster.transport.client_handshake import (
+    HandshakeRefusedError,
+    Identity,
+    enter,
+    try_links,
+)
 from allaboard.cluster.transport.connect_probe import Met, dial, joined
-from allaboard.cluster.transport.leader_lease import Unusable
+from allaboard.cluster.transport.leader_lease import LeaseStoreError
 from allaboard.cluster.transport.tcp_keepalive import AWAY, silent
 from allaboard.cluster.transport.tcp_keepalive import lively as set_lively
 from allaboard.cluster.transport.wire import Opened, Orders, Release, Released, Told, TryThese, Word
@@ -110,7 +115,7 @@ class Follower:
                     await self._attempt(address, await dial(address))
                 else:
                     self._tell("", Answer.UNPOSTED, "the way to rank 0 is not posted")
-            except Unusable as error:
+            except LeaseStoreError as error:
                 self._tell(error.place, Answer.FAILED, str(error), kind=error.kind)
             except (OSError, TimeoutError) as error:
                 self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
@@ -130,7 +135,7 @@ class Follower:
             return
         try:
             await enter(met, self._who(), told=self._first_words)
-        except Turned as error:
+        except HandshakeRefusedError as error:
             self._tell(address, Answer.OTHER, str(error), met.address, kind=error.kind)
             met.writer.close()
             return
@@ -149,7 +154,7 @@ class Follower:
             while True:
                 self._obey(await wire.read(met.reader, wire.LONG))
                 self._wake()
-        except (OSError, asyncio.IncompleteReadError, wire.Garbled) as error:
+        except (OSError, asyncio.IncompleteReadError, wire.GarbledMessageError) as error:
             self._writer = None
             met.writer.close()
             if self._through and isinstance(error, OSError) and error.errno in GONE:

@@ -28,15 +28,15 @@ from allaboard.facts import Knock
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
-    End,
-    Halted,
+    EndJob,
+    KillForReplacement,
     OpenGate,
-    Put,
-    Replace,
+    ProbeLinks,
+    ReportInterruption,
+    RestartWorker,
     SampleStacks,
     ShowNote,
     TraceCalls,
-    TryLinks,
 )
 from allaboard.protocol.events import (
     AgentConnected,
@@ -55,7 +55,7 @@ from allaboard.protocol.events import (
     StrangerConnected,
     TrafficSampled,
 )
-from allaboard.protocol.process_keys import key, split_key
+from allaboard.protocol.process_keys import process_key, split_process_key
 
 CLOSING = 1.0
 """Seconds that members get to close their ports before the first is let through."""
@@ -156,20 +156,20 @@ class Leader:
                 return self._look(command)
             case TraceCalls():
                 return self._compare(command)
-            case TryLinks():
+            case ProbeLinks():
                 if command.agent == 0:
                     return [command]
                 self._send(command.agent, TryThese(targets=command.targets))
                 return []
-            case Put() if split_key(command.pid)[0]:
-                agent, pid = split_key(command.pid)
+            case KillForReplacement() if split_process_key(command.pid)[0]:
+                agent, pid = split_process_key(command.pid)
                 order = msgspec.structs.replace(command, pid=pid)
                 self._send(agent, Orders(commands=(order,)))
                 return [ShowNote(text=f"{command.text}; it is ended, to be replaced")]
-            case Replace() if command.worker >> WORKERS:
+            case RestartWorker() if command.worker >> WORKERS:
                 return self._replace(command)
-            case AnnounceFinding() | ShowNote() | End() | Halted():
-                self._ended = self._ended or isinstance(command, End)
+            case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
+                self._ended = self._ended or isinstance(command, EndJob)
                 if not isinstance(command, ShowNote):
                     self._last_words.append(command)
                 self._word += wire.frame(Orders(commands=(command,)))
@@ -222,7 +222,7 @@ class Leader:
                 self._send(number, Release())
         return []
 
-    def _replace(self, command: Replace) -> list[Command]:
+    def _replace(self, command: RestartWorker) -> list[Command]:
         """The agent that had started it starts it again."""
         number = command.worker >> WORKERS
         worker = command.worker - (number << WORKERS)
@@ -319,7 +319,7 @@ def _opened(held: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
     said: dict[tuple[int, int], bytes] = {}
     """Pids of many hosts are the same, above all in containers."""
     for command in held:
-        agent, pid = split_key(command.pid)
+        agent, pid = split_process_key(command.pid)
         if agent == 0:
             here.append(command)
             continue
@@ -334,7 +334,7 @@ def _opened(held: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
 def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     """The pids of each agent."""
     wanted: dict[int, tuple[int, ...]] = {}
-    for agent, pid in map(split_key, called):
+    for agent, pid in map(split_process_key, called):
         wanted[agent] = (*wanted.get(agent, ()), pid)
     return wanted
 
@@ -347,14 +347,14 @@ def _ours(event: Event, member: Connection) -> Event | None:
         case ProcessSampled():
             return msgspec.structs.replace(
                 event,
-                pid=key(number, event.pid),
+                pid=process_key(number, event.pid),
                 worker=(number << WORKERS) + event.worker,
                 at=event.at + late,
                 box=timed(event.box, late) if event.box is not None else None,
                 host=member.hello.host,
             )
         case ProcessExited() | StackSampled() | TrafficSampled():
-            called = key(number, event.pid)
+            called = process_key(number, event.pid)
             return msgspec.structs.replace(event, pid=called, at=event.at + late)
         case ResourcesMeasured():
             return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
@@ -365,12 +365,15 @@ def _ours(event: Event, member: Connection) -> Event | None:
         case SnapshotTaken():
             return msgspec.structs.replace(event, at=event.at + late)
         case LockWaitsSampled():
-            named = [msgspec.structs.replace(w, waiter=key(number, w.waiter)) for w in event.waits]
+            named = [
+                msgspec.structs.replace(w, waiter=process_key(number, w.waiter))
+                for w in event.waits
+            ]
             return LockWaitsSampled(waits=tuple(named), agent=number)
         case MemberFactsReported():
-            return MemberFactsReported(pid=key(number, event.pid), facts=event.facts)
+            return MemberFactsReported(pid=process_key(number, event.pid), facts=event.facts)
         case CallsTraced():
-            return msgspec.structs.replace(event, pid=key(number, event.pid))
+            return msgspec.structs.replace(event, pid=process_key(number, event.pid))
         case StrangerConnected() if event.knock.kind == "elsewhere":
             knock = msgspec.structs.replace(event.knock, at=event.knock.at + late)
             return StrangerConnected(knock=knock)

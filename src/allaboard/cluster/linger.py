@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.cluster.membership import Party
-from allaboard.coordinator.job_state import Job
+from allaboard.coordinator.job_state import JobState
 from allaboard.facts import Certainty, Outcome, Stage
 from allaboard.policy.end.end_policy import BEFORE
 
@@ -30,7 +30,7 @@ reaches the other hosts."""
 class Staying:
     """``timeout`` is that of the roll call (s)."""
 
-    def __init__(self, party: Party, job: Job, timeout: float) -> None:
+    def __init__(self, party: Party, job: JobState, timeout: float) -> None:
         self._party = party
         self._job = job
         self._most = min(timeout, STAY)

@@ -12,7 +12,7 @@ from allaboard.cluster.transport.client_handshake import try_links
 from allaboard.cluster.transport.etcd import EtcdSeats
 from allaboard.cluster.transport.etcd_url import is_etcd, parse
 from allaboard.facts import Declared, Phase
-from allaboard.protocol.commands import Command, End, OpenGate, ShowNote, TryLinks
+from allaboard.protocol.commands import Command, EndJob, OpenGate, ProbeLinks, ShowNote
 from allaboard.protocol.events import Event, LinksProbed, ProcessSampled, StrangerConnected
 
 
@@ -152,11 +152,11 @@ class Party:
         if election is not None:
             mine += [ShowNote(text=text) for text in election.notes]
             election.notes.clear()
-            if any(isinstance(c, End) for c in mine):
+            if any(isinstance(c, EndJob) for c in mine):
                 election.ballot.closed = True
         mine += [ShowNote(text=text) for text in self._role.troubles]
         self._role.troubles.clear()
-        for command in [c for c in mine if isinstance(c, TryLinks)]:
+        for command in [c for c in mine if isinstance(c, ProbeLinks)]:
             mine.remove(command)
             self._role.do(self._try(command))
         if any(isinstance(c, OpenGate) for c in mine):
@@ -181,6 +181,6 @@ class Party:
         if self.leader is not None:
             self.leader.listener.release()
 
-    async def _try(self, command: TryLinks) -> None:
+    async def _try(self, command: ProbeLinks) -> None:
         tried = await try_links(self._role.identity(), command.targets)
         self._role.tell(LinksProbed(agent=0, links=tried.links, worked=tried.worked))

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 
 from allaboard.analysis.parameter_servers.parameter_servers import in_use, only_serve, serves
 from allaboard.cluster.membership import Party
-from allaboard.coordinator.job_state import RETURN, Job
+from allaboard.coordinator.job_state import RECONNECT_GRACE_S, JobState
 from allaboard.facts import Outcome, RoundReport, TaskReturn
 from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
 from allaboard.policy.restart.restart_policy import NOT_ALLOWED
 from allaboard.policy.restart.task_restart import RESTARTS
-from allaboard.protocol.commands import Command, End, RoundOver, ShowNote
-from allaboard.protocol.process_keys import split_key
+from allaboard.protocol.commands import Command, ConcludeRound, EndJob, ShowNote
+from allaboard.protocol.process_keys import split_process_key
 
 STANDS = 30.0
 """Seconds without progress, and without use of its servers, after which a host is ended whose leader, or one
@@ -31,7 +31,7 @@ class Bond:
     ``timeout`` (of the roll call) in seconds; ``over`` says whether the workers of this host have ended."""
 
     def __init__(
-        self, party: Party, job: Job, grace: float, timeout: float, over: Callable[[], bool]
+        self, party: Party, job: JobState, grace: float, timeout: float, over: Callable[[], bool]
     ) -> None:
         self._party = party
         self._job = job
@@ -44,7 +44,7 @@ class Bond:
         self._lost_at: float | None = None
         self._used_at = 0.0
         self._said = False
-        self.told: RoundOver | None = None
+        self.told: ConcludeRound | None = None
 
     def look(self, now: float) -> list[Command]:
         """Who is still heard; what follows from it."""
@@ -58,7 +58,7 @@ class Bond:
             self._said = False
             return [ShowNote(text="all are heard again; what fails is started again")]
         self._lost_at = now if self._lost_at is None else self._lost_at
-        if now - self._lost_at < RETURN or self._over() or self._job.ending is not None:
+        if now - self._lost_at < RECONNECT_GRACE_S or self._over() or self._job.ending is not None:
             return []
         why = self.hindrance()
         if not self._said:
@@ -73,20 +73,20 @@ class Bond:
         # Servers serve for ever: nobody is left who would end them.
         done = party.leader is not None and only_serve(view)
         if (stood >= STANDS or done) and (self._job.rolled_at is not None or serving):
-            return [End(outcome=Outcome.FAILED, reason=why, final=True)]
+            return [EndJob(outcome=Outcome.FAILED, reason=why, final=True)]
         return []
 
     def heard(self, commands: Iterable[Command]) -> list[Command]:
         """What is left to be done of these, once the word of the host that decides is taken in."""
         rest: list[Command] = []
         for command in commands:
-            if not isinstance(command, RoundOver):
+            if not isinstance(command, ConcludeRound):
                 rest.append(command)
                 continue
             self.told = command
             if not self._over() and self._job.ending is None:
                 said = f"the job has ended: {command.report.reason}"
-                rest.append(End(outcome=command.report.outcome, reason=said))
+                rest.append(EndJob(outcome=command.report.outcome, reason=said))
         return rest
 
     def stays(self, now: float) -> bool:
@@ -105,7 +105,7 @@ class Bond:
         if party.linked:
             return True
         if self._linked:
-            return self._lost_at is None or now - self._lost_at < RETURN
+            return self._lost_at is None or now - self._lost_at < RECONNECT_GRACE_S
         return job.rolled_at is None and party.reachable and now - self._over_at < self._timeout
 
     def _awaits(self, now: float) -> bool:
@@ -113,7 +113,7 @@ class Bond:
         assert self._over_at is not None and self._party.leader is not None
         if self._ending_at is not None and now - self._ending_at >= self._grace + LATE:
             return False
-        if any(split_key(m.called)[0] for m in self._job.view(now).alive):
+        if any(split_process_key(m.called)[0] for m in self._job.view(now).alive):
             return True
         missing = self._party.leader.here + 1 < self._party.expected
         if self._job.rolled_at is None and missing:
@@ -148,4 +148,4 @@ class Bond:
         is done now."""
         leader = self._party.leader
         if leader is not None:
-            leader.tell(RoundOver(report=report, returns=returns))
+            leader.tell(ConcludeRound(report=report, returns=returns))

@@ -8,9 +8,11 @@ import msgspec
 
 from allaboard.analysis.parameter_servers.parameter_servers import serves
 from allaboard.analysis.resources.host_load import trains
+from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Claim, Finding, JobView, Member, Severity, Stage, Who
 from allaboard.rules.engine.catalogue import Entry
 from allaboard.rules.engine.evaluate import stamp
+from allaboard.rules.engine.relations import explains_lost_peers, reports_stall
 
 SETTLED = 5.0
 """Seconds for which a claim must not have been made, while the job moves, before it is over."""
@@ -24,24 +26,13 @@ LONGER = 2.0
 
 UNKNOWN = Certainty.UNKNOWN
 
-CAUSES = ("EXIT", "HANG", "JOIN", "NET")
-"""Rules that tell why peers are lost sooner or later: who failed, stands, never came, is out of reach."""
-
-ALREADY = {"EXIT002": "JOIN003"}
-"""How a member ended is told by the second rule, with line and words: the first has nothing to add."""
-
 People = frozenset[tuple[str, int, int]]
 """Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
-MEASURED = ("SLOW", "PS005", "PS011", "PS015", "RES002", "RES003", "RES004")
-"""Rules on how the members of a training get on, and on what they use meanwhile."""
-
-UNANSWERED = ("NET012",)
-"""Rules on what a member that waits is not answered: the others of its job may get on meanwhile."""
 
 Key = tuple[str, People]
 
 
-class Ledger:
+class FindingStore:
     """The findings of a job by rule and by whom they are about, oldest first.
 
     A claim that only adds members to an earlier one of its rule takes that one's place, and is not
@@ -54,6 +45,8 @@ class Ledger:
     def __init__(self, utc: Callable[[float], str]) -> None:
         self._utc = utc
         self._known: dict[Key, Finding] = {}
+        self._relations: dict[str, Relations] = {}
+        """What the rules declare whose claims were made here, by their codes."""
         self._claimed: dict[Key, float] = {}
         """When a claim that may pass was last made (s), by its key."""
         self._since: dict[Key, float] = {}
@@ -71,6 +64,7 @@ class Ledger:
         for entry, claim in claims:
             who = _people(claim.who)
             key = entry.code, who
+            self._relations[entry.code] = entry.rule.relations
             if self._as_before(now, key, claim):
                 continue
             before = self._claimed.get(key)
@@ -89,7 +83,7 @@ class Ledger:
                 known = None  # the last that was said of it is that it is over
             if known is not None or (_unexplained(entry, claim) and self._cause_known()):
                 continue
-            if not entry.rule.passes and self._said_with_others(entry.code, who):
+            if not entry.rule.passes and self._said_with_others(entry, who):
                 continue
             finding = self._finding(now, entry, claim)
             grown = self._grown(entry.code, who)
@@ -139,22 +133,23 @@ class Ledger:
             finding = self._known.get(key)
             if finding is None or finding.over is not None:
                 continue
-            if now - at < SETTLED and not (done and key[0].startswith("HANG")):
+            relations = self._relations[key[0]]
+            if now - at < SETTLED and not (done and reports_stall(key[0])):
                 continue
-            if key[0].startswith(MEASURED) and not training:
+            if relations.measured and not training:
                 continue  # nothing is measured any more: who was slow to the end has not recovered
-            if key[0] in UNANSWERED and any(_inside(m, key[1], at) for m in view.alive):
+            if relations.seen_while_waiting and any(_inside(m, key[1], at) for m in view.alive):
                 continue  # between two attempts to connect there is nothing that is not answered
             if done or key[1] <= alive:
                 finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
-                if key[0].startswith("HANG") and key in self._since:
+                if reports_stall(key[0]) and key in self._since:
                     self._lasted[key] = finding.summary, at - self._since[key]
                 if self._back.pop(key, None) is None:
                     yield finding  # else it is what was said last
 
     def _cause_known(self) -> bool:
         return any(
-            f.rule.startswith(CAUSES)
+            explains_lost_peers(f.rule)
             and f.severity == Severity.ERROR
             and f.certainty != UNKNOWN
             and f.over is None
@@ -164,15 +159,16 @@ class Ledger:
     def _grown(self, code: str, who: People) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
-    def _said_with_others(self, code: str, who: People) -> bool:
+    def _said_with_others(self, entry: Entry, who: People) -> bool:
         """Whether these were named before, with others, by a host that sees more; or by the rule that told
         their end."""
         for (rule, people), known in self._known.items():
             if not who <= people or not who or known.over is not None:
                 continue
-            if rule == code and (rule, people) in self._elsewhere:
+            if rule == entry.code and (rule, people) in self._elsewhere:
                 return True
-            if rule == ALREADY.get(code) and known.certainty is Certainty.CERTAIN:
+            certain = known.certainty is Certainty.CERTAIN
+            if certain and rule in entry.rule.relations.follows_from:
                 return True
         return False
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import Roll
 from allaboard.analysis.roll_call.waiting_message import waits
-from allaboard.coordinator.multi_host_state import Crossing
+from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Claim, JobView
 from allaboard.policy.end.end_policy import Policy, proven
 from allaboard.protocol.commands import Command, OpenGate, ShowNote
-from allaboard.protocol.process_keys import split_key
+from allaboard.protocol.process_keys import split_process_key
 
 FIRST_WAIT, OUTSIDE = 10.0, 4.0
 """Seconds at the door after which it is told whom all wait for, first; where this host has not met the
@@ -26,7 +26,7 @@ class Gate:
     """``began`` is when the job did; ``away`` are the agents whose stream is broken just now."""
 
     def __init__(
-        self, began: float, policy: Policy, crossing: Crossing, away: dict[int, float]
+        self, began: float, policy: Policy, crossing: MultiHostState, away: dict[int, float]
     ) -> None:
         self.rolled_at: float | None = None
         """When the first member was let through."""
@@ -82,7 +82,7 @@ class Gate:
         if any(m.interrupted is not None for m in roll.held):
             return True  # it ends
         # The word would not reach one whose agent is away, and the port would be gone.
-        return any(split_key(m.called)[0] in self._away for m in roll.held)
+        return any(split_process_key(m.called)[0] in self._away for m in roll.held)
 
     def awaited(self, view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Command]:
         """On several hosts nobody sees another's terminal: whom all wait for is told to all, after times that

@@ -29,7 +29,7 @@ class Whose(Enum):
     UNKNOWN = auto()
 
 
-def apart(members: tuple[Member, ...]) -> tuple[Member, ...]:
+def separate_same_named_groups(members: tuple[Member, ...]) -> tuple[Member, ...]:
     """The members with groups that are each of one world; the same tuple where they are so already, as in
     nearly every job."""
     ranks = [m.who.rank for m in members if m.groups]
@@ -39,7 +39,7 @@ def apart(members: tuple[Member, ...]) -> tuple[Member, ...]:
     return tuple([_of_its_world(m, shared) if m.groups else m for m in members])
 
 
-def own_name(group: str) -> str:
+def group_name_in_process(group: str) -> str:
     """As the members themselves call it."""
     return group.partition(MARK)[0]
 

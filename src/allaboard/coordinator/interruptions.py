@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from allaboard.analysis.member_names import first_names
 from allaboard.facts import ASKING, Interruption, Member
-from allaboard.protocol.commands import Halted
+from allaboard.protocol.commands import ReportInterruption
 from allaboard.protocol.events import AgentInterrupted
 
 
@@ -16,26 +16,26 @@ class Interruptions:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Interruption] = {}
         self._asked_at: dict[int, float] = {}
-        self._due: list[Halted] = []
+        self._due: list[ReportInterruption] = []
 
     def take(self, now: float, event: AgentInterrupted, there: Iterable[Member], host: str) -> None:
         """An agent of ``host`` was interrupted, whose members these are: all are to be told."""
         if event.signal not in ASKING or event.agent in self._asked_at:
             return
         self._asked_at[event.agent] = event.at
-        told = Halted(host=host, signal=event.signal, who=_called(there))
+        told = ReportInterruption(host=host, signal=event.signal, who=_called(there))
         self._due.append(told)
         if event.agent:
             self.told(now, told)
 
-    def told(self, now: float, halted: Halted) -> Interruption | None:
+    def told(self, now: float, halted: ReportInterruption) -> Interruption | None:
         """The host that decides has said so; None where no agent is interrupted by such a signal."""
         if halted.signal not in ASKING:
             return None
         heard = Interruption(host=halted.host, signal=halted.signal, at=now, who=halted.who)
         return self._known.setdefault((halted.host, halted.who), heard)
 
-    def due(self) -> list[Halted]:
+    def due(self) -> list[ReportInterruption]:
         """What was not said yet."""
         due, self._due = self._due, []
         return due

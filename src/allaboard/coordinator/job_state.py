@@ -11,30 +11,34 @@ from allaboard.analysis.failures.failure_causality import failures
 from allaboard.analysis.member_names import names
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.analysis.roll_call.roll_call import roll_calls
-from allaboard.coordinator.finding_store import Ledger
+from allaboard.coordinator.finding_store import FindingStore
 from allaboard.coordinator.gate import Gate
-from allaboard.coordinator.group_disambiguation import own_name
+from allaboard.coordinator.group_disambiguation import group_name_in_process
 from allaboard.coordinator.interruptions import Interruptions
-from allaboard.coordinator.job_outcome import ends, fell_with, left_early
-from allaboard.coordinator.member_table import Members
-from allaboard.coordinator.multi_host_state import Crossing
-from allaboard.coordinator.pause_announcements import Waits
-from allaboard.coordinator.process_record import Record, works
-from allaboard.coordinator.process_replacement import Succession
-from allaboard.coordinator.settings import Settings
-from allaboard.coordinator.stall_detector import Lookout, stall_after
-from allaboard.coordinator.task_restarts import Returns
-from allaboard.coordinator.trackers.evaluation_throttle import COMING, MANY, Turns
-from allaboard.coordinator.trackers.interning import Shared
-from allaboard.coordinator.trackers.resource_trends import Gauges
-from allaboard.coordinator.trackers.training_rollbacks import Setbacks
+from allaboard.coordinator.job_outcome import count_exits, early_leaver, interruption_behind
+from allaboard.coordinator.member_table import MemberTable
+from allaboard.coordinator.multi_host_state import MultiHostState
+from allaboard.coordinator.pause_announcements import PauseAnnouncements
+from allaboard.coordinator.process_record import ProcessRecord, has_begun_work
+from allaboard.coordinator.process_replacement import ProcessReplacements
+from allaboard.coordinator.settings import JobSettings
+from allaboard.coordinator.stall_detector import StallDetector, stall_after
+from allaboard.coordinator.task_restarts import TaskRestarts
+from allaboard.coordinator.trackers.evaluation_throttle import (
+    JOINING_INTERVAL_S,
+    THROTTLED_FROM_MEMBERS,
+    EvaluationThrottle,
+)
+from allaboard.coordinator.trackers.interning import InternPool
+from allaboard.coordinator.trackers.resource_trends import ResourceTrends
+from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
 from allaboard.facts import Exit, Interruption, JobView, LockWait, Outcome, Phase
 from allaboard.policy.end.end_policy import BEFORE
 from allaboard.policy.end.verdict import verdict
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
-    End,
+    EndJob,
     SampleStacks,
     ShowNote,
     TraceCalls,
@@ -58,20 +62,21 @@ from allaboard.protocol.events import (
     TrafficSampled,
     WorkerLaunched,
 )
-from allaboard.protocol.process_keys import split_key
+from allaboard.protocol.process_keys import split_process_key
 from allaboard.rules.engine.catalogue import Entry
 from allaboard.rules.engine.evaluate import diagnose
+from allaboard.rules.engine.relations import declared_relations
 
-RETURN = 3.0
+RECONNECT_GRACE_S = 3.0
 """Seconds in which an agent whose stream broke comes again."""
 
 
-class Job:
+class JobState:
     """Everything that is remembered of one job."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: JobSettings,
         at: float,
         entries: tuple[Entry, ...],
         utc: Callable[[float], str],
@@ -79,29 +84,31 @@ class Job:
         self.settings = settings
         self.at = at
         self.entries = entries
-        self.ledger = Ledger(utc)
-        self.lookout = Lookout()
-        self.gauges = Gauges()
-        self.members = Members(settings.wrapped)
+        self.ledger = FindingStore(utc)
+        self.lookout = StallDetector()
+        self.gauges = ResourceTrends()
+        self.members = MemberTable(settings.wrapped)
         self.records, self.workers = self.members.records, self.members.workers
-        self.succession = Succession(self.records, self.workers)
+        self.succession = ProcessReplacements(self.records, self.workers)
         self.progress_at = at
         self.lock_waits: dict[int, tuple[LockWait, ...]] = {}
         self.interrupted = 0
         self.interruptions = Interruptions()
-        self.ending: End | None = None
+        self.ending: EndJob | None = None
         self._ending_since: float | None = None
-        self.crossing = Crossing(settings.host, settings.joined)
+        self.crossing = MultiHostState(settings.host, settings.joined)
         self.quiet = False
-        self.returns = Returns(settings.restarts, settings.policy.stopped_after, settings.restarted)
-        self.setbacks = Setbacks()
+        self.returns = TaskRestarts(
+            settings.restarts, settings.policy.stopped_after, settings.restarted
+        )
+        self.setbacks = TrainingRollbacks()
         self.away: dict[int, float] = {}
         self.gate = Gate(at, settings.policy, self.crossing, self.away)
         self.answers = 0
         self.arrived_at = at
-        self.shared = Shared()
-        self.turns = Turns()
-        self.waits = Waits()
+        self.shared = InternPool()
+        self.turns = EvaluationThrottle()
+        self.waits = PauseAnnouncements()
         self._last: JobView | None = None
         self._starts: bool | None = None
 
@@ -138,17 +145,17 @@ class Job:
         if pids and not self.settings.policy.observe:
             commands.append(SampleStacks(pids=pids))
         commands += [
-            TraceCalls(pids=pids, group=own_name(group), round=round_)
+            TraceCalls(pids=pids, group=group_name_in_process(group), round=round_)
             for (group, round_), pids in wanted(view) + wanted_paths(view)
         ]
         if self.ending is None and not self.interrupted:
             for due in self.returns.due(view, self.succession.steps):
                 commands.append(due)
-                self.ending = self.ending or (due if isinstance(due, End) else None)
+                self.ending = self.ending or (due if isinstance(due, EndJob) else None)
         if self.ending is None and not self.interrupted:
             found = verdict(view, rolls, staged, self.settings.policy)
             if found is not None:
-                self.ending = End(outcome=found.outcome, reason=found.reason)
+                self.ending = EndJob(outcome=found.outcome, reason=found.reason)
                 commands.append(self.ending)
         self._since(now)
         self.turns.looked(self._stage(now))
@@ -163,7 +170,7 @@ class Job:
         """Whether to look now: where the last has come, or has had its time, at once."""
         stage = self._stage(now)
         few = not news or self.interrupted
-        least = 0.0 if stage[0] else COMING
+        least = 0.0 if stage[0] else JOINING_INTERVAL_S
         return self.turns.due(now, 0 if few else len(self.records), stage, least)
 
     def _stage(self, now: float) -> tuple[bool, ...]:
@@ -226,7 +233,7 @@ class Job:
         self.records[event.pid] = self._record(event.pid, event.worker, event.at, rank)
         self.records[event.pid].after = after
         self.setbacks.began(event.pid)
-        if not split_key(event.pid)[0]:
+        if not split_process_key(event.pid)[0]:
             self.workers.add(event.pid)
 
     def _seen(self, event: ProcessSampled) -> None:
@@ -260,14 +267,14 @@ class Job:
     def _interrupted(self, now: float, event: AgentInterrupted) -> None:
         if not event.agent:
             self.interrupted = self.interrupted or event.signal
-        there = [r for p, r in self.records.items() if split_key(p)[0] == event.agent]
+        there = [r for p, r in self.records.items() if split_process_key(p)[0] == event.agent]
         launchers = self.members.launchers()
         for record in there if event.agent else ():
             record.interrupt(event.at)
         host = event.host or self.settings.host
         self.interruptions.take(now, event, (r.member(r.pid in launchers) for r in there), host)
 
-    def _may_set_back(self, record: Record) -> None:
+    def _may_set_back(self, record: ProcessRecord) -> None:
         """The variables lie in servers, and the chief restores all of them when it comes back."""
         assert record.exit is not None
         who = record.member(False).who
@@ -286,7 +293,7 @@ class Job:
 
     def _hand_over(self) -> None:
         """Another host leads from now on: of those on other hosts we hear nothing any more."""
-        for pid in [p for p in self.records if split_key(p)[0]]:
+        for pid in [p for p in self.records if split_process_key(p)[0]]:
             self.succession.drop(pid)
         self.away.clear()
 
@@ -294,7 +301,7 @@ class Job:
         """A start has a pace of its own: what is used is followed once all train, or serve who do."""
         if self._starts is None:  # asked once for all hosts that are heard now
             boxes = [r.box for r in self.records.values() if r.box is not None and r.exit is None]
-            self._starts = any(not works(b) for b in boxes if b.declared is not None)
+            self._starts = any(not has_begun_work(b) for b in boxes if b.declared is not None)
         if self._starts:
             self.gauges.clear()
         else:
@@ -302,34 +309,34 @@ class Job:
 
     def _returned(self, seen: ProcessSampled) -> float | None:
         """Of another host's worker it is not told that it was started again, only that it is there."""
-        if not split_key(seen.pid)[0] or seen.worker not in self.returns.asked:
+        if not split_process_key(seen.pid)[0] or seen.worker not in self.returns.asked:
             return None
         self.returns.asked.discard(seen.worker)
         return self.succession.follows(seen.worker)
 
     def _rank(self, seen: ProcessSampled) -> int:
         """What its environment says, or what its agent was started as."""
-        agent = self.crossing.agents.get(split_key(seen.pid)[0])
+        agent = self.crossing.agents.get(split_process_key(seen.pid)[0])
         return agent.rank if seen.rank < 0 and agent is not None and agent.agent else seen.rank
 
     def _miss(self, now: float) -> None:
         """An agent whose stream broke usually comes again at once; after a while what became of its
         members is not seen any more."""
-        gone = {agent: at for agent, at in self.away.items() if now - at >= RETURN}
+        gone = {agent: at for agent, at in self.away.items() if now - at >= RECONNECT_GRACE_S}
         if not gone:
             return
         for agent in gone:
             del self.away[agent]
         for record in self.records.values():
-            at = gone.get(split_key(record.pid)[0])
+            at = gone.get(split_process_key(record.pid)[0])
             if at is not None and record.exit is None:
                 self._exited(ProcessExited(pid=record.pid, at=at), lost=True)
 
-    def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> Record:
+    def _record(self, pid: int, worker: int, at: float, rank: int, host: str = "") -> ProcessRecord:
         self._progress(at)
         task = self.settings.tasks[worker] if self.settings.tasks and worker >= 0 else None
-        record = Record(pid, worker, host or self.settings.host, at, rank, task)
-        record.interrupted = self.interruptions.asked_at(split_key(pid)[0])
+        record = ProcessRecord(pid, worker, host or self.settings.host, at, rank, task)
+        record.interrupted = self.interruptions.asked_at(split_process_key(pid)[0])
         return record
 
     def _progress(self, at: float) -> None:
@@ -356,7 +363,7 @@ class Job:
         record.end(how, lost)
         if event.signal is not None or event.code is not None:
             self._may_set_back(record)
-        self.gauges.forget(record.host, split_key(record.pid)[1])
+        self.gauges.forget(record.host, split_process_key(record.pid)[1])
         self._progress(event.at)
 
     def view(self, now: float) -> JobView:
@@ -387,7 +394,7 @@ class Job:
 
     def recent(self, now: float) -> JobView:
         """A picture for who only wants to show something: of many members the one of the last look."""
-        few = len(self.records) < MANY
+        few = len(self.records) < THROTTLED_FROM_MEMBERS
         return self.view(now) if few or self._last is None else self._last
 
     @property
@@ -408,8 +415,8 @@ class Job:
         """The interruption of another host because of which this job fell; None where somebody failed by
         itself, or nobody did."""
         ended = self.ending.outcome if self.ending is not None else None
-        return fell_with(
-            self.view(self.progress_at), ended, ends(self.members.ended(self._restarts)).bad
+        return interruption_behind(
+            self.view(self.progress_at), ended, count_exits(self.members.ended(self._restarts)).bad
         )
 
     def outcome(self) -> tuple[Outcome, str]:
@@ -421,11 +428,13 @@ class Job:
             return Outcome.INTERRUPTED, str(elsewhere)
         if self.ending is not None:
             return self.ending.outcome, self.ending.reason
-        found = ends(self.members.ended(self._restarts))
+        found = count_exits(self.members.ended(self._restarts))
         if found.bad:
             return Outcome.FAILED, f"{found.bad} of {found.all} workers failed"
         findings = self.ledger.findings if self.settings.joined else ()
-        early = left_early(findings, self.settings.host, self.workers)
+        early = early_leaver(
+            findings, declared_relations(self.entries), self.settings.host, self.workers
+        )
         if early is not None:
             return Outcome.FAILED, early.summary
         aside = failures(self.view(self.progress_at)).aside

@@ -7,19 +7,19 @@ from operator import attrgetter
 from statistics import median
 
 from allaboard.analysis.parameter_servers.parameter_servers import AROUND, of_chief
-from allaboard.coordinator.group_disambiguation import apart
-from allaboard.coordinator.process_record import Record
+from allaboard.coordinator.group_disambiguation import separate_same_named_groups
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Exit, Member
-from allaboard.protocol.process_keys import split_key
+from allaboard.protocol.process_keys import split_process_key
 
 
-class Members:
+class MemberTable:
     """``records`` by pid, ``workers``: which of those this agent has started. ``wrapped``: the one worker is
     somebody else's launcher."""
 
     def __init__(self, wrapped: bool) -> None:
         self.wrapped = wrapped
-        self.records: dict[int, Record] = {}
+        self.records: dict[int, ProcessRecord] = {}
         self.workers: set[int] = set()
 
     def told(self) -> tuple[Member, ...]:
@@ -31,15 +31,15 @@ class Members:
             if launchers
             else [r.member(False) for r in ordered]
         )
-        return of_chief(apart(members))
+        return of_chief(separate_same_named_groups(members))
 
     def launchers(self) -> set[int]:
         """Workers that declared nothing themselves and whose children are the members, on all hosts."""
         ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
-        there = [r for p, r in self.records.items() if r.started and split_key(p)[0]]
+        there = [r for p, r in self.records.items() if r.started and split_process_key(p)[0]]
         silent = [r for r in ours + there if not r.declared]
         wrapped = self.wrapped
-        found = {r.pid for r in silent if (r.wraps if split_key(r.pid)[0] else wrapped)}
+        found = {r.pid for r in silent if (r.wraps if split_process_key(r.pid)[0] else wrapped)}
         if len(found) < len(silent):
             above = {r.worker for r in self.records.values() if r.declared}
             found |= {r.pid for r in silent if r.worker in above}
@@ -66,7 +66,7 @@ class Members:
         found = {
             record: record.exit
             for pid, record in self.records.items()
-            if record.exit and (pid in self.workers or (everywhere and split_key(pid)[0]))
+            if record.exit and (pid in self.workers or (everywhere and split_process_key(pid)[0]))
         }
         part = [end for record, end in found.items() if record.job not in AROUND]
         yield from part or found.values()

@@ -9,9 +9,9 @@ import msgspec
 
 from allaboard.analysis.roll_call.link_probe_schedule import other_way, targets
 from allaboard.analysis.roll_call.roll_call import Roll
-from allaboard.coordinator.trackers.link_probes import Target, Trials
+from allaboard.coordinator.trackers.link_probes import LinkProbes, Target
 from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link, Member, Phase
-from allaboard.protocol.commands import TryLinks
+from allaboard.protocol.commands import ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
     AgentDisconnected,
@@ -29,7 +29,7 @@ KNOCKS = 64
 """Different strangers that are remembered."""
 
 
-class Crossing:
+class MultiHostState:
     """The state of one meeting."""
 
     def __init__(self, host: str, joined: bool) -> None:
@@ -40,7 +40,7 @@ class Crossing:
         self.call: Call | None = None
         self.holder: Holder | None = None
         self.agents: dict[int, AgentConnected] = {}
-        self.found = Trials()
+        self.found = LinkProbes()
         self.awaited: set[int] = set()
         self.asked_at: float | None = None
         self.plain: Knock | None = None
@@ -159,7 +159,7 @@ class Crossing:
     size = 0
     """The world size that our own member declared."""
 
-    def trials(self, now: float, roll: Roll) -> Iterator[TryLinks]:
+    def trials(self, now: float, roll: Roll) -> Iterator[ProbeLinks]:
         """Asks for the trials of the links of a complete roll, once; then for those of the second round."""
         if self._again:
             self.asked_at, self.awaited = now, set(self._again)
@@ -186,7 +186,7 @@ class Crossing:
             self.awaited.clear()
         return not self.awaited and not self._early
 
-    def _once_up(self, now: float, roll: Roll) -> Iterator[TryLinks]:
+    def _once_up(self, now: float, roll: Roll) -> Iterator[ProbeLinks]:
         """Servers that refused while they came up are tried again when they are."""
         assert self._early is not None and self.asked_at is not None
         refused = {address for many in self._early.values() for _, address in many}

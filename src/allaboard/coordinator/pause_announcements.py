@@ -10,7 +10,7 @@ FIRST = 6.0
 with every epoch is told a few times."""
 
 
-class Waits:
+class PauseAnnouncements:
     """What was told of pauses so far."""
 
     def __init__(self) -> None:

@@ -13,10 +13,10 @@ from allaboard.analysis.failures.root_exception import first_raised
 from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.analysis.stacks.stack_classifier import asking_line, same_place
 from allaboard.blackbox.snapshot import BoxReading
-from allaboard.coordinator.trackers.idle_groups import Strides
-from allaboard.coordinator.trackers.step_times import Paces
-from allaboard.coordinator.trackers.time_shares import Shares
-from allaboard.coordinator.trackers.traffic_rates import Pairs
+from allaboard.coordinator.trackers.idle_groups import IdleGroups
+from allaboard.coordinator.trackers.step_times import StepTimes
+from allaboard.coordinator.trackers.time_shares import TimeShares
+from allaboard.coordinator.trackers.traffic_rates import TrafficRates
 from allaboard.facts import (
     BOX,
     Declared,
@@ -33,7 +33,7 @@ from allaboard.facts import (
 )
 from allaboard.facts.member import STOPPED
 from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled
-from allaboard.protocol.process_keys import split_key
+from allaboard.protocol.process_keys import split_process_key
 
 NO_PACE = Pace()
 _NO_BOX = BoxReading(phase=Phase.LAUNCHED, phase_since=0.0, round=0)
@@ -48,7 +48,7 @@ GRIPPED = 3
 the others wake up for it."""
 
 
-class Record:
+class ProcessRecord:
     """One process; `member` is its frozen picture. What changes it goes through its methods."""
 
     __slots__ = (
@@ -89,11 +89,11 @@ class Record:
         self.looks: list[StackSampled] = []
         self.recorded: tuple[float, tuple[Recorded, ...]] = 0.0, ()
         self.traces: dict[tuple[str, int], Traced] = {}
-        self.shares = Shares()
+        self.shares = TimeShares()
         # There are thousands of these before there is anything to keep in them.
-        self.pairs: Pairs | None = None
-        self.paces: Paces | None = None
-        self.strides: Strides | None = None
+        self.pairs: TrafficRates | None = None
+        self.paces: StepTimes | None = None
+        self.strides: IdleGroups | None = None
         self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
@@ -126,15 +126,15 @@ class Record:
                 seen.cpu,
                 self.box.inside,
                 seen.allowed,
-                works=works(self.box),
+                works=has_begun_work(self.box),
                 for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
                 stopped=self.state in STOPPED,
             )
         if box is not None and box.pace is not None:
-            self.paces = self.paces or Paces()
+            self.paces = self.paces or StepTimes()
             self.paces.add(seen.at, box.pace, box.step)
         if box is not None and box.step and box.groups:
-            self.strides = self.strides or Strides()
+            self.strides = self.strides or IdleGroups()
             self.strides.take(box.step, box.groups)
         if moved:
             self.moved_at = seen.at
@@ -182,7 +182,7 @@ class Record:
     def exchange(self, event: TrafficSampled) -> None:
         """Takes in how its connections stand."""
         self._made = None
-        self.pairs = self.pairs or Pairs()
+        self.pairs = self.pairs or TrafficRates()
         self.pairs.take(event.at, event.flows)
 
     def trace(self, traced: Traced) -> None:
@@ -307,7 +307,7 @@ class Record:
             index = declared.index
         if index < 0:
             # Its number on its host would be taken for a rank.
-            unknown = -1 if split_key(self.pid)[0] else self.worker
+            unknown = -1 if split_process_key(self.pid)[0] else self.worker
             index = rank if rank >= 0 else unknown
         return Who(
             job=declared.job if declared is not None else job,
@@ -382,7 +382,7 @@ def _marker(box: BoxReading | None) -> tuple[object, ...]:
     return box.phase, box.round, box.step, box.ops, inside, box.raised is not None
 
 
-def works(box: BoxReading) -> bool:
+def has_begun_work(box: BoxReading) -> bool:
     """Whether its work has begun: who trains has done a step, who serves is there."""
     job = box.declared.job if box.declared is not None else ""
     serves = job in SERVER_JOBS or (box.op is not None and box.op.name == JOINS)

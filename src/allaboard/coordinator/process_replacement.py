@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.analysis.failures.failure_causality import TOGETHER
-from allaboard.coordinator.process_record import Record
-from allaboard.protocol.process_keys import split_key
+from allaboard.coordinator.process_record import ProcessRecord
+from allaboard.protocol.process_keys import split_process_key
 
 LOOKS = 1.0
 """Seconds by which the end of a process may be seen later than the one after it."""
@@ -14,11 +14,11 @@ TOLD = 2.0
 """Seconds from the end of a process until the rules have said what there is to say of it."""
 
 
-class Succession:
+class ProcessReplacements:
     """Over the ``records`` of a job by pid, and the pids of its own ``workers``, of which it takes those that
     are gone; ``steps`` were made by processes that are forgotten."""
 
-    def __init__(self, records: dict[int, Record], workers: set[int]) -> None:
+    def __init__(self, records: dict[int, ProcessRecord], workers: set[int]) -> None:
         self._records = records
         self._workers = workers
         self._begun: set[int] = set()
@@ -44,7 +44,7 @@ class Succession:
         """This one has, or is not seen any more."""
         self._ended.add(pid)
 
-    def declares(self, new: Record) -> None:
+    def declares(self, new: ProcessRecord) -> None:
         """Launchers start ranks again by themselves (torchrun --max-restarts), all of them at once: where it
         declares the rank of one that had ended under the same launcher, who had ended there by then is
         of the round before, also a rank that does not come back."""
@@ -82,16 +82,19 @@ class Succession:
         self._workers -= self._replaced
 
 
-def _launched_alike(one: Record, other: Record) -> bool:
-    same = one.worker == other.worker and split_key(one.pid)[0] == split_key(other.pid)[0]
+def _launched_alike(one: ProcessRecord, other: ProcessRecord) -> bool:
+    same = (
+        one.worker == other.worker
+        and split_process_key(one.pid)[0] == split_process_key(other.pid)[0]
+    )
     return same and one.pid != other.pid and _rank(one) >= 0
 
 
-def _before(one: Record, other: Record, slack: float) -> bool:
+def _before(one: ProcessRecord, other: ProcessRecord, slack: float) -> bool:
     return one.exit is not None and one.exit.at <= other.started_at + slack
 
 
-def _rank(one: Record) -> int:
+def _rank(one: ProcessRecord) -> int:
     """What it declared; -1 of one that did not."""
     told = one.box.declared if one.box is not None else None
     return told.rank if told is not None else -1

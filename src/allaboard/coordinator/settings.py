@@ -8,7 +8,7 @@ from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.restart.restart_policy import Restarts
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     """``wrapped``: the one worker is somebody else's launcher.
     Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
     the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and

@@ -8,9 +8,9 @@ import msgspec
 
 from allaboard.analysis.collectives.absent_from_collective import to_look_at
 from allaboard.analysis.parameter_servers.parameter_servers import not_begun
-from allaboard.analysis.stalls.stall import IDLE
-from allaboard.analysis.stalls.stalled_members import standing
-from allaboard.coordinator.process_record import Record
+from allaboard.analysis.stalls.stall import IDLE_CORES
+from allaboard.analysis.stalls.stalled_members import stalled_members
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import JobView, Phase
 
 QUICK = 3.0
@@ -32,7 +32,7 @@ WAITS, FIRST_WAITS = 1.0, 8
 """... and so often at first (s, looks): one that does nothing is to be known soon."""
 
 
-def stall_after(records: Iterable[Record], median_step: float | None) -> float:
+def stall_after(records: Iterable[ProcessRecord], median_step: float | None) -> float:
     """The silence (s) after which a job counts as standing still."""
     if median_step is not None:
         return max(QUICK, RHYTHM * median_step)
@@ -40,7 +40,7 @@ def stall_after(records: Iterable[Record], median_step: float | None) -> float:
     return FIRST if any(b.ops or b.step for b in boxes) else BLIND
 
 
-class Lookout:
+class StallDetector:
     """Says when stacks are due: only while nothing moves, or somebody is awaited."""
 
     def __init__(self) -> None:
@@ -86,9 +86,9 @@ def _part(view: JobView) -> tuple[int, ...]:
         return tuple(m.called for m in late)
     sooner = view.stall_after / 2
     if any(view.now - m.moved_at >= sooner for m in view.alive):
-        stand = standing(msgspec.structs.replace(view, stall_after=sooner))
+        stand = stalled_members(msgspec.structs.replace(view, stall_after=sooner))
         if stand:
             return tuple(m.called for m in stand)
     # Who computes is on its way, and a look would only hold it up.
-    away = (m for m in not_begun(view) if m.cpu < IDLE and view.now - m.moved_at >= WAITED)
+    away = (m for m in not_begun(view) if m.cpu < IDLE_CORES and view.now - m.moved_at >= WAITED)
     return tuple(m.called for m in away)

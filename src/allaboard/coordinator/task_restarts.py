@@ -13,14 +13,18 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     name,
     trainers,
 )
-from allaboard.coordinator.trackers.server_downtime import Absence, refusals, restorings, told
-from allaboard.coordinator.trackers.step_history import Tally
+from allaboard.coordinator.trackers.server_downtime import (
+    ServerDowntime,
+    restore_failures,
+    restored_snapshots,
+)
+from allaboard.coordinator.trackers.step_history import StepHistory
 from allaboard.facts import Cause, Exit, JobView, Member, Outcome, Phase, Setback, TaskReturn
 from allaboard.policy.restart.attempt_summary import cause_of
 from allaboard.policy.restart.failure_attribution import Gone, fell_with
 from allaboard.policy.restart.restart_policy import Again, Restarts
 from allaboard.policy.restart.task_restart import TaskEnd, after_task, comes_back_alone
-from allaboard.protocol.commands import End, Put, Replace, ShowNote
+from allaboard.protocol.commands import EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import SnapshotTaken
 
 TELLS = 3.0
@@ -31,7 +35,7 @@ REMEMBERED = 100
 """Snapshots whose times are kept in mind: ten are taken a second at the most."""
 
 
-class Returns:
+class TaskRestarts:
     """``used`` restarts were made in the rounds before; a task that is stopped is replaced after
     ``stopped_after`` s."""
 
@@ -42,8 +46,8 @@ class Returns:
         self._ends: dict[int, list[TaskEnd]] = {}
         self._seen: set[int] = set()
         self._evicted: dict[int, str] = {}
-        self._out: dict[int, Absence] = {}
-        self._tally = Tally()
+        self._out: dict[int, ServerDowntime] = {}
+        self._tally = StepHistory()
         self._kept: dict[int, SnapshotTaken] = {}
         self._gone: list[Gone] = []
         self.made: list[TaskReturn] = []
@@ -69,7 +73,9 @@ class Returns:
         for number in list(self._kept)[:-REMEMBERED]:
             del self._kept[number]
 
-    def due(self, view: JobView, done: int) -> Iterator[Replace | Put | End | ShowNote]:
+    def due(
+        self, view: JobView, done: int
+    ) -> Iterator[RestartWorker | KillForReplacement | EndJob | ShowNote]:
         """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
         if not self._policy.allowed or view.ending:
             return
@@ -86,7 +92,9 @@ class Returns:
             elif self._stopped(view, member):
                 since = view.now - member.os_state_since
                 self._evicted[member.called] = f"was stopped for {since:.0f} s"
-                yield Put(pid=member.called, text=f"{name(member)} {self._evicted[member.called]}")
+                yield KillForReplacement(
+                    pid=member.called, text=f"{name(member)} {self._evicted[member.called]}"
+                )
         yield from self._back(view)
 
     def _stopped(self, view: JobView, member: Member) -> bool:
@@ -94,7 +102,9 @@ class Returns:
         stopped = member.alive and member.os_state == "T" and since >= self._stopped_after
         return stopped and not self.evicted(member.called)
 
-    def _ended(self, view: JobView, member: Member, end: Exit, steps: int) -> Replace | End:
+    def _ended(
+        self, view: JobView, member: Member, end: Exit, steps: int
+    ) -> RestartWorker | EndJob:
         why, other = cause_of(member), None
         if self.evicted(member.called):
             why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
@@ -106,13 +116,13 @@ class Returns:
         ends.append(TaskEnd(cause=why, done=steps))
         answer = after_task(ends, self._before + len(self.made), self._policy)
         if not isinstance(answer, Again):
-            return End(outcome=Outcome.FAILED, reason=answer.reason, final=True)
-        self._out[member.worker] = Absence(
+            return EndJob(outcome=Outcome.FAILED, reason=answer.reason, final=True)
+        self._out[member.worker] = ServerDowntime(
             at=end.at,
             made=len(self.made),
             steps=steps,
             served=member.who.job in SERVER_JOBS,
-            before=frozenset((*restorings(view), *refusals(view))),
+            before=frozenset((*restored_snapshots(view), *restore_failures(view))),
         )
         self.asked.add(member.worker)
         self.made.append(
@@ -123,7 +133,7 @@ class Returns:
                 fell_with=f"{other.job}-{other.index}" if other is not None else "",
             )
         )
-        return Replace(worker=member.worker, reason=answer.reason, delay=answer.delay)
+        return RestartWorker(worker=member.worker, reason=answer.reason, delay=answer.delay)
 
     def lost(self, back: Setback) -> None:
         """The training went back: the steps are lost with the last of those who ended before."""
@@ -152,11 +162,11 @@ class Returns:
                     continue
                 why = out.hindrance(view) if made.snapshot is None else ""
                 hindered = f"; its values are not those of the snapshot: {why}" if why else ""
-                yield ShowNote(text=f"{name(member)} is back: {told(made)}{hindered}")
+                yield ShowNote(text=f"{name(member)} is back: {made.recovery}{hindered}")
             del self._out[member.worker]
 
     def _measured(
-        self, view: JobView, member: Member, out: Absence, made: TaskReturn
+        self, view: JobView, member: Member, out: ServerDowntime, made: TaskReturn
     ) -> TaskReturn:
         """The return of a server as far as it has come: the first step after it, and from where its values
         came."""

@@ -28,7 +28,7 @@ def failed(run: str, said: str) -> RollCallError:
     try:
         from allaboard.diagnosis.logs.run_folder import read
         from allaboard.facts import Severity
-        from allaboard.report.text import finding_lines
+        from allaboard.report.finding_text import finding_lines
 
         findings = [f for f in read(Path(run)).findings if f.severity is Severity.ERROR]
         lines = [line for f in findings for line in finding_lines(f)]

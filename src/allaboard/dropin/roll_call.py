@@ -52,8 +52,8 @@ def roll_call(
     from allaboard.cluster.transport.etcd_url import is_etcd
     from allaboard.options.option_values import coordinator as checked
     from allaboard.options.option_values import secret, tls
-    from allaboard.options.usage_error import Refused
-    from allaboard.preflight.task import Unsaid, task
+    from allaboard.options.usage_error import UsageError
+    from allaboard.preflight.task import UnstatedTaskError, task
     from allaboard.preflight.task import declared as declare
 
     variables = dict(os.environ)
@@ -67,7 +67,7 @@ def roll_call(
         elects = is_etcd(meeting)
         kind = "tensorflow" if cluster is not None else ""
         one = task(variables, kind, "" if elects else coordinator, elects)
-    except (Refused, Unsaid) as error:
+    except (UsageError, UnstatedTaskError) as error:
         raise ValueError(str(error)) from None
     began = time.monotonic()
     with joining({**declare(one), "call": "roll_call"}, timeout, meeting if elects else ""):

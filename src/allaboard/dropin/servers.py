@@ -10,10 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from allaboard.cluster.transport.connect_probe import Met, dial
 from allaboard.dropin.error import RollCallError
 from allaboard.facts import Answer, Claim, Evidence, Finding, Who
-from allaboard.report.text import finding_lines
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.report.finding_text import finding_lines
+from allaboard.rules.engine.catalogue import rule_named
 from allaboard.rules.engine.evaluate import stamp
 
+SERVER_MISSING = "server-missing"
+"""Name of the rule that reports a server which does not answer."""
 SERVE = ("worker", "ps")
 AGAIN = 0.5
 """Seconds between two attempts."""
@@ -63,7 +65,7 @@ def _up(met: Met) -> bool:
 
 def _finding(task: tuple[str, int, str], met: Met, waited: float) -> Finding:
     job, index, address = task
-    entry = next(e for e in catalogue().entries if e.code == "PS003")
+    entry = rule_named(SERVER_MISSING)
     claim = Claim(
         summary=f"{job} {index} does not answer at {address}: {met.said or met.answer}",
         who=(Who(job=job, index=index, host=address.rpartition(":")[0]),),

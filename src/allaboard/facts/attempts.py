@@ -69,6 +69,20 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: float | None = None
     lost: int | None = None
 
+    @property
+    def recovery(self) -> str:
+        """How the return went, as a clause: ``there again after 3.1 s, 40 steps lost``; "" if nothing is known."""
+        parts = []
+        if self.seconds is not None:
+            parts.append(f"there again after {self.seconds:.1f} s")
+        if self.out is not None:
+            parts.append(f"next step after {self.out:.1f} s")
+        if self.snapshot is not None:
+            parts.append(f"its values are those of {self.snapshot:.1f} s before its end")
+        if self.lost is not None:
+            parts.append(f"{self.lost} step{'s' if self.lost != 1 else ''} lost")
+        return ", ".join(parts)
+
 
 class RoundReport(RoundEnd, frozen=True, kw_only=True):
     """A round, and what was decided after it: ``decision`` says it with its reason; ``again`` whether

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from allaboard.facts.finding import Finding
@@ -20,6 +22,15 @@ class Branch(msgspec.Struct, frozen=True):
     @property
     def count(self) -> int:
         return sum(b - a + 1 for a, b in self.ranks) + len(self.others)
+
+
+def walk_branches(branches: Iterable[Branch]) -> Iterator[tuple[int, Branch]]:
+    """Yield every branch with its depth, parents first."""
+    stack = [(0, b) for b in reversed(tuple(branches))]
+    while stack:
+        depth, branch = stack.pop()
+        yield depth, branch
+        stack += [(depth + 1, b) for b in reversed(branch.below)]
 
 
 class Crowd(msgspec.Struct, frozen=True, kw_only=True):

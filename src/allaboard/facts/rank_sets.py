@@ -1,4 +1,4 @@
-"""Sets of ranks as people write them: ``0-127,130``."""
+"""Sets of ranks, and of processes without a known rank, as people write them: ``ranks 0-127,130``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_SHOWN_RANGES = 12
 
 
 def rank_ranges(ranks: Iterable[int]) -> list[tuple[int, int]]:
-    """First and last of every run of consecutive ranks, in order; ranks that come twice count once."""
+    """Return the first and last of every run of consecutive ranks, in order; a rank that comes twice counts once."""
     runs: list[tuple[int, int]] = []
     ordered = iter(sorted(ranks))
     first = last = next(ordered, None)
@@ -25,12 +25,31 @@ def rank_ranges(ranks: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def format_ranks(ranks: Iterable[int], shown: int = MAX_SHOWN_RANGES) -> str:
-    """The set in words: ``0-2,5``; after ``shown`` ranges, how many ranks follow."""
+    """Return the set as ``0-2,5``; after ``shown`` ranges, only the number of the remaining ranks."""
     return format_ranges(rank_ranges(ranks), shown)
 
 
 def format_ranges(runs: Sequence[tuple[int, int]], shown: int = MAX_SHOWN_RANGES) -> str:
-    """As `told`, of ranges."""
+    """Return what `format_ranks` would, from runs of ranks that were found already."""
     text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:shown])
     rest = sum(b - a + 1 for a, b in runs[shown:])
     return f"{text} and {rest} more" if rest else text
+
+
+def describe_ranks(
+    ranks: str, count: int, unranked: Sequence[str], shown: int = MAX_SHOWN_RANGES
+) -> str:
+    """Return ``ranks 0,2 and pid 4242 (rank unknown)``.
+
+    ``ranks`` is the set as it is written, of ``count`` ranks; ``unranked`` are the names of processes whose
+    rank is not known, of which ``shown`` are named.
+    """
+    named = [f"{'rank' if count == 1 else 'ranks'} {ranks}"] if count else []
+    if not unranked:
+        return "".join(named)
+    all_pids = all(name.startswith("pid ") for name in unranked)
+    noun = ("pid " if len(unranked) == 1 else "pids ") if all_pids else ""
+    names = ", ".join(n.removeprefix("pid ") if all_pids else n for n in unranked[:shown])
+    names += f" and {len(unranked) - shown} more" if len(unranked) > shown else ""
+    unknown = "(rank unknown)" if len(unranked) == 1 else "(ranks unknown)"
+    return " and ".join([*named, f"{noun}{names} {unknown}"])

@@ -25,7 +25,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MARK = object()
 
 
-class NotPlain(AllaboardError, ValueError):
+class UnsafePickleError(AllaboardError, ValueError):
     """A pickle that is torn, too large, or holds more than plain values; the message says which."""
 
 
@@ -39,14 +39,14 @@ def read(data: bytes) -> Any:
     try:
         for count, (opcode, argument, at) in enumerate(pickletools.genops(data)):
             if count > OPCODES:
-                raise NotPlain(f"more than {OPCODES} opcodes")
+                raise UnsafePickleError(f"more than {OPCODES} opcodes")
             machine.take(opcode.name, argument, at or 0)
-    except NotPlain:
+    except UnsafePickleError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
-        raise NotPlain(f"not a whole pickle: {str(error)[:120]}") from None
+        raise UnsafePickleError(f"not a whole pickle: {str(error)[:120]}") from None
     if not machine.done or len(machine.stack) != 1 or machine.stack[0] is _MARK:
-        raise NotPlain("not a whole pickle: it has no end")
+        raise UnsafePickleError("not a whole pickle: it has no end")
     return machine.stack[0]
 
 
@@ -64,7 +64,7 @@ class _Machine:
             stack.append(_MARK)
         elif name in _VALUES:
             if isinstance(argument, int) and argument.bit_length() > 8 * DIGITS:
-                raise NotPlain(f"a number of more than {DIGITS} bytes at byte {at}")
+                raise UnsafePickleError(f"a number of more than {DIGITS} bytes at byte {at}")
             stack.append(argument)
         elif name in _CONSTANTS:
             stack.append(_CONSTANTS[name])
@@ -89,13 +89,13 @@ class _Machine:
         elif name == "STOP":
             self.done = True
         elif name not in ("PROTO", "FRAME"):
-            raise NotPlain(f"it would run code: opcode {name} at byte {at}")
+            raise UnsafePickleError(f"it would run code: opcode {name} at byte {at}")
 
     def _set(self, items: list[Any], at: int) -> None:
         target = self._top(dict)
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, str | int | float | None):
-                raise NotPlain(f"a key that is no text and no number at byte {at}")
+                raise UnsafePickleError(f"a key that is no text and no number at byte {at}")
             target[key] = value
 
     def _top(self, kind: type) -> Any:

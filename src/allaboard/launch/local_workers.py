@@ -23,7 +23,7 @@ from allaboard.hosts import open_file_limit, pidfd
 from allaboard.launch import serving
 from allaboard.launch.launch_plan import Plan
 from allaboard.launch.open_file_limit import raise_limit
-from allaboard.launch.port_reservation import NoFreePort
+from allaboard.launch.port_reservation import NoFreePortError
 from allaboard.launch.worker_environments import environments_of
 from allaboard.probe import blackbox_folder
 
@@ -37,7 +37,7 @@ _TOO_FEW = (
 )
 
 
-class CannotStart(AllaboardError):
+class WorkerStartError(AllaboardError):
     """The job cannot be started; the message says why and what to type."""
 
 
@@ -77,7 +77,7 @@ class Launch:
         try:
             worker = _spawn(self.plan, self.reaper, index, self.environments[index])
         except OSError as error:
-            raise CannotStart(_why(error, self.plan)) from None
+            raise WorkerStartError(_why(error, self.plan)) from None
         self.workers[index] = worker
         return worker
 
@@ -122,20 +122,20 @@ def launch(plan: Plan) -> Launch:
     boxes = _boxes(plan.job, plan.size)
     try:
         environments, held = environments_of(plan, boxes)
-    except NoFreePort as error:
+    except NoFreePortError as error:
         shutil.rmtree(boxes, ignore_errors=True)
-        raise CannotStart(str(error)) from None
+        raise WorkerStartError(str(error)) from None
     try:
         end, keeper = reaper.start(str(boxes), held)
     except OSError as error:
         shutil.rmtree(boxes, ignore_errors=True)
-        raise CannotStart(_why(error, plan)) from None
+        raise WorkerStartError(_why(error, plan)) from None
     raise_limit()  # after the fork: ours alone, a pair of pipes and more for each worker
     try:
         started = _started(plan, end, boxes, environments, held, at)
     except OSError as error:
         end.close()  # what has been started ends with it
-        raise CannotStart(_why(error, plan)) from None
+        raise WorkerStartError(_why(error, plan)) from None
     started.keeper = keeper
     return started
 
@@ -165,10 +165,10 @@ def again(before: Launch, round_: int) -> Launch:
         before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
         environments, held = environments_of(plan, before.boxes)
         started = _started(plan, before.reaper, before.boxes, environments, held, at)
-    except NoFreePort as error:
-        raise CannotStart(str(error)) from None
+    except NoFreePortError as error:
+        raise WorkerStartError(str(error)) from None
     except OSError as error:
-        raise CannotStart(_why(error, plan)) from None
+        raise WorkerStartError(_why(error, plan)) from None
     started.keeper = before.keeper
     return started
 
@@ -245,7 +245,9 @@ def _boxes(job: str, members: int) -> Path:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700)
             return folder
-    raise CannotStart("no room for the black boxes in /dev/shm or the temporary folder; free some")
+    raise WorkerStartError(
+        "no room for the black boxes in /dev/shm or the temporary folder; free some"
+    )
 
 
 def _serving(plan: Plan) -> list[str]:

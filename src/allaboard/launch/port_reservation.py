@@ -12,7 +12,7 @@ FIRST = 15000
 """Above what servers usually have for themselves."""
 
 
-class NoFreePort(AllaboardError, OSError):
+class NoFreePortError(AllaboardError, OSError):
     """Every port of the range is taken."""
 
 
@@ -49,7 +49,7 @@ def reserve(count: int, first: int = FIRST, last: int | None = None) -> list[soc
         return held
     for taken in held:
         taken.close()
-    raise NoFreePort(
+    raise NoFreePortError(
         f"only {len(held)} free ports between {first} and {last - 1}, {count} are needed; "
         "see who holds them with: ss -ltnp"
     )

@@ -24,7 +24,7 @@ def roles(
         if given.n is not None and not dashes and given.module is None:
             _without_servers(given.n, words)
         return (), frozenset()
-    from allaboard.launch.parameter_servers.ps_cluster import WrongRoles, served, tasks
+    from allaboard.launch.parameter_servers.ps_cluster import InvalidRolesError, served, tasks
     from allaboard.launch.parameter_servers.script_scan import read
 
     if dashes:
@@ -33,7 +33,7 @@ def roles(
     reading = read(Path(words[0]) if words and given.module is None else None)
     try:
         found = tasks(given.ps, given.n, given.chief, given.evaluator, reading, script)
-    except WrongRoles as error:
+    except InvalidRolesError as error:
         usage(str(error))
     return found, served(found, given.ps_server, reading)
 

@@ -14,7 +14,7 @@ from allaboard.options.ps_task_options import roles, served_here
 from allaboard.options.restart_options import STOPPED_AFTER, restarts
 from allaboard.options.run_folder import run_dir, working_folder
 from allaboard.options.run_options import parser, split
-from allaboard.options.usage_error import Refused, usage
+from allaboard.options.usage_error import UsageError, usage
 from allaboard.options.worker_command import command, script
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser().parse_args(options)
     try:
         return _run(given, words, dashes)
-    except Refused as error:
+    except UsageError as error:
         sys.stderr.write(f"allaboard run: {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
-    from allaboard.launch.local_workers import CannotStart, launch
+    from allaboard.launch.local_workers import WorkerStartError, launch
 
     working_folder()
     joined = None if given.ps is not None else _joined(given)
@@ -52,7 +52,7 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     plan = _plan(given, words, dashes, joined is not None, policy)
     try:
         started = launch(plan)
-    except CannotStart as error:
+    except WorkerStartError as error:
         usage(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
     from allaboard.agent.background_check import Subject

@@ -7,10 +7,10 @@ from typing import NoReturn
 from allaboard.errors import AllaboardError
 
 
-class Refused(AllaboardError):
+class UsageError(AllaboardError):
     """What the user asked cannot be done; the message says why and what to type."""
 
 
 def usage(message: str) -> NoReturn:
     """Ends the preparation of a run with this message."""
-    raise Refused(message)
+    raise UsageError(message)

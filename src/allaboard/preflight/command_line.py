@@ -11,7 +11,7 @@ from pathlib import Path
 from allaboard.options.option_values import add_tls, coordinator, secret, tls
 from allaboard.options.run_folder import run_dir
 from allaboard.options.run_options import seconds
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 
 FORMATS = ("text", "json", "html")
 BOUND = 30.0
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
 
             return over_ssh(given)
         return _run(given)
-    except Refused as error:
+    except UsageError as error:
         sys.stderr.write(f"allaboard preflight: {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -105,7 +105,7 @@ def _run(given: argparse.Namespace) -> int:
     from allaboard.cluster.transport.etcd_url import is_etcd
     from allaboard.configuration.launcher_context import described
     from allaboard.launch.launch_plan import Plan
-    from allaboard.launch.local_workers import CannotStart, launch, new_job_id
+    from allaboard.launch.local_workers import WorkerStartError, launch, new_job_id
     from allaboard.launch.script_interpreter import python
     from allaboard.preflight import remote_lifetime, stand_in
     from allaboard.preflight.task import variables_of, words
@@ -140,8 +140,8 @@ def _run(given: argparse.Namespace) -> int:
     )
     try:
         started = launch(plan)
-    except CannotStart as error:
-        raise Refused(str(error)) from None
+    except WorkerStartError as error:
+        raise UsageError(str(error)) from None
     if given.leashed:
         remote_lifetime.end_with()
     from allaboard.agent.background_check import Subject

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 
 HERE = "allaboard preflight runs on: "
 """Begins the line that is for `--hosts` alone and not passed on."""
@@ -40,7 +40,7 @@ def secret(stdin: int = 0) -> bytes:
     while (byte := os.read(stdin, 1)) not in (b"", b"\n"):
         line += byte
     if not line.strip():
-        raise Refused("the job's secret did not come through standard input")
+        raise UsageError("the job's secret did not come through standard input")
     return line.strip()
 
 

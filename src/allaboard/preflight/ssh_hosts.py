@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 
 
 def hosts_of(text: str) -> list[str]:
     """The hosts in their order. Raises Refused for fewer than two, one named twice, and what is no host."""
     hosts = [h.strip() for h in text.split(",") if h.strip()]
     if len(hosts) < 2:
-        raise Refused("--hosts wants two or more, e.g. --hosts node0,node1")
+        raise UsageError("--hosts wants two or more, e.g. --hosts node0,node1")
     names = [name(h).lower() for h in hosts]
     twice = {h for h, n in zip(hosts, names, strict=True) if names.count(n) > 1}
     if twice:
-        raise Refused(
+        raise UsageError(
             f"--hosts names {' and '.join(sorted(twice))}{'' if len(twice) > 1 else ' twice'}: one host; "
             "one task a host is started"
         )
     wrong = [h for h in hosts if h.startswith("-")]
     if wrong:
-        raise Refused(f"--hosts {wrong[0]}: that is no host")
+        raise UsageError(f"--hosts {wrong[0]}: that is no host")
     return hosts
 
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 
 from allaboard.cluster.transport.etcd_url import is_etcd
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 from allaboard.preflight.ssh_hosts import hosts_of, name, one_host
 from allaboard.preflight.ssh_output import Said, left_to_say
 from allaboard.preflight.ssh_wait import WRONG_USE, end, wait
@@ -28,7 +28,7 @@ def over_ssh(given: argparse.Namespace) -> int:
     """Starts all, passes on what they say, and returns the exit code: 0, 2, 3 or 130. Raises Refused."""
     hosts = hosts_of(given.hosts)
     if shutil.which("ssh") is None:
-        raise Refused(
+        raise UsageError(
             "no ssh here; start `allaboard preflight` on every host as the job is started"
         )
     said = Said(hosts[0])
@@ -43,7 +43,7 @@ def over_ssh(given: argparse.Namespace) -> int:
     for reader in readers:
         reader.join(2.0)
     if same := one_host(said.here, hosts):
-        raise Refused(same)
+        raise UsageError(same)
     if WRONG_USE in codes:
         return WRONG_USE
     for host, code in zip(hosts, codes, strict=True):

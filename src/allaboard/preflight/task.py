@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from allaboard.analysis.roll_call.task_names import ORDER
-from allaboard.check.collect import config_of, resolvers
+from allaboard.check.collect import config_of, configuration_sources
 from allaboard.check.environment import environment
 from allaboard.errors import AllaboardError
 from allaboard.facts import ClusterSpec
@@ -21,7 +21,7 @@ _NAMES = {"pytorch": "torch"}
 EXAMPLE = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=29500 allaboard preflight"
 
 
-class Unsaid(AllaboardError):
+class UnstatedTaskError(AllaboardError):
     """The environment does not say enough; the message says what is missing and what to type."""
 
 
@@ -47,26 +47,28 @@ def task(
 ) -> Task:
     """The task that these variables describe; ``framework`` and ``coordinator`` (host:port) are the
     user's own words and win. ``anywhere``: no place need be named. Raises Unsaid."""
-    spec = config_of("environment", environment(dict(variables)), resolvers()).spec
+    spec = config_of("environment", environment(dict(variables)), configuration_sources()).spec
     kind = framework or _NAMES.get(spec.framework, spec.framework)
     origin = _origin(spec)
     if spec.cluster and kind in ("", "tensorflow"):
         return _of_cluster(spec, origin)
     rank, size = spec.number("rank"), spec.number("world_size")
     if rank is None or size is None:
-        raise Unsaid(
+        raise UnstatedTaskError(
             "nothing here says which task of how many this is: no TF_CONFIG, no RANK and WORLD_SIZE, "
             f"no Slurm, Open MPI or JAX variables; start it as the job is started, or: {EXAMPLE}"
         )
     if not 0 <= rank < size:
-        raise Unsaid(f"rank {rank} of {size} [{origin}]: ranks count from 0 to {size - 1}")
+        raise UnstatedTaskError(
+            f"rank {rank} of {size} [{origin}]: ranks count from 0 to {size - 1}"
+        )
     if kind == "tensorflow":
         port = spec.number("master_port") or PORT
         if cluster := of_allocation(spec, rank, size, port):
             return Task(kind, rank, size, "", "worker", rank, cluster, origin)
     place = coordinator or _place(spec)
     if not place and not anywhere:
-        raise Unsaid(
+        raise UnstatedTaskError(
             f"rank {rank} of {size} [{origin}], and nothing says where all meet; "
             "add --coordinator HOST:PORT, the same on every host, or set MASTER_ADDR and MASTER_PORT"
         )
@@ -95,7 +97,9 @@ def _of_cluster(spec: ClusterSpec, origin: str) -> Task:
     mine = (spec.job.text if spec.job is not None else "", index)
     rank = next((n for n, (j, i, _) in enumerate(tasks) if (j, i) == mine), -1)
     if rank < 0 or index is None:
-        raise Unsaid(f"{mine[0]} {mine[1]} is no task of the cluster in {origin}; allaboard check")
+        raise UnstatedTaskError(
+            f"{mine[0]} {mine[1]} is no task of the cluster in {origin}; allaboard check"
+        )
     cluster = {f"{j}:{i}": address for j, i, address in tasks}
     return Task("tensorflow", rank, len(tasks), "", mine[0], index, cluster, origin)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from allaboard.options.usage_error import Refused
-from allaboard.preflight.task import Task, Unsaid, task
+from allaboard.options.usage_error import UsageError
+from allaboard.preflight.task import Task, UnstatedTaskError, task
 
 SHOWN = 200
 """Characters of a list of hosts that is told as it was given."""
@@ -17,17 +17,17 @@ def asked(given: argparse.Namespace, meeting: str, elects: bool) -> Task:
     in etcd. Raises Refused."""
     try:
         one = task(os.environ, given.framework, "" if elects else meeting, elects and given.quick)
-    except Unsaid as error:
-        raise Refused(str(error)) from None
+    except UnstatedTaskError as error:
+        raise UsageError(str(error)) from None
     if one.size == 1:
-        raise Refused("the environment describes a job of one task: nobody to meet")
+        raise UsageError("the environment describes a job of one task: nobody to meet")
     if one.framework == "tensorflow" and not one.cluster and not given.quick:
-        raise Refused(
+        raise UsageError(
             f"rank {one.rank} of {one.size} [{one.origin}]; TensorFlow reads its hosts from TF_CONFIG, and "
             "without it trains alone on each: set TF_CONFIG as training does, or add --quick"
         )
     if given.output is not None and not given.output.absolute().parent.is_dir():
-        raise Refused(f"--output {given.output}: there is no folder {given.output.parent}")
+        raise UsageError(f"--output {given.output}: there is no folder {given.output.parent}")
     if given.leashed:
         shown = f" {given.leashed}" if len(given.leashed) <= SHOWN else ""
         return one._replace(origin=f"--hosts{shown}")

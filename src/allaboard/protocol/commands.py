@@ -42,7 +42,7 @@ class ShowNote(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     waits: bool = False
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class EndJob(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """End the job: why, and the code that allaboard will exit with; ``final``: nothing of it is started
     again, whatever the policy says."""
 
@@ -51,7 +51,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     final: bool = False
 
 
-class Halted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ReportInterruption(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The agent of this host was asked for the end by this signal; ``who`` its members, by name. All are
     told: who falls from now on may fall because of it."""
 
@@ -60,14 +60,14 @@ class Halted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     who: str = ""
 
 
-class Put(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class KillForReplacement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Put an end to this process at once, to replace it; ``text`` says why, for people."""
 
     pid: int
     text: str
 
 
-class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class RestartWorker(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Start this worker, which has ended, once more after ``delay`` s, as what it was."""
 
     worker: int
@@ -75,7 +75,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     delay: float = 0.0
 
 
-class RoundOver(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ConcludeRound(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The round is over on all hosts: how it went, what is done now, and which tasks came back alone in
     it, as the one host has decided it that decides for all."""
 
@@ -83,7 +83,7 @@ class RoundOver(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     returns: tuple[TaskReturn, ...] = ()
 
 
-class TryLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+class ProbeLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Let this agent try these hosts, by name and address, at once."""
 
     agent: int
@@ -96,10 +96,10 @@ Command = (
     | TraceCalls
     | AnnounceFinding
     | ShowNote
-    | End
-    | Halted
-    | TryLinks
-    | Put
-    | Replace
-    | RoundOver
+    | EndJob
+    | ReportInterruption
+    | ProbeLinks
+    | KillForReplacement
+    | RestartWorker
+    | ConcludeRound
 )

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 
-def key(agent: int, pid: int) -> int:
+def process_key(agent: int, pid: int) -> int:
     """What events and commands call the process ``pid`` of this agent; 0 is our own."""
     return (agent << 32) | pid
 
 
-def split_key(called: int) -> tuple[int, int]:
+def split_process_key(called: int) -> tuple[int, int]:
     """The agent and the pid."""
     return called >> 32, called & 0xFFFFFFFF

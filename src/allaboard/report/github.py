@@ -25,7 +25,7 @@ def _one(finding: Finding) -> str:
         parts += [f"col={finding.where.column}"] if finding.where.column else []
     parts.append(f"title={_property(f'{finding.rule} {finding.name}')}")
     evidence = "; ".join(map(str, finding.evidence))
-    message = f"{finding.summary}\nbecause: {evidence}\ndo: {finding.fix}"
+    message = f"{finding.summary}\nwhy: {evidence}\ndo: {finding.fix}"
     return f"::{_LEVELS[finding.severity]} {','.join(parts)}::{_data(message)}"
 
 

@@ -7,8 +7,8 @@ from statistics import median
 import msgspec
 
 from allaboard.facts import Answer, Link, Preflight, PreflightMember
+from allaboard.report.plain_text import clean
 from allaboard.report.published import published
-from allaboard.report.text import clean
 
 WIDE = 16
 """Hosts up to which the whole matrix is shown; beyond, only the links that are worth a look."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from allaboard.facts import Finding, Preflight
+from allaboard.report.plain_text import clean
 from allaboard.report.preflight import matrix, rows, verdict
-from allaboard.report.text import clean
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,8 +13,14 @@ from allaboard.facts import Finding
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(findings: Sequence[Finding], folder: Path) -> str:
-    """One run with its rules and results; paths are made relative to ``folder`` where they can."""
+def sarif(
+    findings: Sequence[Finding], folder: Path, rule_page: Callable[[str], str] = lambda code: ""
+) -> str:
+    """Return a log of one run with its rules and results.
+
+    Paths are made relative to ``folder`` where they can be; ``rule_page`` returns the page of the rule with
+    this code, or "" if there is none.
+    """
     from allaboard import __version__
 
     codes = list(dict.fromkeys(f.rule for f in findings))
@@ -27,7 +33,7 @@ def sarif(findings: Sequence[Finding], folder: Path) -> str:
                     "driver": {
                         "name": "allaboard",
                         "semanticVersion": __version__,
-                        "rules": [_rule(code, findings) for code in codes],
+                        "rules": [_rule(code, findings, rule_page(code)) for code in codes],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
@@ -38,12 +44,9 @@ def sarif(findings: Sequence[Finding], folder: Path) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _rule(code: str, findings: Sequence[Finding]) -> dict[str, Any]:
-    from allaboard.rules.engine.catalogue import families
-
+def _rule(code: str, findings: Sequence[Finding], page: str) -> dict[str, Any]:
     first = next(f for f in findings if f.rule == code)
-    known = families((code.lower(),)).find(code)
-    page = known.page if known is not None else first.summary
+    page = page or first.summary
     title = page.partition("\n")[0]
     return {
         "id": code,
@@ -57,7 +60,7 @@ def _rule(code: str, findings: Sequence[Finding]) -> dict[str, Any]:
 
 def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
     evidence = "; ".join(map(str, finding.evidence))
-    text = f"{finding.summary}\nbecause: {evidence}\ndo: {finding.fix}"
+    text = f"{finding.summary}\nwhy: {evidence}\ndo: {finding.fix}"
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import ConfigFacts, Value
-from allaboard.report.lint import printable
+from allaboard.report.plain_text import clean
 
 _MOST = 64
 """Tasks that are listed one by one."""
@@ -39,7 +39,7 @@ def table(config: ConfigFacts) -> str:
         f"  conflict in {c.field}: {_said(c.used)} is in force, {_said(c.other)} differs"
         for c in spec.conflicts
     ]
-    return printable(head[:-1]) + "\n" + "".join(printable(line) + "\n" for line in lines)
+    return clean(head[:-1]) + "\n" + "".join(clean(line) + "\n" for line in lines)
 
 
 def as_json(config: ConfigFacts) -> str:

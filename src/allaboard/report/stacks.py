@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.analysis.stacks.places import groups_of
-from allaboard.analysis.stacks.tree import merge, walk
-from allaboard.analysis.stacks.unranked_processes import called
-from allaboard.facts import Branch, Crowd, JobView
-from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, format_ranges
-from allaboard.report.text import clean
+from allaboard.facts import Branch, Crowd
+from allaboard.facts.diagnosis import walk_branches
+from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, describe_ranks, format_ranges
+from allaboard.report.plain_text import clean
 
 LINES = 200
 """Lines before the rest is counted."""
@@ -29,7 +27,7 @@ def _crowd(crowd: Crowd) -> str:
     known = crowd.count - len(crowd.others)
     if len(ranks) > RANKS:
         ranks = ranks[:RANKS].rpartition(",")[0] + f",... ({known} in all)"
-    who = f"{'> ' if crowd.odd else '  '}{called(ranks, known, crowd.others)}"
+    who = f"{'> ' if crowd.odd else '  '}{describe_ranks(ranks, known, crowd.others)}"
     if crowd.why:
         return f"{who}: {crowd.why}"
     at = f" at {crowd.at}" if crowd.at else ""
@@ -39,7 +37,7 @@ def _crowd(crowd: Crowd) -> str:
 def tree_lines(branches: Iterable[Branch]) -> list[str]:
     """The tree, outermost call first; indented where ranks part."""
     lines: list[str] = []
-    for depth, branch in walk(branches):
+    for depth, branch in walk_branches(branches):
         for at, call in enumerate(branch.calls):
             head = f"[{_whose(branch)}] " if at == 0 else "  "
             lines.append(clean(f"{'  ' * depth}{head}{call}"))
@@ -54,7 +52,7 @@ def _whose(branch: Branch) -> str:
     return ", ".join([*named, *more]) + (f" and {rest} more" if rest else "")
 
 
-def verbose_lines(view: JobView) -> list[str]:
-    """The merged tree of all members' last stacks; nothing where nobody was looked at."""
-    lines = tree_lines(merge(groups_of(view.members)))
+def all_stacks_lines(branches: Iterable[Branch]) -> list[str]:
+    """Return the merged tree of all members' last stacks under a heading; [] if there are no stacks."""
+    lines = tree_lines(branches)
     return ["  stacks of all ranks:", *(f"    {line}" for line in lines)] if lines else []

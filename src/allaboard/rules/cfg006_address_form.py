@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of
-from allaboard.formats import address
+from allaboard.facts import Claim, ConfigFacts, Stage, Who, address, facts_of
 
 _MOST = 20
 """Addresses that are named one by one; a template with a slip has it in all of them."""

@@ -18,7 +18,7 @@ import msgspec
 from allaboard.configuration.spec import hosts, own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, facts_of
-from allaboard.formats.address import DEFAULT_PORT, join, only_here, parse
+from allaboard.facts.address import DEFAULT_PORT, join, only_here, parse
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

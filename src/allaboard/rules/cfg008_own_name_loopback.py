@@ -26,7 +26,7 @@ from allaboard.facts import (
     Stage,
     facts_of,
 )
-from allaboard.formats.address import only_here
+from allaboard.facts.address import only_here
 
 _CHOSEN = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 

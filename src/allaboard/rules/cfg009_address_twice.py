@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of, whole
-from allaboard.formats.address import canonical, join, parse
+from allaboard.facts.address import canonical, join, parse
 
 _MOST = 20
 

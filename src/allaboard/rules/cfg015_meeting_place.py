@@ -18,8 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Value, facts_of
-from allaboard.formats import address
+from allaboard.facts import Claim, ConfigFacts, Stage, Value, address, facts_of
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

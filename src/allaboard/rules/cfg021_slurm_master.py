@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
-from allaboard.formats.address import only_here
+from allaboard.facts.address import only_here
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

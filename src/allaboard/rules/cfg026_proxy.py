@@ -26,7 +26,7 @@ from allaboard.facts import (
     Stage,
     facts_of,
 )
-from allaboard.formats.address import only_here, parse
+from allaboard.facts.address import only_here, parse
 
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """In the order in which gRPC's core looks at them."""

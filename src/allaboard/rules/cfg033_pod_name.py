@@ -27,7 +27,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
-from allaboard.formats.address import parse
+from allaboard.facts.address import parse
 
 _VARIABLES = ("MASTER_ADDR", "JAX_COORDINATOR_ADDRESS", "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
 _FLAGS = ("master_addr", "rdzv_endpoint", "coordinator_address")

@@ -25,7 +25,7 @@ from allaboard.facts import (
     facts_of,
     whole,
 )
-from allaboard.formats.address import DEFAULT_PORT, join, parse
+from allaboard.facts.address import DEFAULT_PORT, join, parse
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.address import only_here, parse
+from allaboard.facts.address import only_here, parse
 
 if TYPE_CHECKING:
     from allaboard.formats.python.script_ast import Script

@@ -24,7 +24,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
-from allaboard.formats.address import join, parse
+from allaboard.facts.address import join, parse
 
 _RANKS = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")
 _PLACES = ("MASTER_ADDR", "PET_MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")

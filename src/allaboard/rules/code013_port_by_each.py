@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.address import only_here
+from allaboard.facts.address import only_here
 from allaboard.formats.python.script_ast import Function, Script, argument, read_script
 
 _CHOICE = re.compile(r"random|randint|free_port|find_port|open_port|getpid|gethostname|time\.time")

@@ -26,7 +26,7 @@ from allaboard.analysis.data.data_sharding import PLACE, Uneven, reading, uneven
 from allaboard.analysis.failures.failure_causality import failed
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.member_names import names
-from allaboard.analysis.stalls.stall import stall
+from allaboard.analysis.stalls.stall import find_stall
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member, Stage
 from allaboard.facts.samples import REDUCE, USER, job, stack, stalled
@@ -44,7 +44,7 @@ def _harms(view: JobView, found: Uneven) -> bool:
     if any(m.called in more and failed(m) and lost_peer(m) for m in view.members):
         return True
     fewer = {m.called for m in found.fewer}
-    still = stall(view)
+    still = find_stall(view)
     if still is not None:
         waits = {m.called for m in still.waiting}
         third = any(m.called not in waits | fewer for m in view.members if not m.launcher)

@@ -18,7 +18,7 @@ from allaboard.analysis.configuration.config_comparison import pasted, usual
 from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
-from allaboard.formats.address import canonical
+from allaboard.facts.address import canonical
 
 
 def check(facts: Pasted) -> Iterator[Claim]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, facts_of
-from allaboard.formats.address import canonical
+from allaboard.facts.address import canonical
 
 _FIELDS = ("world_size", "master_addr", "master_port", "init_url", "coordinator", "backend",
            "rdzv_endpoint", "rdzv_id", "nnodes")  # fmt: skip

@@ -31,7 +31,7 @@ from allaboard.analysis.failures.failure_causality import (
 )
 from allaboard.analysis.member_names import first_names, names
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, trainers
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import ended, evaluator, job, member, waiting
 from allaboard.facts.signal_name import signal_name
@@ -171,4 +171,5 @@ RULE = Rule(
         "restart-tf2-worker",
         "first-killed",
     ),
+    relations=Relations(begins_failure=True),
 )

@@ -27,7 +27,7 @@ from allaboard.analysis.failures.port_in_use import lacks_port
 from allaboard.analysis.failures.resource_exhaustion import exhausted
 from allaboard.analysis.member_names import names
 from allaboard.analysis.network.address_families import has_met
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import EADDRINUSE, coming, ended, evaluator, held, job, waiting
 
@@ -187,4 +187,5 @@ RULE = Rule(
         "spawned-exception",
         "loader-exception",
     ),
+    relations=Relations(begins_failure=True, reports_exception=True, follows_from=("JOIN003",)),
 )

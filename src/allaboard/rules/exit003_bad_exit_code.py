@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.evaluator_failure import mildly
 from allaboard.analysis.failures.failure_causality import CRASHES, failures, too_early
 from allaboard.analysis.parameter_servers.parameter_servers import serves
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, ended, evaluator, held, job, waiting
 
@@ -117,4 +117,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("exits-3", "rpc-actor-exits"),
+    relations=Relations(begins_failure=True),
 )

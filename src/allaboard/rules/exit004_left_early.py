@@ -21,8 +21,8 @@ from typing import Any
 from allaboard.analysis.collectives.rank_conditional_advice import or_come_to, stands_at
 from allaboard.analysis.failures.failure_causality import ended_at
 from allaboard.analysis.member_names import agrees, names
-from allaboard.analysis.stalls.early_exit import by_itself, left_early
-from allaboard.contracts import Rule
+from allaboard.analysis.stalls.early_exit import exited_by_itself, find_early_exits
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -44,7 +44,7 @@ EVEN = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = left_early(view)
+    found = find_early_exits(view)
     if found is not None:
         yield _claim(*found)
 
@@ -54,7 +54,7 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
     whose = "their" if len(victims) > 1 else "its"
     place = next(filter(None, map(stands_at, victims)), None)
     at = f" (at {place})" if place is not None else ""
-    unknown = any(map(by_itself, gone))
+    unknown = any(map(exited_by_itself, gone))
     how = "ended by itself (its exit code is not known)" if unknown else "ended with exit code 0"
     return Claim(
         summary=f"{names(gone)} {how} while rank {ranks} still trained",
@@ -158,4 +158,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("leaves-early", "spawned-leaves", "tf-leaves-early", "host-leaves-early"),
+    relations=Relations(clean_exit=True),
 )

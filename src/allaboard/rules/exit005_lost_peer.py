@@ -30,8 +30,8 @@ from allaboard.analysis.failures.lost_hosts import hosts_gone
 from allaboard.analysis.failures.mismatch_errors import mismatch
 from allaboard.analysis.member_names import names
 from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
-from allaboard.analysis.stalls.early_exit import SEEN, left_early
-from allaboard.contracts import Rule
+from allaboard.analysis.stalls.early_exit import EXIT_NOTICE_DELAY_S, find_early_exits
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (
     EADDRINUSE,
@@ -74,10 +74,10 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     message = first.raised.message if first.raised is not None else ""
     said = Evidence(message[:300], f"{first.who.name}, the first")
-    if left_early(view) is not None:
+    if find_early_exits(view) is not None:
         return  # the better answer
     ended = [m for m in view.members if m.unheard and not m.launcher and m.round > 0]
-    before = [m for m in ended if ended_at(m) <= failed_at(first) + SEEN]
+    before = [m for m in ended if ended_at(m) <= failed_at(first) + EXIT_NOTICE_DELAY_S]
     if before:
         yield _before(lost, said, before)
         return
@@ -230,4 +230,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("collective-timeout",),
+    relations=Relations(consequence_only=True, ends_by_abort=True),
 )

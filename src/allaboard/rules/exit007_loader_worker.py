@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.dataloader_worker import loader_worker
 from allaboard.analysis.failures.evaluator_failure import mildly
 from allaboard.analysis.failures.failure_causality import failures, too_early
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import USER, ended, job, waiting
 
@@ -88,4 +88,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("loader-worker-killed",),
+    relations=Relations(begins_failure=True, replaces_message=True),
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.evaluator_failure import mildly
 from allaboard.analysis.failures.failure_causality import Failures, failures, interrupted, too_early
 from allaboard.analysis.member_names import names
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised, Stage
 from allaboard.facts.samples import ended, job, waiting
 
@@ -70,4 +70,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("interrupted",),
+    relations=Relations(begins_failure=True, interruption=True),
 )

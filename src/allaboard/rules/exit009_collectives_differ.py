@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.analysis.collectives.collective_order import differences
 from allaboard.analysis.failures.failure_causality import failed, failed_at, failures
 from allaboard.analysis.failures.mismatch_errors import mismatch
-from allaboard.analysis.stalls.stall import JITTED
+from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import EADDRINUSE, USER, ended, job, waiting
@@ -63,7 +63,7 @@ def _last(one: Member) -> str:
         return f"its last call was {called.last} at {called.last.site}"
     if one.alive and one.stack is not None and one.stack.user is not None:
         return f"still in it at {one.stack.user}"
-    step = one.notes.get(JITTED, "").rpartition("/")[2]
+    step = one.notes.get(JITTED_NOTE, "").rpartition("/")[2]
     return f"it called its step at {step}" if step else ""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.failure_causality import failures
 from allaboard.analysis.failures.lost_hosts import hosts_gone
 from allaboard.analysis.member_names import names
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import ended, job, waiting
 
@@ -83,4 +83,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("agent-killed", "agent-killed-unseen"),
+    relations=Relations(begins_failure=True, precedes_all=True),
 )

@@ -25,7 +25,13 @@ import msgspec
 from allaboard.analysis.failures.failure_causality import TOGETHER, failures
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.member_names import names, ranked
-from allaboard.analysis.stalls.dead_threads import CALLED, ENDED, NOTE, EndedThread, ended_thread
+from allaboard.analysis.stalls.dead_threads import (
+    THREAD_CALLED_NOTE,
+    THREAD_ENDED_NOTE,
+    THREAD_RAISED_NOTE,
+    EndedThread,
+    ended_thread,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Claim,
@@ -50,14 +56,16 @@ def check(view: JobView) -> Iterator[Claim]:
     lost = [(m, t) for m, t in known if _lost_peer(m, t)]
     same: dict[tuple[str, str, str], list[Fell]] = defaultdict(list)
     for one, thread in known:
-        if _ended_well(view, one) and thread.did != "end" and (one, thread) not in lost:
-            same[(thread.error[0], thread.place, thread.did)].append((one, thread))
+        if _ended_well(view, one) and thread.took_part_in != "end" and (one, thread) not in lost:
+            same[(thread.error[0], thread.raised_at, thread.took_part_in)].append((one, thread))
     for found in same.values():
         yield _claim(found, lost)
     if same or failures(view).began:
         return  # that is why they lost their peer
     parted = [
-        (m, t) for m, t in lost if _ended_well(view, m) and t.did == "steps" and _mattered(m, t)
+        (m, t)
+        for m, t in lost
+        if _ended_well(view, m) and t.took_part_in == "steps" and _mattered(m, t)
     ]
     if parted:
         yield _claim(parted, [])
@@ -76,12 +84,14 @@ def _lost_peer(one: Member, thread: EndedThread) -> bool:
     of a training that went well."""
     kind, said = thread.error
     told = Raised(type=kind, message=said, at=0.0)
-    return thread.did in ("steps", "calls") and lost_peer(msgspec.structs.replace(one, raised=told))
+    return thread.took_part_in in ("steps", "calls") and lost_peer(
+        msgspec.structs.replace(one, raised=told)
+    )
 
 
 def _mattered(one: Member, thread: EndedThread) -> bool:
     """Whether it had a part in the training, which did not go on after it."""
-    return thread.did in ("steps", "calls") and one.step <= thread.step
+    return thread.took_part_in in ("steps", "calls") and one.step <= thread.step
 
 
 def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
@@ -89,9 +99,9 @@ def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
     first, thread = found[0]
     kind, said = thread.error
     mattered = _mattered(first, thread)
-    evidence = [Evidence(f"{kind}: {said}" if said else kind, thread.place or "its excepthook")]
+    evidence = [Evidence(f"{kind}: {said}" if said else kind, thread.raised_at or "its excepthook")]
     if first.step:
-        later = "" if mattered or thread.did == "nothing" else ", after that"
+        later = "" if mattered or thread.took_part_in == "nothing" else ", after that"
         evidence.append(Evidence(f"its last step was {first.step}{later}", "black box"))
     if mattered and lost:
         evidence.append(
@@ -100,8 +110,8 @@ def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
                 "the notes of their threads",
             )
         )
-    file, _, rest = thread.place.partition(":")
-    at = f" at {file.rpartition('/')[2]}:{rest}" if thread.place else ""
+    file, _, rest = thread.raised_at.partition(":")
+    at = f" at {file.rpartition('/')[2]}:{rest}" if thread.raised_at else ""
     called = f"thread {thread.name}" if thread.name else "a thread"
     return Claim(
         summary=f"{called} of {names(members)} raised {kind}{at}; {names(members)} still ended with exit "
@@ -117,7 +127,7 @@ def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
 
 
 def _fix(first: Member, thread: EndedThread) -> str:
-    line = thread.place.partition(" in ")[0]
+    line = thread.raised_at.partition(" in ")[0]
     mend = f"fix {line}" if line else f"see in {first.log} what it raised"
     return (
         f"{mend}; and let the worker fail with its thread: keep what it raises and raise it after join(), or "
@@ -137,7 +147,13 @@ _QUEUE = (
 
 
 def _notes(said: str = _SAID, did: str = "steps", step: int = 40) -> dict[str, object]:
-    return {"notes": {NOTE: said, CALLED: "", ENDED: f"{step} {did} trainer"}}
+    return {
+        "notes": {
+            THREAD_RAISED_NOTE: said,
+            THREAD_CALLED_NOTE: "",
+            THREAD_ENDED_NOTE: f"{step} {did} trainer",
+        }
+    }
 
 
 RULE = Rule(

@@ -26,13 +26,13 @@ from allaboard.analysis.member_names import on_host
 from allaboard.analysis.stacks.autograph_frames import rewritten
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
-    child_of,
-    commands_of,
-    look_at_child,
+    child_command,
+    child_evidence,
+    describe_child,
 )
-from allaboard.analysis.stalls.dead_threads import mend_thread, thread_ended
-from allaboard.analysis.stalls.stalled_members import stood_since
-from allaboard.analysis.stalls.stuck_members import Why, idle, stays
+from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
+from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members, is_idle
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -51,18 +51,18 @@ from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, 
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in stays(view):
-        if one.why is Why.CODE:
-            yield _claim(view, one.member, one.others)
+    for one in find_stuck_members(view):
+        if one.reason is StuckReason.CODE:
+            yield _claim(view, one.member, one.waiting)
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
     place = one.stack.place
     # A long call into native code looks the same from outside as an endless loop.
-    working = not idle(one)
+    working = not is_idle(one)
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
-    child = f"waiting for {child_of(one)} " if awaits_child(one) else ""
+    child = f"waiting for {describe_child(one)} " if awaits_child(one) else ""
     look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
     return Claim(
         summary=f"{one.who.name} {'stays' if working else 'is stuck'} at {place} "
@@ -70,19 +70,19 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         who=(one.who,),
         evidence=(
             Evidence(f"the same place in {look}", one.stack.by),
-            *commands_of(one),
+            *child_evidence(one),
             *rewritten(one),
-            *thread_ended(one),
+            *dead_thread_evidence(one),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
-        fix=look_at_child(view, one)
-        or (idle(one) and mend_thread(one, place))
+        fix=child_command(view, one)
+        or (is_idle(one) and dead_thread_advice(one, place))
         or f"see what {place.function} {'does' if working else 'waits for'} at {place.file}:{place.line}; "
         + on_host(view, one, f"py-spy dump --locals --pid {one.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

@@ -22,11 +22,15 @@ import msgspec
 
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.dead_threads import mend_thread, thread_ended
-from allaboard.analysis.stalls.input_generator import goes_on
-from allaboard.analysis.stalls.stall import IDLE, stall, still, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
-from allaboard.analysis.stalls.stopped_child import states_below, stopped_below, wake
+from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
+from allaboard.analysis.stalls.input_generator import generator_may_deliver
+from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
+from allaboard.analysis.stalls.stopped_child import (
+    describe_stopped_children,
+    resume_command,
+    stopped_children_evidence,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
@@ -37,25 +41,30 @@ a peer: storage that takes its time does so for all."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
+    found = find_stall(view)
     if found is None:
         return
-    starved = [m for m in found.elsewhere if _starved(view, m)]
+    starved = [m for m in found.absent if _starved(view, m)]
     if found.waiting:
         for one in starved:
-            yield _claim(view, one, "; the others wait for it", waiting_where(found))
-    elif len(starved) == len(found.elsewhere) and not found.gripped:
-        held = [m for m in starved if stopped_below(m)]
+            yield _claim(view, one, "; the others wait for it", waiting_evidence(found))
+    elif len(starved) == len(found.absent) and not found.gil_blocked:
+        held = [m for m in starved if describe_stopped_children(m)]
         for one in held:
             yield _claim(view, one)
-        if starved and not held and view.now - stood_since(view) >= LONG:
+        if starved and not held and view.now - stalled_since(view) >= LONG:
             yield _all(view, starved)
 
 
 def _starved(view: JobView, one: Member) -> bool:
     """Whether it waits for data, and nothing below it does anything about that: CPU and bytes count the
     loader's processes too, and while these work the batch is only slow."""
-    if one.stopped or not still(one) or one.cpu >= IDLE or goes_on(view, one):
+    if (
+        one.stopped
+        or not is_still(one)
+        or one.cpu >= IDLE_CORES
+        or generator_may_deliver(view, one)
+    ):
         return False
     return spot(one.stack) is Spot.DATA
 
@@ -65,22 +74,22 @@ def _claim(view: JobView, one: Member, others: str = "", *waiting: Evidence) -> 
     place = one.stack.user
     at = f" at {place}" if place is not None else ""
     leaf = one.stack.frames[0]
-    stopped = stopped_below(one)
+    stopped = describe_stopped_children(one)
     return Claim(
         summary=f"{one.who.name} waits for data{at}{', and ' if stopped else ''}{stopped}{others}",
         who=(one.who,),
         evidence=(
-            Evidence(f"in {leaf} for {view.now - stood_since(view):.0f} s, no CPU", one.stack.by),
-            *states_below(one),
-            *thread_ended(one),
+            Evidence(f"in {leaf} for {view.now - stalled_since(view):.0f} s, no CPU", one.stack.by),
+            *stopped_children_evidence(one),
+            *dead_thread_evidence(one),
             *waiting,
         ),
-        fix=wake(view, one)
-        or mend_thread(one, place or leaf)
+        fix=resume_command(view, one)
+        or dead_thread_advice(one, place or leaf)
         or on_host(view, one, f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
@@ -88,7 +97,7 @@ def _all(view: JobView, starved: list[Member]) -> Claim:
     first = starved[0]
     assert first.stack is not None
     at = f" at {first.stack.user}" if first.stack.user is not None else ""
-    long = f"{view.now - stood_since(view):.0f} s"
+    long = f"{view.now - stalled_since(view):.0f} s"
     who = f"all {len(starved)} members wait" if starved[1:] else f"{first.who.name} waits"
     return Claim(
         summary=f"{who} for data{at}, and nothing has moved for {LONG:.0f} s",
@@ -96,13 +105,13 @@ def _all(view: JobView, starved: list[Member]) -> Claim:
         evidence=(
             Evidence(f"in {first.stack.frames[0]} for {long}, no CPU", first.stack.by),
             Evidence("neither they nor processes of theirs read, write or send", "/proc"),
-            *(e for m in starved for e in thread_ended(m)),
+            *(e for m in starved for e in dead_thread_evidence(m)),
         ),
         fix=on_host(view, first, f"pgrep -P {first.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes: see what they wait for",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import names, on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.checkpoint_pauses import patient
-from allaboard.analysis.stalls.stall import Stall, stall, still, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
+from allaboard.analysis.stalls.stall import Stall, find_stall, is_still, waiting_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -36,10 +36,10 @@ from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
+    found = find_stall(view)
     if found is None or not found.waiting:
         return
-    for one in found.elsewhere:
+    for one in found.absent:
         wait = next((w for w in view.lock_waits if w.waiter == one.called), None)
         if one.stopped or not _stands(view, one, wait) or _works(found, one, wait):
             continue
@@ -51,7 +51,7 @@ def _stands(view: JobView, one: Member, wait: LockWait | None) -> bool:
     which of its threads."""
     if spot(one.stack) is Spot.FILE_LOCK:
         return True
-    return wait is not None and still(one) and not patient(view, one)
+    return wait is not None and is_still(one) and not is_in_short_pause(view, one)
 
 
 def _proven(found: Stall, one: Member, wait: LockWait | None) -> bool:
@@ -65,17 +65,17 @@ def _proven(found: Stall, one: Member, wait: LockWait | None) -> bool:
 
 def _works(found: Stall, one: Member, wait: LockWait | None) -> bool:
     """Whether a member holds the lock, as far as is known, that is at work elsewhere: it will let go."""
-    others = [m for m in found.elsewhere if m is not one and m.who.host == one.who.host]
+    others = [m for m in found.absent if m is not one and m.who.host == one.who.host]
     if wait is not None:
         others = [m for m in others if m.who.pid in wait.holders]
-    return any(not still(m) and spot(m.stack) is not Spot.FILE_LOCK for m in others)
+    return any(not is_still(m) and spot(m.stack) is not Spot.FILE_LOCK for m in others)
 
 
 def _claim(view: JobView, found: Stall, one: Member, wait: LockWait | None) -> Claim:
     place = one.stack.user if one.stack is not None else None
     path = wait.path if wait is not None else ""
     holders = ", ".join(map(str, wait.holders)) if wait is not None else ""
-    evidence = [waiting_where(found)]
+    evidence = [waiting_evidence(found)]
     own = wait is not None and wait.holders == (one.who.pid,)
     if wait is not None:
         on = f" of {one.who.host}" if one.elsewhere else ""
@@ -98,13 +98,13 @@ def _claim(view: JobView, found: Stall, one: Member, wait: LockWait | None) -> C
         evidence=tuple(evidence),
         fix=_own(one, path, place) if own else on_host(view, one, _holder(holders)),
         certainty=Certainty.CERTAIN if _proven(found, one, wait) else Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
 def _called(found: Stall, one: Member, wait: LockWait) -> str:
     """The names of those holders that are members."""
-    known = [m for m in (*found.waiting, *found.elsewhere) if m.who.host == one.who.host]
+    known = [m for m in (*found.waiting, *found.absent) if m.who.host == one.who.host]
     those = [m for m in known if m.who.pid in wait.holders and m is not one]
     return f" ({names(those)})" if those else ""
 

@@ -31,20 +31,27 @@ from allaboard.analysis.failures.killed_child import killed_below
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.stacks.autograph_frames import rewritten
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.checkpoint_pauses import LONG, RESTS, patient
-from allaboard.analysis.stalls.child_process import commands_of
+from allaboard.analysis.stalls.checkpoint_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
+from allaboard.analysis.stalls.child_process import child_evidence
 from allaboard.analysis.stalls.dead_threads import (
-    NOTE,
-    after_thread,
+    THREAD_RAISED_NOTE,
+    dead_thread_advice,
+    dead_thread_clause,
+    dead_thread_evidence,
     ended_thread,
-    mend_thread,
-    thread_ended,
 )
-from allaboard.analysis.stalls.lock_holder import holder
-from allaboard.analysis.stalls.lock_kind import waits_for
-from allaboard.analysis.stalls.stall import IDLE, JITTED, Stall, stall, still, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
-from allaboard.analysis.stalls.stopped_child import stopped_below, wake
+from allaboard.analysis.stalls.lock_holder import find_lock_holder
+from allaboard.analysis.stalls.lock_kind import describe_wait
+from allaboard.analysis.stalls.stall import (
+    IDLE_CORES,
+    JITTED_NOTE,
+    Stall,
+    find_stall,
+    is_still,
+    waiting_evidence,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
+from allaboard.analysis.stalls.stopped_child import describe_stopped_children, resume_command
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -71,20 +78,25 @@ SHUTS = 6.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
+    found = find_stall(view)
     if found is None or not found.waiting:
         return
-    for one in found.elsewhere:
+    for one in found.absent:
         if _shut(view, one):
             yield _left(view, one, found)
             continue
-        if one.stopped or not still(one) or one.cpu >= IDLE or patient(view, one):
+        if (
+            one.stopped
+            or not is_still(one)
+            or one.cpu >= IDLE_CORES
+            or is_in_short_pause(view, one)
+        ):
             continue
-        if _threads_work(one) and view.now - stood_since(view) < LONG:
+        if _threads_work(one) and view.now - stalled_since(view) < MAX_PAUSE_S:
             continue
         if one.raised is not None:
             continue  # it ends because of that, which is told by itself, and waits for the others in its end
-        if spot(one.stack) not in _OTHER_RULES and holder(one) is None:
+        if spot(one.stack) not in _OTHER_RULES and find_lock_holder(one) is None:
             yield _claim(view, one, found)
 
 
@@ -93,21 +105,21 @@ def _shut(view: JobView, one: Member) -> bool:
     if one.phase is not Phase.LEAVING or one.stopped or one.raised is not None:
         return False
     unseen = one.stack is None or not one.stack.frames
-    return unseen and one.cpu < RESTS and view.now - stood_since(view) >= SHUTS
+    return unseen and one.cpu < PAUSED_CORES and view.now - stalled_since(view) >= SHUTS
 
 
 def _threads_work(one: Member) -> bool:
     """Whether its main thread may well wait for another one of it that computes."""
-    return spot(one.stack) is Spot.LOCK and one.cpu >= RESTS and ended_thread(one) is None
+    return spot(one.stack) is Spot.LOCK and one.cpu >= PAUSED_CORES and ended_thread(one) is None
 
 
 def _claim(view: JobView, one: Member, found: Stall) -> Claim:
     assert one.stack is not None
     if spot(one.stack) is Spot.LEAVING and one.stack.user is None:
         return _left(view, one, found)
-    others = waiting_where(found)
+    others = waiting_evidence(found)
     place = one.stack.place
-    after = after_thread(one)
+    after = dead_thread_clause(one)
     others_of_it = () if after else one.stack.others[:3]
     at = (
         f", and its other threads are at {', '.join(map(str, others_of_it))}"
@@ -115,30 +127,30 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
         else ""
     )
     killed = killed_below(one)
-    below = stopped_below(one) or (killed[0].observed if killed else "")
+    below = describe_stopped_children(one) or (killed[0].observed if killed else "")
     look_at = others_of_it[0] if others_of_it else place
     return Claim(
-        summary=f"the others wait for {one.who.name}, which is {waits_for(one.stack)} at {place}"
+        summary=f"the others wait for {one.who.name}, which is {describe_wait(one.stack)} at {place}"
         + (after or at)
         + (f"; {below}" if below else ""),
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
             *killed_below(one),
-            *commands_of(one),
+            *child_evidence(one),
             *rewritten(one),
-            *thread_ended(one),
+            *dead_thread_evidence(one),
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
             *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in others_of_it),
         ),
-        fix=wake(view, one)
-        or mend_thread(one, place)
+        fix=resume_command(view, one)
+        or dead_thread_advice(one, place)
         or on_host(view, one, f"py-spy dump --pid {one.who.pid}")
         + f"   # then {look_at.file}:{look_at.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
@@ -147,7 +159,7 @@ def _left(view: JobView, one: Member, found: Stall) -> Claim:
     inside = "its interpreter is past its last line of Python"
     if one.stack is not None and one.stack.frames:
         inside = f"it shuts down: {one.stack.frames[0]} for at least {one.stack.span:.1f} s"
-    last = one.notes.get(JITTED, "")
+    last = one.notes.get(JITTED_NOTE, "")
     counted = one.probed or one.step > 0
     after = f" after {one.step} steps" if counted else ""
     read = f"see in {one.log}" if counted else f"read in what pid {one.who.pid} wrote last"
@@ -158,13 +170,13 @@ def _left(view: JobView, one: Member, found: Stall) -> Claim:
         evidence=(
             Evidence(inside, one.stack.by if one.stack is not None else "black box"),
             *((Evidence("it called its step there", last),) if last else ()),
-            waiting_where(found),
+            waiting_evidence(found),
         ),
         fix=f"{read} why it made no more steps: all ranks must make the same number"
         + or_come_to(one, found.waiting),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
@@ -174,7 +186,7 @@ _WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _EVENT = Frame("/usr/lib/python3.11/threading.py", 629, "wait")
 _JOIN = Frame("/usr/lib/python3.11/threading.py", 1119, "join")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
-_RAISED = {NOTE: "ValueError: bad sample at /home/u/train.py:12 in produce"}
+_RAISED = {THREAD_RAISED_NOTE: "ValueError: bad sample at /home/u/train.py:12 in produce"}
 _RECEIVES = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
 _ANSWER = stack(_RECEIVES, Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status"), USER)
 _FUTURE = msgspec.structs.replace(

@@ -29,14 +29,14 @@ from allaboard.analysis.collectives.point_to_point import message
 from allaboard.analysis.member_names import ranked
 from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
 from allaboard.analysis.stalls.mutual_wait import (
-    MANY,
-    Everybody,
-    everybody,
-    hosts,
-    stands,
-    who_wait,
+    MAX_NAMED_RANKS,
+    MutualWait,
+    describe_position,
+    find_mutual_wait,
+    name_waiting_ranks,
+    waiting_hosts,
 )
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Op, Stage
 from allaboard.facts.samples import (
@@ -59,17 +59,19 @@ UNDER_WAY = "Work.wait for "
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = everybody(view)
-    if found is not None and not any((found.shared, found.fallen, found.tied, found.circle)):
+    found = find_mutual_wait(view)
+    if found is not None and not any(
+        (found.two_threaded, found.lost_thread, found.message_knot, found.group_cycle)
+    ):
         yield _claim(view, found)
 
 
-def _claim(view: JobView, found: Everybody) -> Claim:
+def _claim(view: JobView, found: MutualWait) -> Claim:
     places: dict[str, list[Member]] = defaultdict(list)
     told: dict[str, list[Member]] = defaultdict(list)
     for one in found.waiting:
-        places[stands(one, _call(one))].append(one)
-        told[stands(one)].append(one)
+        places[describe_position(one, _call(one))].append(one)
+        told[describe_position(one)].append(one)
     differ = len(places) > 1
     groups = sorted(places.values(), key=len)
     # One place against many has the odd one out; where none is odd, nobody is.
@@ -77,20 +79,20 @@ def _claim(view: JobView, found: Everybody) -> Claim:
     where = f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
     again = meets_the_earlier(view, found.waiting)
     return Claim(
-        summary=f"{who_wait(view, found.waiting)} wait for each other in {where}",
+        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other in {where}",
         who=tuple(m.who for m in odd),
         evidence=tuple(
             Evidence(f"{ranked(here)}: {where}", "stacks")
-            for where, here in list(told.items())[:MANY]
+            for where, here in list(told.items())[:MAX_NAMED_RANKS]
         )
         + (seen(view, found.waiting) if again else ()),
         fix=OWN_PORT if again else _fix(found, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
-def _fix(found: Everybody, differ: bool) -> str:
+def _fix(found: MutualWait, differ: bool) -> str:
     """What to do, by the calls that they are in."""
     calls = {_call(m) for m in found.waiting}
     if calls <= RECEIVES:
@@ -103,7 +105,9 @@ def _fix(found: Everybody, differ: bool) -> str:
         if m.op is not None and (_call(m) in RECEIVES | SENDS or message(m.op.name))
     ]
     if between:
-        sides = ", ".join(f"rank {m.who.rank}'s {m.op.name}" for m in between[:MANY] if m.op)
+        sides = ", ".join(
+            f"rank {m.who.rank}'s {m.op.name}" for m in between[:MAX_NAMED_RANKS] if m.op
+        )
         return (
             f"look for the other side of {sides}: the two must name each other, with the same tag"
         )
@@ -115,7 +119,9 @@ def _fix(found: Everybody, differ: bool) -> str:
     if differ:
         return "look for a collective that only some ranks call or call in another order"
     network = (
-        "check the network between the hosts, and " if len(hosts(found.stall)) > 1 else "check "
+        "check the network between the hosts, and "
+        if len(waiting_hosts(found.stall)) > 1
+        else "check "
     )
     return f"{network}that all ranks pass the same shape and dtype"
 

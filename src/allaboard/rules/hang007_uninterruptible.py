@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stalls.stalled_members import standing
+from allaboard.analysis.stalls.stalled_members import stalled_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
@@ -27,7 +27,7 @@ LONG = 3.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in view.alive if view.stalled else standing(view):
+    for one in view.alive if view.stalled else stalled_members(view):
         if one.os_state == "D" and view.now - one.os_state_since >= LONG:
             yield _claim(view, one)
 

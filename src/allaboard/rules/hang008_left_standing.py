@@ -20,17 +20,17 @@ import msgspec
 from allaboard.analysis.member_names import agrees, names, on_host
 from allaboard.analysis.roll_call.roll_call import in_rpc
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.checkpoint_pauses import patient
+from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.dead_threads import (
-    NOTE,
-    after_thread,
+    THREAD_RAISED_NOTE,
+    dead_thread_advice,
+    dead_thread_clause,
+    dead_thread_evidence,
     ended_thread,
-    mend_thread,
-    thread_ended,
 )
-from allaboard.analysis.stalls.lock_kind import waits_for
-from allaboard.analysis.stalls.stall import stall, still
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.lock_kind import describe_wait
+from allaboard.analysis.stalls.stall import find_stall, is_still
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -55,24 +55,24 @@ RESTS = 0.02
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
-    if found is None or found.waiting or view.now - stood_since(view) < PATIENCE:
+    found = find_stall(view)
+    if found is None or found.waiting or view.now - stalled_since(view) < PATIENCE:
         return
-    if in_rpc(view) or any(_may(view, one) for one in found.elsewhere):
+    if in_rpc(view) or any(_may(view, one) for one in found.absent):
         return
-    if found.elsewhere and all(_rests(one) for one in found.elsewhere):
-        yield _claim(view, found.elsewhere)
+    if found.absent and all(_rests(one) for one in found.absent):
+        yield _claim(view, found.absent)
 
 
 def _may(view: JobView, one: Member) -> bool:
     """Whether it may stand there yet, or it is known why: an exception is told by itself."""
-    long = view.now - stood_since(view)
+    long = view.now - stalled_since(view)
     child = spot(one.stack) is Spot.CHILD and long < CHILD_MAY
-    return one.raised is not None or child or patient(view, one)
+    return one.raised is not None or child or is_in_short_pause(view, one)
 
 
 def _rests(one: Member) -> bool:
-    idle = still(one) and one.cpu < RESTS and one.os_state == "S"
+    idle = is_still(one) and one.cpu < RESTS and one.os_state == "S"
     return idle and spot(one.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
 
 
@@ -99,23 +99,23 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
         summary=f"{subject} {verb} still at {place}{_child(first)} "
         + (alone if down else _wanted(view) or f"and nobody waits for {it}")
         + after
-        + after_thread(first),
+        + dead_thread_clause(first),
         who=tuple(m.who for m in standing),
         evidence=tuple(
             Evidence(
-                f"{m.who.name}: idle for {view.now - stood_since(view):.0f} s, "
-                f"{waits_for(m.stack)}: {at.text or at}",
+                f"{m.who.name}: idle for {view.now - stalled_since(view):.0f} s, "
+                f"{describe_wait(m.stack)}: {at.text or at}",
                 f"{at.file}:{at.line}",
             )
             for m, at in places[:3]
         )
-        + tuple(e for m, _ in places[:3] for e in thread_ended(m)),
-        fix=mend_thread(first, place)
+        + tuple(e for m, _ in places[:3] for e in dead_thread_evidence(m)),
+        fix=dead_thread_advice(first, place)
         or _service(first, place)
         or on_host(view, first, f"py-spy dump --native --pid {first.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
@@ -154,7 +154,7 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _UPLOADS = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/rsync -a out"),))
 _LOCK = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
-_RAISED = {NOTE: "RuntimeError: no at /home/u/train.py:12 in run"}
+_RAISED = {THREAD_RAISED_NOTE: "RuntimeError: no at /home/u/train.py:12 in run"}
 _END = Frame("/home/u/train.py", 24, "main", "train(moments)")
 _LONG = {"progress_at": 60.0}
 _TF = "/v/lib/python3.11/site-packages/tensorflow/python/"

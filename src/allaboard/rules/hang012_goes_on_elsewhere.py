@@ -21,7 +21,7 @@ import msgspec
 
 from allaboard.analysis.collectives.collective_mismatch import group_name
 from allaboard.analysis.member_names import agrees, names
-from allaboard.analysis.stalls.stalled_members import missed
+from allaboard.analysis.stalls.stalled_members import find_missed_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage, Unused
 from allaboard.facts.samples import called, job, signature
@@ -39,7 +39,7 @@ MORE = 3
 def check(view: JobView) -> Iterator[Claim]:
     patience = max(LONG, RHYTHM * (view.median_step or 0.0))
     told = set()
-    for one, key, others in missed(view):
+    for one, key, others in find_missed_calls(view):
         assert one.op is not None
         if one.op.position <= USED or (key, one.op.position) in told:
             continue

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.stall import IDLE, stall, still, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
@@ -25,12 +25,12 @@ PLACES = (Spot.INPUT, Spot.DEBUGGER)
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
+    found = find_stall(view)
     if found is None or not found.waiting:
         return
-    for one in found.elsewhere:
-        if not one.stopped and still(one) and one.cpu < IDLE and spot(one.stack) in PLACES:
-            yield _claim(view, one, waiting_where(found))
+    for one in found.absent:
+        if not one.stopped and is_still(one) and one.cpu < IDLE_CORES and spot(one.stack) in PLACES:
+            yield _claim(view, one, waiting_evidence(found))
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
@@ -47,7 +47,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         ),
         fix=f"remove it at {place.file}:{place.line}; its question is in {one.log}",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

@@ -20,22 +20,22 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.stalls.lock_holder import holder
-from allaboard.analysis.stalls.stall import IDLE, stall, still, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.lock_holder import find_lock_holder
+from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
+    found = find_stall(view)
     if found is None or not found.waiting:
         return
-    for one in found.elsewhere:
-        held = holder(one)
-        if held is not None and not one.stopped and still(one) and one.cpu < IDLE:
-            yield _claim(view, one, *held, waiting_where(found))
+    for one in found.absent:
+        held = find_lock_holder(one)
+        if held is not None and not one.stopped and is_still(one) and one.cpu < IDLE_CORES:
+            yield _claim(view, one, *held, waiting_evidence(found))
 
 
 def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Evidence) -> Claim:
@@ -58,7 +58,7 @@ def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Eviden
         if both
         else f"see why the lock is held for so long at {other.at.file}:{other.at.line}",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

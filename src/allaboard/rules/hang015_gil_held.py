@@ -28,9 +28,9 @@ from typing import Any
 import msgspec
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stalls.gil_contention import gripped, place
-from allaboard.analysis.stalls.stall import stall, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.gil_contention import blocking_gil_grip, gil_holder_frame
+from allaboard.analysis.stalls.stall import find_stall, waiting_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -47,15 +47,17 @@ from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waitin
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
-    for one in found.gripped if found is not None else ():
-        held = gripped(one)
+    found = find_stall(view)
+    for one in found.gil_blocked if found is not None else ():
+        held = blocking_gil_grip(one)
         if held is not None and not one.stopped:
-            yield _claim(view, one, held, waiting_where(found) if found and found.waiting else None)
+            yield _claim(
+                view, one, held, waiting_evidence(found) if found and found.waiting else None
+            )
 
 
 def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> Claim:
-    at = place(held)
+    at = gil_holder_frame(held)
     name = one.who.name
     # A long call that computes ends by itself, one day.
     how = f"computing, {held.cpu * 100:.0f} % of a core" if held.busy else "asleep"
@@ -79,7 +81,7 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
         + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING if held.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

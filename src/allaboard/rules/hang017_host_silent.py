@@ -18,7 +18,7 @@ from typing import Any
 
 from allaboard.analysis.member_names import agrees, names
 from allaboard.analysis.parameter_servers.parameter_servers import JOINS
-from allaboard.analysis.stalls.long_call import for_so_long, waits_in_call
+from allaboard.analysis.stalls.long_call import call_duration_evidence, waits_in_long_call
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 from allaboard.facts.samples import NOW, job, member, task, waiting
@@ -36,7 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if m.elsewhere and m.phase >= Phase.JOINING and view.now - m.heard_at >= SILENT:
             silent.setdefault(m.who.host, []).append(m)
     for host, members in silent.items():
-        waits = [m for m in view.alive if m.who.host not in silent and waits_in_call(view, m)]
+        waits = [m for m in view.alive if m.who.host not in silent and waits_in_long_call(view, m)]
         if waits:
             yield _claim(view, host, members, waits)
 
@@ -51,7 +51,7 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"last word {view.now - last:.0f} s ago", f"agent of {host}"),
-            for_so_long(view, waits[0]),
+            call_duration_evidence(view, waits[0]),
         ),
         fix=f"on {host}: ps -eo pid,stat,args | grep python; free -m   # T: kill -CONT PID",
         certainty=Certainty.LIKELY,

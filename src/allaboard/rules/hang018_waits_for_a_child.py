@@ -17,15 +17,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.stalls.checkpoint_pauses import patient
+from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
-    child_of,
-    commands_of,
-    look_at_child,
+    child_command,
+    child_evidence,
+    describe_child,
 )
-from allaboard.analysis.stalls.stall import IDLE, IO_MOVING, settled, stall, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stall import (
+    IDLE_CORES,
+    MOVING_BYTES_PER_S,
+    find_stall,
+    is_settled_stack,
+    waiting_evidence,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
@@ -35,12 +41,17 @@ TOLD = 4.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
-    if found is None or not found.waiting or view.now - stood_since(view) < TOLD:
+    found = find_stall(view)
+    if found is None or not found.waiting or view.now - stalled_since(view) < TOLD:
         return
-    for one in found.elsewhere:
-        if awaits_child(one) and settled(one.stack) and not one.stopped and not patient(view, one):
-            yield _claim(view, one, waiting_where(found))
+    for one in found.absent:
+        if (
+            awaits_child(one)
+            and is_settled_stack(one.stack)
+            and not one.stopped
+            and not is_in_short_pause(view, one)
+        ):
+            yield _claim(view, one, waiting_evidence(found))
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
@@ -48,29 +59,31 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     place = one.stack.place
     works = _works(one)
     return Claim(
-        summary=f"{one.who.name} waits for {child_of(one)} at {place}, and the others wait for it",
+        summary=f"{one.who.name} waits for {describe_child(one)} at {place}, and the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"it has been there for at least {one.stack.span:.0f} s", one.stack.by),
-            *commands_of(one),
+            *child_evidence(one),
             Evidence(works or "until now it used no CPU and moved no bytes", "/proc"),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
-        fix=look_at_child(view, one)
+        fix=child_command(view, one)
         or f"bound what {place.function} calls at {place.file}:{place.line}",
         severity=Severity.INFO if works else Severity.WARNING,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
 def _works(one: Member) -> str:
     """What it and the child do; "" where nothing is seen of it."""
-    if one.cpu >= IDLE:
+    if one.cpu >= IDLE_CORES:
         return f"at work, {one.cpu * 100:.0f} % of a core"
     moved = max(one.io, one.traffic)
     return (
-        f"at work, {moved / 1e3:,.0f} kB/s are read, written or sent" if moved >= IO_MOVING else ""
+        f"at work, {moved / 1e3:,.0f} kB/s are read, written or sent"
+        if moved >= MOVING_BYTES_PER_S
+        else ""
     )
 
 

@@ -21,7 +21,12 @@ from msgspec.structs import replace
 
 from allaboard.analysis.member_names import agrees, names
 from allaboard.analysis.parameter_servers.parameter_servers import JOINS, SERVER_JOBS, in_use
-from allaboard.analysis.stalls.long_call import WAITS, for_so_long, in_one_call, waits_in_call
+from allaboard.analysis.stalls.long_call import (
+    LONG_CALL_S,
+    call_duration_evidence,
+    is_in_long_call,
+    waits_in_long_call,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Answer,
@@ -53,7 +58,7 @@ def _first(view: JobView) -> Iterator[Claim]:
     here = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
     if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
         return
-    waits = [m for m in here if in_one_call(view, m)]
+    waits = [m for m in here if is_in_long_call(view, m)]
     if not waits or any(m.step and m.step_at > call.since for m in here):
         return
     host, op = call.address.rpartition(":")[0], waits[0].op
@@ -66,7 +71,7 @@ def _first(view: JobView) -> Iterator[Claim]:
         who=(replace(ran, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),
-            for_so_long(view, waits[0]),
+            call_duration_evidence(view, waits[0]),
         ),
         fix=_fix(host),
         certainty=Certainty.LIKELY,
@@ -89,10 +94,10 @@ def _others(view: JobView) -> Iterator[Claim]:
     for one in view.members:
         if _lost(one):
             lost.setdefault(one.who.host, []).append(one)
-    waits = [m for m in view.alive if waits_in_call(view, m)] if lost else []
+    waits = [m for m in view.alive if waits_in_long_call(view, m)] if lost else []
     for host, members in lost.items():
         last = max(m.exit.at for m in members if m.exit is not None)
-        went_on = any(m.step and m.step_at > last + WAITS for m in view.members)
+        went_on = any(m.step and m.step_at > last + LONG_CALL_S for m in view.members)
         if waits and not went_on and not any(m.who.host == host for m in view.alive):
             yield _claim(view, host, members, waits, last)
 
@@ -119,7 +124,7 @@ def _claim(
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"nothing has come from it for {view.now - last:.0f} s", f"agent of {host}"),
-            for_so_long(view, waits[0]),
+            call_duration_evidence(view, waits[0]),
         ),
         fix=_fix(host),
         certainty=Certainty.LIKELY,

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from allaboard.analysis.collectives.collective_order import differences
 from allaboard.analysis.collectives.flight_record_diff import described, place
 from allaboard.analysis.collectives.live_flight_record import apart
-from allaboard.analysis.stalls.stall import settled, stall
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stall import find_stall, is_settled_stack
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.rank_sets import format_ranks
@@ -31,10 +31,10 @@ SIDES = 3
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = stall(view)
+    found = find_stall(view)
     if found is None or len(found.waiting) < 2 or differences(view):
         return
-    if not all(settled(m.stack) for m in found.waiting):
+    if not all(is_settled_stack(m.stack) for m in found.waiting):
         return
     waiting = {m.who.rank for m in found.waiting}
     for one in apart(view):
@@ -57,7 +57,7 @@ def check(view: JobView) -> Iterator[Claim]:
             fix="see at these lines what only some ranks call, or call with another shape: every rank of a "
             "group must call the same collectives in one order",
             certainty=Certainty.LIKELY,
-            since=stood_since(view),
+            since=stalled_since(view),
         )
 
 

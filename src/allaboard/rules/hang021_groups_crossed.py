@@ -17,8 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.parameter_servers.parameter_servers import name
-from allaboard.analysis.stalls.mutual_wait import MANY, entered_call, everybody, stands
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.mutual_wait import (
+    MAX_NAMED_RANKS,
+    describe_entered_call,
+    describe_position,
+    find_mutual_wait,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import stalled, waiting
@@ -26,32 +31,32 @@ from allaboard.facts.samples.group_waits import between, inside
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = everybody(view)
-    if found is not None and found.circle:
-        yield _claim(view, found.circle)
+    found = find_mutual_wait(view)
+    if found is not None and found.group_cycle:
+        yield _claim(view, found.group_cycle)
 
 
 def _claim(view: JobView, circle: tuple[Member, ...]) -> Claim:
-    calls = [entered_call(view, m) for m in circle]
+    calls = [describe_entered_call(view, m) for m in circle]
     waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(circle)]
-    more = f" and {len(waits) - MANY} more" if len(waits) > MANY else ""
+    more = f" and {len(waits) - MAX_NAMED_RANKS} more" if len(waits) > MAX_NAMED_RANKS else ""
     lacking = (*circle[1:], circle[0])
     told = list(zip(circle, calls, lacking, strict=True))
     return Claim(
-        summary=f"{', '.join(waits[:MANY])}{more}: the ranks enter their groups in different orders, or "
+        summary=f"{', '.join(waits[:MAX_NAMED_RANKS])}{more}: the ranks enter their groups in different orders, or "
         "one left out a call",
         who=tuple(m.who for m in circle),
         evidence=tuple(
             Evidence(
-                f"rank {m.who.rank}: {stands(m)}, in {call}, which rank {other.who.rank} has not made",
+                f"rank {m.who.rank}: {describe_position(m)}, in {call}, which rank {other.who.rank} has not made",
                 "black box",
             )
-            for m, call, other in told[:MANY]
+            for m, call, other in told[:MAX_NAMED_RANKS]
         ),
         fix="enter the groups in one order on all ranks, and see that none leaves out a call of its "
         "groups (an early continue, a condition that only some meet)",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

@@ -14,36 +14,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import first_names
-from allaboard.analysis.stalls.mutual_wait import MANY, Everybody, everybody, stands, who_wait
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.mutual_wait import (
+    MAX_NAMED_RANKS,
+    MutualWait,
+    describe_position,
+    find_mutual_wait,
+    name_waiting_ranks,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
 from allaboard.facts.samples import stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = everybody(view)
-    if found is not None and found.shared:
+    found = find_mutual_wait(view)
+    if found is not None and found.two_threaded:
         yield _claim(view, found)
 
 
-def _claim(view: JobView, found: Everybody) -> Claim:
-    first = found.shared[0]
+def _claim(view: JobView, found: MutualWait) -> Claim:
+    first = found.two_threaded[0]
     assert first.op is not None
     threads = f"{first.op.name} and {first.op.also}"
     return Claim(
-        summary=f"{who_wait(view, found.waiting)} wait for each other, and two threads of "
-        f"{first_names(found.shared)} are in collectives of one group at once: {threads}",
-        who=tuple(m.who for m in found.shared),
+        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other, and two threads of "
+        f"{first_names(found.two_threaded)} are in collectives of one group at once: {threads}",
+        who=tuple(m.who for m in found.two_threaded),
         evidence=tuple(
-            Evidence(f"rank {m.who.rank}: {stands(m)}; in another thread: {m.op.also}", "black box")
-            for m in found.shared[:MANY]
+            Evidence(
+                f"rank {m.who.rank}: {describe_position(m)}; in another thread: {m.op.also}",
+                "black box",
+            )
+            for m in found.two_threaded[:MAX_NAMED_RANKS]
             if m.op is not None
         ),
         fix="two threads use one group, and take turns differently on each rank: give the one beside the "
         "main thread (an asynchronous checkpoint) a group of its own, process_group=dist.new_group()",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

@@ -16,54 +16,68 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import first_names, ranked
 from allaboard.analysis.stalls.dead_threads import (
-    CALLED,
-    NOTE,
+    THREAD_CALLED_NOTE,
+    THREAD_RAISED_NOTE,
+    dead_thread_evidence,
     ended_thread,
     owes_message,
-    thread_ended,
 )
-from allaboard.analysis.stalls.mutual_wait import MANY, Everybody, everybody, stands, who_wait
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.mutual_wait import (
+    MAX_NAMED_RANKS,
+    MutualWait,
+    describe_position,
+    find_mutual_wait,
+    name_waiting_ranks,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
 from allaboard.facts.samples import stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = everybody(view)
-    if found is not None and found.fallen:
+    found = find_mutual_wait(view)
+    if found is not None and found.lost_thread:
         yield _claim(view, found)
 
 
-def _claim(view: JobView, found: Everybody) -> Claim:
-    first = found.fallen[0]
+def _claim(view: JobView, found: MutualWait) -> Claim:
+    first = found.lost_thread[0]
     ended = ended_thread(first)
     assert ended is not None
-    where = f" at {ended.place}" if ended.place else ""
+    where = f" at {ended.raised_at}" if ended.raised_at else ""
     owed = "messages" if owes_message(first, found.waiting) else "collectives"
     return Claim(
-        summary=f"{who_wait(view, found.waiting)} wait for each other, after a thread of "
-        f"{first_names(found.fallen)} ended by {ended.raised}{where}",
-        who=tuple(m.who for m in found.fallen),
-        evidence=tuple(e for m in found.fallen[:MANY] for e in thread_ended(m))
-        + tuple(Evidence(f"{ranked([m])}: {stands(m)}", "stacks") for m in found.waiting[:MANY]),
-        fix=f"fix {ended.place.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
+        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other, after a thread of "
+        f"{first_names(found.lost_thread)} ended by {ended.raised}{where}",
+        who=tuple(m.who for m in found.lost_thread),
+        evidence=tuple(
+            e for m in found.lost_thread[:MAX_NAMED_RANKS] for e in dead_thread_evidence(m)
+        )
+        + tuple(
+            Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
+            for m in found.waiting[:MAX_NAMED_RANKS]
+        ),
+        fix=f"fix {ended.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
         f"{owed}, which will never come; its traceback is in {first.log}",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
 def _sender(called: str, inside: str = "barrier") -> JobView:
     """A thread of rank 1 did this last before it ended, and rank 0 waits for a message of that rank."""
-    notes = {NOTE: "RuntimeError: away at /home/u/train.py:12 in report", CALLED: called}
+    notes = {
+        THREAD_RAISED_NOTE: "RuntimeError: away at /home/u/train.py:12 in report",
+        THREAD_CALLED_NOTE: called,
+    }
     return stalled(
         waiting(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
         waiting(1, op=Op(inside, 41, 90.0), notes=notes),
     )
 
 
-_RAISED = {NOTE: "RuntimeError: away at /home/u/train.py:12 in report"}
+_RAISED = {THREAD_RAISED_NOTE: "RuntimeError: away at /home/u/train.py:12 in report"}
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,

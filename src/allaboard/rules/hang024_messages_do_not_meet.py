@@ -17,8 +17,14 @@ from collections.abc import Iterator
 
 from allaboard.analysis.collectives.point_to_point import message
 from allaboard.analysis.member_names import ranked
-from allaboard.analysis.stalls.mutual_wait import MANY, Everybody, everybody, stands, who_wait
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.mutual_wait import (
+    MAX_NAMED_RANKS,
+    MutualWait,
+    describe_position,
+    find_mutual_wait,
+    name_waiting_ranks,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
 from allaboard.facts.samples import stalled, waiting
@@ -26,27 +32,30 @@ from allaboard.facts.samples.group_waits import inside, stage, stages
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = everybody(view)
-    if found is not None and found.tied:
+    found = find_mutual_wait(view)
+    if found is not None and found.message_knot:
         yield _claim(view, found)
 
 
-def _claim(view: JobView, found: Everybody) -> Claim:
+def _claim(view: JobView, found: MutualWait) -> Claim:
     """All others wait for the tied, who wait for each other."""
-    tied = found.tied
+    tied = found.message_knot
     waits = [f"rank {m.who.rank} in {m.op.name}" for m in tied if m.op is not None]
     sides = ", ".join(
         f"rank {m.who.rank}'s {m.op.name}" for m in tied if m.op and message(m.op.name)
     )
-    told = (*tied[:MANY], *(m for m in found.waiting if m not in tied))
+    told = (*tied[:MAX_NAMED_RANKS], *(m for m in found.waiting if m not in tied))
     return Claim(
-        summary=f"{who_wait(view, found.waiting)} wait for each other: {', '.join(waits[:MANY])}; the rest "
+        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other: {', '.join(waits[:MAX_NAMED_RANKS])}; the rest "
         "wait for them",
         who=tuple(m.who for m in tied),
-        evidence=tuple(Evidence(f"{ranked([m])}: {stands(m)}", "stacks") for m in told[: 2 * MANY]),
+        evidence=tuple(
+            Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
+            for m in told[: 2 * MAX_NAMED_RANKS]
+        ),
         fix=f"look for the other side of {sides}: one was left out, or names another rank or tag",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

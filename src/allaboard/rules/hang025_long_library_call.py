@@ -18,8 +18,12 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stalls.stalled_members import stood_since
-from allaboard.analysis.stalls.stuck_members import LONG_CALL, Why, stays
+from allaboard.analysis.stalls.stalled_members import stalled_since
+from allaboard.analysis.stalls.stuck_members import (
+    LONG_LIBRARY_CALL_S,
+    StuckReason,
+    find_stuck_members,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -36,16 +40,16 @@ from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in stays(view):
-        if one.why is Why.CALL:
-            yield _claim(view, one.member, one.others)
+    for one in find_stuck_members(view):
+        if one.reason is StuckReason.CALL:
+            yield _claim(view, one.member, one.waiting)
 
 
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None and one.stack.user is not None
     place, inner, stays = one.stack.user, one.stack.frames[0], one.stack.stays
     return Claim(
-        summary=f"{one.who.name} computes in one call at {place} for more than {LONG_CALL:.0f} s while "
+        summary=f"{one.who.name} computes in one call at {place} for more than {LONG_LIBRARY_CALL_S:.0f} s while "
         "the others wait for it: it takes very long, or never ends",
         who=(one.who,),
         evidence=(
@@ -59,7 +63,7 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
         + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 

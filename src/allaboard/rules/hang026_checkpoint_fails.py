@@ -13,39 +13,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.stalls.failing_checkpoint import NOTE, Unsaved, unsaved
-from allaboard.analysis.stalls.stalled_members import stood_since
-from allaboard.analysis.stalls.stuck_members import Why, stays
+from allaboard.analysis.stalls.failing_checkpoint import (
+    NOT_SAVED_NOTE,
+    FailingCheckpoint,
+    find_failing_checkpoint,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
+from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in stays(view):
-        tries = unsaved(view, one.member)
-        if one.why is Why.SAVES and tries is not None:
-            yield _claim(view, one.member, tries, one.others)
+    for one in find_stuck_members(view):
+        tries = find_failing_checkpoint(view, one.member)
+        if one.reason is StuckReason.CHECKPOINT and tries is not None:
+            yield _claim(view, one.member, tries, one.waiting)
 
 
-def _claim(view: JobView, one: Member, tries: Unsaved, others: Evidence) -> Claim:
+def _claim(view: JobView, one: Member, tries: FailingCheckpoint, others: Evidence) -> Claim:
     kind = tries.error.partition(":")[0]
     return Claim(
         summary=f"{one.who.name} keeps trying to save a checkpoint, which raises {kind}, while the "
         "others wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"{tries.times} times in a row, the last {tries.error}", tries.place),
+            Evidence(
+                f"{tries.failures_in_a_row} times in a row, the last {tries.error}", tries.location
+            ),
             others,
         ),
         fix="see whether the disk that it saves to is full (df -h), gone or read-only; limit the retries at "
-        f"{tries.place.partition(' in ')[0]}, and let all ranks go on without it",
+        f"{tries.location.partition(' in ')[0]}, and let all ranks go on without it",
         certainty=Certainty.LIKELY,
-        since=stood_since(view),
+        since=stalled_since(view),
     )
 
 
-_FULL = {NOTE: "30 RuntimeError: [enforce fail] . unexpected pos 704 at train.py:77 in save"}
+_FULL = {
+    NOT_SAVED_NOTE: "30 RuntimeError: [enforce fail] . unexpected pos 704 at train.py:77 in save"
+}
 
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -70,7 +78,9 @@ RULE = Rule(
         ),
         "a checkpoint that failed once": stalled(
             waiting(0),
-            member(1, stack=stack(USER), notes={NOTE: "1 OSError: no at a.py:7 in f"}, io=6e6),
+            member(
+                1, stack=stack(USER), notes={NOT_SAVED_NOTE: "1 OSError: no at a.py:7 in f"}, io=6e6
+            ),
             waiting(2),
             progress_at=30.0,
         ),

@@ -19,7 +19,7 @@ from allaboard.analysis.roll_call.ended_by_launcher import sent_away, unaccounte
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.analysis.roll_call.task_names import called, who
 from allaboard.analysis.roll_call.waiting_message import away, turned_away
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -177,7 +177,7 @@ RULE = Rule(
         ),
         "with --observe": (
             gathering(*_INSIDE, now=121.0),
-            "2 of 3 came; nobody has heard of rank 2",
+            "rank 2 has not joined (2 of 3 have)",
         ),
         "a task of a cluster": (
             gathering(*(held(r, declared=declared(r, cluster=_TASKS)) for r in (0, 1)), now=121.0),
@@ -207,7 +207,7 @@ RULE = Rule(
                 knocks=(_OTHER,),
                 now=121.0,
             ),
-            "2 of 3 came; nobody has heard of rank 2",
+            "rank 2 has not joined (2 of 3 have)",
         ),
         "with --coordinator": (
             gathering(
@@ -218,7 +218,7 @@ RULE = Rule(
                 place="etcd://node9:2379/a",
                 now=121.0,
             ),
-            "2 of 3 came; nobody has heard of rank 2",
+            "rank 2 has not joined (2 of 3 have)",
         ),
         "the launcher ended the others": (
             gathering(held(0, exit=Exit(at=69.0)), held(2), now=70.0),
@@ -246,4 +246,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("never-comes", "host-never-starts", "etcd-other-prefix"),
+    relations=Relations(precedes_all=True),
 )

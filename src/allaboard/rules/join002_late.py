@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
-from allaboard.analysis.stalls.stall import STOOD, stands
+from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held, stack
@@ -34,7 +34,9 @@ def check(view: JobView) -> Iterator[Claim]:
         hard = view.timeout_hard is not None and waited >= view.timeout_hard
         over = hard or waited >= view.timeout
         for member in roll.late:
-            if over or (waited >= STOOD and not member.candidate and stands(view, member)):
+            if over or (
+                waited >= MIN_STUCK_S and not member.candidate and is_stuck_idle(view, member)
+            ):
                 yield _claim(view, roll, member, waited, hard)
 
 

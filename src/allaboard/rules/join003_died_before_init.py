@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.known_errors import advice
 from allaboard.analysis.roll_call.ended_by_launcher import sent_away
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
-from allaboard.analysis.stalls.stall import STOOD
+from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
 from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import coming, declared, ended, gathering, held, member
@@ -37,7 +37,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _wait_inside(view: JobView, roll: Roll) -> bool:
     """Return True if members that were not held (`--observe`) have waited in init for STOOD seconds."""
     since = max((m.phase_since for m in roll.inside), default=view.now)
-    return bool(roll.missing) and view.now - since >= STOOD
+    return bool(roll.missing) and view.now - since >= MIN_STUCK_S
 
 
 def _raised_in(roll: Roll, one: Member) -> bool:

@@ -30,7 +30,7 @@ from allaboard.analysis.roll_call.previous_attempt import BUSY, before
 from allaboard.analysis.roll_call.reinit import OWN_PORT, joined_again
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.analysis.roll_call.task_names import called
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 
@@ -251,4 +251,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("observed-absence",),
+    relations=Relations(ends_by_abort=True),
 )

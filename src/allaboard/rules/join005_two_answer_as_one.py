@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.analysis.roll_call.task_names import called
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import declared, ended, gathering, held
 
@@ -130,4 +130,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("wrong-rank", "tf-two-tasks", "same-rank", "same-task"),
+    relations=Relations(ends_by_abort=True),
 )

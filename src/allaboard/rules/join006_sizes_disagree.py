@@ -1,12 +1,12 @@
-"""The workers do not agree on how many they are.
+"""The workers expect different world sizes.
 
 ## Why it matters
 In PyTorch, the init of the rank with the smaller world size succeeds, and its first collective hangs. A
-worker that believes it is alone trains alone, in silence, and ends with exit code 0.
+worker with a world size of 1 silently trains alone and exits with code 0.
 
 ## What to do
-Give every worker the same world size. Look at the one that differs: an old environment variable, a
-TF_CONFIG without `cluster`, a launcher that was started with another number of hosts.
+Give every worker the same world size. Look at the worker that differs: an old environment variable, a
+TF_CONFIG without `cluster`, or a launcher that was started with a different number of hosts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _now(member: Member) -> bool:
-    """Whether it is at its start; parameter servers are never held there, and what they were told counts as
-    long as they are."""
+    """Return True if the member is at its start. Parameter servers are never held at the gate; they count
+    while they live."""
     told = member.declared
     return member.alive and (member.phase <= Phase.JOINING or (told is not None and not told.hold))
 
@@ -40,7 +40,7 @@ def _claim(roll: Roll) -> Claim:
     others = ", ".join(str(s) for s in sorted(told))
     lists = _lists(roll, odd)
     return Claim(
-        summary=f"{names(odd)} {agrees('expect', odd)} a world of {others}, the others of {roll.size}"
+        summary=f"{names(odd)} {agrees('expect', odd)} world size {others}, the others {roll.size}"
         + lists,
         who=tuple(m.who for m in odd),
         evidence=tuple(
@@ -48,7 +48,7 @@ def _claim(roll: Roll) -> Claim:
             for m in (*odd[:2], roll.sizes[roll.size][0])
             if m.declared is not None
         ),
-        fix=f"give {names(odd)} the cluster of the others, in TF_CONFIG"
+        fix=f"give {names(odd)} the same cluster as the others in TF_CONFIG"
         if lists
         else f"set the world size of {names(odd)} to {roll.size} ({_where(odd[0])})",
         since=max(m.phase_since for m in odd),
@@ -60,7 +60,7 @@ WHERE = {
     "jax": "num_processes=, or JAX_NUM_PROCESSES",
     "tensorflow": "the cluster in TF_CONFIG",
 }
-"""Where each framework is told how many there are."""
+"""Where the world size is set, by framework."""
 
 
 def _where(one: Member) -> str:
@@ -69,7 +69,7 @@ def _where(one: Member) -> str:
 
 
 def _lists(roll: Roll, odd: tuple[Member, ...]) -> str:
-    """Which tasks its cluster lacks, or has alone."""
+    """Return which tasks its cluster lacks or has in addition, or ""."""
     told, usual = odd[0].declared, roll.sizes[roll.size][0].declared
     if told is None or usual is None or not (told.cluster and usual.cluster):
         return ""
@@ -82,13 +82,13 @@ def _lists(roll: Roll, odd: tuple[Member, ...]) -> str:
 
 
 def _tied(roll: Roll) -> Claim:
-    """As many say one size as another: nothing here tells which is right."""
+    """Report a tie: as many members declared one world size as another, so nothing shows which is right."""
     said = {s: ms for s, ms in sorted(roll.sizes.items()) if len(ms) == len(roll.sizes[roll.size])}
     people = tuple(m for ms in said.values() for m in ms)
     sizes = " or ".join(str(s) for s in said)
     return Claim(
         summary=", ".join(
-            f"{names(ms)} {agrees('expect', ms)} a world of {s}" for s, ms in said.items()
+            f"{names(ms)} {agrees('expect', ms)} world size {s}" for s, ms in said.items()
         ),
         who=tuple(m.who for m in people),
         evidence=tuple(
@@ -97,7 +97,7 @@ def _tied(roll: Roll) -> Claim:
             for m in ms[:2]
             if m.declared is not None
         ),
-        fix=f"give all of them the same world size ({sizes}: as many as you start), in WORLD_SIZE, "
+        fix=f"give all of them the same world size ({sizes}, the number that you start) in WORLD_SIZE, "
         "world_size=, or the cluster in TF_CONFIG",
         since=max(m.phase_since for m in people),
     )
@@ -113,15 +113,15 @@ RULE = Rule(
     fires_on={
         "one says two": (
             gathering(held(0), held(1), held(2, declared=declared(2, 2))),
-            "worker 2 expects a world of 2, the others of 3",
+            "worker 2 expects world size 2, the others 3",
         ),
         "one trains alone": (
             gathering(held(0), held(1, declared=declared(1, 1)), held(2)),
-            "worker 1 expects a world of 1, the others of 3",
+            "worker 1 expects world size 1, the others 3",
         ),
         "one says more than were started": (
             gathering(held(0, declared=declared(0, 2)), held(1), launched=2),
-            "worker 1 expects a world of 3, the others of 2",
+            "worker 1 expects world size 3, the others 2",
         ),
         "a chief at the door lacks a server, which is never held": (
             gathering(
@@ -131,11 +131,11 @@ RULE = Rule(
                     for r in (1, 2)
                 ),
             ),
-            "chief 0 expects a world of 2, the others of 3 (without ps 0)",
+            "chief 0 expects world size 2, the others 3 (without ps 0)",
         ),
         "as many say two as three, on hosts of one worker each": (
             gathering(held(0, declared=declared(0, 2)), held(1), launched=1, joined=True),
-            "worker 0 expects a world of 2, worker 1 expects a world of 3",
+            "worker 0 expects world size 2, worker 1 expects world size 3",
         ),
     },
     silent_on={"all say three": gathering(held(0), held(1), held(2))},

@@ -1,9 +1,9 @@
-"""The workers look for each other at different addresses.
+"""The workers are configured with different addresses to meet at.
 
 ## Why it matters
-TensorFlow's workers wait forever for a peer at an address where nobody listens, and its leader blames the
-worker it does not hear from, which is the innocent one. PyTorch's rank 0 counts `1/2 clients`. Each worker
-is given its own description of the cluster, and only a comparison shows which one is wrong.
+TensorFlow's workers wait forever for a peer at an address where nothing listens, and its leader blames the
+worker that it does not hear from, which is the wrong one. PyTorch's rank 0 counts `1/2 clients`. Each worker
+has its own description of the cluster, and only a comparison shows which one is wrong.
 
 ## What to do
 Correct the address in the configuration of the worker that differs from the majority (or in all others, if
@@ -34,9 +34,10 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
-    """TensorFlow: the same addresses under other names of tasks: none is wrong, but who is called what."""
+    """Report TensorFlow tasks that have the same addresses under different task names: which name is right is
+    unknown."""
     told = _told(clusters)
-    # Where there is no majority: what we start without roles is told a cluster of workers alone.
+    # Without a majority: a job that `run` starts without roles has a cluster of workers only.
     plain = view.launched == roll.size
     usual = max(told, key=lambda c: (len(told[c]), plain and _workers(c)), default=())
     task_of = {address: task for task, address in usual}
@@ -51,14 +52,14 @@ def _names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
         first = members[0].declared
         origin = first.origin if first is not None else ""
         yield Claim(
-            summary=f"{names} has other names for the tasks: {address} is {here} there, {right} for "
+            summary=f"{names} has different task names in its cluster: {address} is {here}, but {right} for "
             f"{others}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(", ".join(sorted(there.values())), f"{origin} of {names}"),
                 Evidence(", ".join(sorted(task_of.values())), f"{origin} of {others}"),
             ),
-            fix=f"give all workers the same cluster, with one name for each task: what {names} has in "
+            fix=f"give all workers the same cluster, with the same task names: the cluster of {names} in "
             f"{origin} differs",
             since=max(m.phase_since for m in members),
         )
@@ -69,7 +70,8 @@ def _workers(cluster: tuple[tuple[str, str], ...]) -> bool:
 
 
 def _tasks(clusters: Clusters) -> Iterator[Claim]:
-    """TensorFlow: one address a task; ports must agree, names may be aliases of one host."""
+    """Report TensorFlow tasks with several addresses. Ports must agree; host names may be aliases of one
+    host."""
     said: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
     for cluster, members in clusters:
         for task, address in cluster.items():
@@ -77,7 +79,7 @@ def _tasks(clusters: Clusters) -> Iterator[Claim]:
     for task, addresses in said.items():
         if len({_port(a) for a in addresses}) < 2:
             continue
-        # The majority is right; where there is none, the task itself knows where it listens.
+        # The majority is right; without one, the task itself knows where it listens.
         own = {a: any(_name(m) == task for m in ms) for a, ms in addresses.items()}
         right = max(addresses, key=lambda a: (len(addresses[a]), own[a]))
         for address, members in addresses.items():
@@ -86,7 +88,8 @@ def _tasks(clusters: Clusters) -> Iterator[Claim]:
 
 
 def _clusters(roll: Roll) -> Clusters:
-    """Each cluster that was told, and by whom: nearly all tell the same, and it is long."""
+    """Return each distinct cluster and the members that have it, comparing by identity first: clusters are
+    long, and nearly all members share one object."""
     by_text: Clusters = []
     known: dict[int, list[Member]] = {}
     for member in roll.here:
@@ -103,7 +106,7 @@ def _clusters(roll: Roll) -> Clusters:
 
 
 def _told(clusters: Clusters) -> dict[tuple[tuple[str, str], ...], list[Member]]:
-    """Who was told which cluster, as task and address of each of its tasks."""
+    """Return the members of each cluster, which is given as (task, address) pairs."""
     told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
     for addresses, those in clusters:
         told[tuple(sorted(addresses.items()))] += those
@@ -114,25 +117,26 @@ def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: b
     names = ", ".join(_name(m).replace(":", " ") for m in members)
     told = members[0].declared
     origin = told.origin if told is not None else ""
-    where = "it listens" if own else "the others look for it"
+    where = "it listens" if own else "the others expect it"
     itself = names == task.replace(":", " ")
     return Claim(
-        summary=f"{names} listens at {wrong}, and {where} at {right}"
+        summary=f"{names} listens at {wrong}, but {where} at {right}"
         if itself
-        else f"{names} and {task.replace(':', ' ')} cannot meet: {names} looks for it at {wrong}, "
+        else f"{names} cannot connect to {task.replace(':', ' ')}: {names} expects it at {wrong}, but "
         f"{where} at {right}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"{task} = {wrong}", f"{origin} of {names}"),
             Evidence(f"{task} = {right}", f"{origin} of " + (task if own else "the others")),
         ),
-        fix=f"in {origin} of {names}, replace {wrong} by {right}",
+        fix=f"in {origin} of {names}, replace {wrong} with {right}",
         since=max(m.phase_since for m in members),
     )
 
 
 def _orders(clusters: Clusters) -> Iterator[Claim]:
-    """TensorFlow: the same addresses at other tasks. A name that nobody else uses may be an alias."""
+    """Report TensorFlow tasks whose addresses are swapped. An address that no other cluster has may be an
+    alias."""
     told = _told(clusters)
     if len(told) < 2:
         return
@@ -148,8 +152,8 @@ def _orders(clusters: Clusters) -> Iterator[Claim]:
         first = members[0].declared
         origin = first.origin if first is not None else ""
         yield Claim(
-            summary=f"{names} has the tasks in another order: {address} is "
-            f"{task.replace(':', ' ')} there, {task_of[address].replace(':', ' ')} for the others",
+            summary=f"{names} has the tasks in a different order: {address} is "
+            f"{task.replace(':', ' ')}, but {task_of[address].replace(':', ' ')} for the others",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(f"{task} = {address}", f"{origin} of {names}"),
@@ -161,7 +165,7 @@ def _orders(clusters: Clusters) -> Iterator[Claim]:
 
 
 def _places(roll: Roll) -> Iterator[Claim]:
-    """PyTorch and JAX: one meeting place for all."""
+    """Report PyTorch and JAX members whose rendezvous addresses have different ports."""
     places = Counter([m.declared.place for m in roll.here if m.declared and m.declared.place])
     if len(places) < 2 or len({_port(p) for p in places}) < 2:
         return
@@ -178,8 +182,8 @@ def _places(roll: Roll) -> Iterator[Claim]:
         names = ", ".join(f"rank {m.who.rank}" for m in members)
         told = members[0].declared
         yield Claim(
-            summary=f"{names} {'are' if len(members) > 1 else 'is'} set to meet at {_typed(told, place)}, "
-            f"the others at {_typed(told, right)}",
+            summary=f"{names} {'have' if len(members) > 1 else 'has'} the rendezvous address {_typed(told, place)}, "
+            f"the others have {_typed(told, right)}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(place, f"{told.origin if told else ''} of {names}"),
@@ -191,7 +195,7 @@ def _places(roll: Roll) -> Iterator[Claim]:
 
 
 def _typed(told: Declared | None, place: str) -> str:
-    """The place as it is handed to this framework: JAX takes host:port alone."""
+    """Return the address as the user gives it to this framework: JAX takes host:port only."""
     jax = told is not None and told.framework == "jax"
     return place.removeprefix("tcp://") if jax else place
 
@@ -235,8 +239,8 @@ RULE = Rule(
     fires_on={
         "one port wrong in one TF_CONFIG": (
             gathering(_tf(0), _tf(1, worker_0="127.0.0.1:21000"), _tf(2)),
-            "worker 1 and worker 0 cannot meet: worker 1 looks for it at 127.0.0.1:21000, "
-            "it listens at 127.0.0.1:20000",
+            "worker 1 cannot connect to worker 0: worker 1 expects it at 127.0.0.1:21000, but it listens "
+            "at 127.0.0.1:20000",
         ),
         "one calls itself the chief": (
             gathering(
@@ -244,7 +248,7 @@ RULE = Rule(
                 _two(1, "worker", "worker:0", "worker:1"),
                 launched=2,
             ),
-            "chief 0 has other names for the tasks: a:0 is chief 0 there, worker 0 for worker 1",
+            "chief 0 has different task names in its cluster: a:0 is chief 0, but worker 0 for worker 1",
         ),
         "hosts in another order": (
             gathering(
@@ -252,24 +256,25 @@ RULE = Rule(
                 _tf(1, **_HOSTS),
                 _tf(2, **_HOSTS | {"worker_0": "b:1", "worker_1": "a:1"}),
             ),
-            "worker 2 has the tasks in another order: b:1 is worker 0 there, worker 1 for the others",
+            "worker 2 has the tasks in a different order: b:1 is worker 0, but worker 1 for the others",
         ),
         "another MASTER_PORT": (
             gathering(
                 held(0), held(1, declared=declared(1, place="tcp://127.0.0.1:20009")), held(2)
             ),
-            "rank 1 is set to meet at tcp://127.0.0.1:20009, the others at tcp://127.0.0.1:20000",
+            "rank 1 has the rendezvous address tcp://127.0.0.1:20009, the others have "
+            "tcp://127.0.0.1:20000",
         ),
         "another coordinator_address": (
             gathering(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),
-            "rank 1 is set to meet at a:3001, the others at a:3000",
+            "rank 1 has the rendezvous address a:3001, the others have a:3000",
         ),
     },
     silent_on={
-        "one more may come and decide the majority": gathering(
+        "one more may join and decide the majority": gathering(
             _tf(0), _tf(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
         ),
-        "an alias that nobody else uses": gathering(
+        "an alias that no other member uses": gathering(
             _tf(0, **_HOSTS), _tf(1, **_HOSTS | {"worker_1": "b.example:1"}), _tf(2, **_HOSTS)
         ),
         "a chief and a worker": gathering(

@@ -1,18 +1,18 @@
-"""The rendezvous of an earlier run is still open where this job is to meet.
+"""The rendezvous of an earlier run is still open at this job's address.
 
 ## Why it matters
-PyTorch lets a new rank 1 join an old job's store: both jobs train on, with sums that mix the two, and both
-end with exit code 0. The new rank 0 fails with `Address already in use`.
+PyTorch lets a new rank 1 join an old job's store: both jobs go on training with sums that mix the two, and
+both exit with code 0. The new rank 0 fails with `Address already in use`.
 
-With a file:// rendezvous, the file stays when a run is killed. The next run reads the addresses of
-processes that are gone, and hangs in init without a message. The file may also stay when a job destroys its
-group and makes another at the same file: if two ranks leave at the same moment, PyTorch now and then does
-not remove it (seen after 16 to 81 turns).
+With a file:// rendezvous, the file remains when a run is killed. The next run reads the addresses of
+processes that no longer exist, and hangs in init without a message. The file may also remain when a job
+destroys its group and creates another one at the same file: if two ranks leave at the same moment, PyTorch
+sometimes does not remove it (observed after 16 to 81 rounds).
 
 ## What to do
-For a port: see who holds it (`ss -ltnp` on the host of rank 0). End that process if it is left from an
-earlier run; otherwise give this run another port. For a file: remove it once no run uses it. Until then the
-workers of this run are held back.
+For a port: find out which process holds it (`ss -ltnp` on the host of rank 0). End that process if it is left
+over from an earlier run; otherwise use another port for this run. For a file: remove it once no run uses it.
+Until then allaboard holds the workers of this run at the gate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import on_host, ranked
 from allaboard.analysis.roll_call.previous_attempt import before, misled
 from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
@@ -44,7 +44,7 @@ from allaboard.facts import (
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 
 PATIENCE = 2.0
-"""Seconds: an earlier run may just be closing."""
+"""Seconds: an earlier run may be about to close its store."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -53,7 +53,7 @@ def check(view: JobView) -> Iterator[Claim]:
     holder = view.holder
     store = holder is not None and holder.answer is Answer.STORE
     if holder is not None and holder.job and not holder.ours:
-        store = False  # another job's, JOIN009
+        store = False  # JOIN009 reports another job's store
     if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
         yield _held(view, waiting[0], holder)
     yield from _files(view, rolls)
@@ -62,29 +62,30 @@ def check(view: JobView) -> Iterator[Claim]:
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
         return
     yield Claim(
-        summary=f"the store at {tried.call.address} belongs to a run that is complete without this worker: "
+        summary=f"the store at {tried.call.address} belongs to a run that is already complete: "
         f"all {tried.call.joined} of its clients have joined",
         who=(tried.member.who,),
         evidence=(
             Evidence(f"init/ = {tried.call.joined}, world size {rolls[0].size}", "TCPStore"),
             *tried.evidence[1:],
         ),
-        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # an earlier run: end it, or "
-        "take another port; this very run, with this worker started again: start all of them again",
+        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # if it is an earlier run, end it or "
+        "use another port; if it is this run and this worker was restarted, restart all workers",
         since=tried.call.since,
     )
 
 
 def _again(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
-    """torchrun starts all ranks again at the store that it keeps (since PyTorch 2.4), where the addresses of
-    those before still stand: who reads one of them calls a port that is closed."""
+    """Report addresses of an earlier attempt. torchrun restarts all ranks at the store that it keeps (since
+    PyTorch 2.4), where the addresses of the earlier ranks remain: a rank that reads one connects to a closed
+    port."""
     for roll in rolls:
         those = misled(view, roll)
         earlier = before(view, roll) if those else ()
         if not earlier:
             continue
         told = those[0].declared
-        where = told.place.removeprefix("tcp://") if told is not None else "one place"
+        where = told.place.removeprefix("tcp://") if told is not None else "one address"
         said = those[0].raised
         met = (
             Evidence(said.message[:200], those[0].who.name)
@@ -92,18 +93,19 @@ def _again(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
             else Evidence(f"in init for {view.now - those[0].phase_since:.0f} s, idle", "black box")
         )
         yield Claim(
-            summary=f"rank {', '.join(str(m.who.rank) for m in those)} may have read addresses of an earlier "
-            f"launch from the store at {where}: {len(earlier)} ranks met there before, and have ended",
+            summary=f"{ranked(those)} may have read the addresses of an earlier "
+            f"attempt from the store at {where}: {len(earlier)} ranks met there before and have exited",
             who=tuple(m.who for m in those),
             evidence=(met, Evidence("torchrun keeps one store for all of its restarts", "PyTorch")),
-            fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; else a new port each time",
+            fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; or use a new port each time",
             certainty=Certainty.LIKELY,
             since=said.at if said is not None else those[0].phase_since,
         )
 
 
 def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
-    """The file of a file:// rendezvous, as it was before anybody of this run was let through."""
+    """Report the file of a file:// rendezvous that ranks of an earlier run have joined, as it was before any
+    member of this run was released."""
     if not view.joined:
         yield from _left_here(view, rolls)
     for roll in rolls:
@@ -115,12 +117,12 @@ def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         member, path = old[0], told.place.removeprefix("file://")
         count, age = member.facts["rendezvous joined"], member.facts.get("rendezvous age", "")
         yield Claim(
-            summary=f"the rendezvous file {path} belongs to an earlier run: {count} ranks have joined "
-            "it, and none of this run has",
+            summary=f"the rendezvous file {path} is left over from an earlier run: {count} ranks have joined "
+            "it, but none of this run",
             who=(member.who,),
             evidence=(
                 Evidence(
-                    f"{count} have joined, written {age} before", f"{member.who.host}: {path}"
+                    f"{count} have joined, last written {age} earlier", f"{member.who.host}: {path}"
                 ),
                 Evidence(told.place, told.origin),
             ),
@@ -130,9 +132,9 @@ def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
 
 
 def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
-    """The same where this host has all members, as the last to come found it: each was asked when it came
-    to its init, and only a file from before the job is told of. Members elsewhere may have made it by right,
-    until as many have joined as there are."""
+    """Report such a file if this host has all members. Each read the file when it reached its init; the last
+    to do so decides, and only a file older than the job is reported. Members on other hosts may have created
+    it legitimately, until as many have joined as there are."""
     for roll in rolls:
         if not roll.complete or len(roll.held) < roll.size:
             continue
@@ -146,7 +148,7 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
             yield _left_by_destroy(roll, last, path, age)
             continue
         yield Claim(
-            summary=f"the rendezvous file {path} is left from an earlier run: it was written before this "
+            summary=f"the rendezvous file {path} is left over from an earlier run: it was written before this "
             "one began",
             who=tuple(m.who for m in roll.held if m.who.rank == 0),
             evidence=(
@@ -163,13 +165,14 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
 
 
 def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
-    """torch/csrc/distributed/c10d/FileStore.cpp: who leaves counts itself out in two steps, and removes the
-    file if it finds itself the last by both. Two who leave at one moment may each miss one."""
+    """Report a file that torch failed to remove. In torch/csrc/distributed/c10d/FileStore.cpp a leaving rank
+    counts itself out in two steps, and removes the file if both show that it is the last; two that leave at
+    the same moment may each miss one."""
     told = last.declared
     assert told is not None
     return Claim(
-        summary=f"the rendezvous file {path} is left from an earlier group of this job: all have destroyed "
-        "it, and torch has not removed the file",
+        summary=f"the rendezvous file {path} is left over from an earlier group of this job: all ranks destroyed "
+        "it, but torch did not remove the file",
         who=tuple(m.who for m in roll.held if m.who.rank == 0),
         evidence=(
             Evidence(
@@ -180,13 +183,14 @@ def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
                 "torch",
             ),
         ),
-        fix=f"give each init_process_group a file of its own, such as {told.place}.{roll.round}",
+        fix=f"give each init_process_group call its own file, such as {told.place}.{roll.round}",
         since=last.phase_since,
     )
 
 
 def _started_again(stuck: float, message: str = "", **changes: Any) -> JobView:
-    """Two ranks that fell, and two that their launcher started in their places, which stand in init."""
+    """Return a view with two ranks that failed and two that their launcher restarted in their places, which
+    are in init."""
     old = [
         ended(r, code=1, at=20.0, member={"worker": 0, "declared": declared(r, 2), "round": 1})
         for r in (0, 1)
@@ -214,7 +218,7 @@ def _started_again(stuck: float, message: str = "", **changes: Any) -> JobView:
 def _left_over(
     joined: int, at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
 ) -> JobView:
-    """Two members of this host, the second of which came last and found the file."""
+    """Return a view with two members of this host, of which the second arrived last and found the file."""
     told = [declared(r, size, place="file:///shared/meeting") for r in (0, 1)]
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"} if joined >= 0 else {}
     old = {"rendezvous joined": "2", "rendezvous age": "3600 s"}
@@ -232,18 +236,18 @@ def _left(joined: int) -> JobView:
 def _held(view: JobView, one: Member, holder: Holder) -> Claim:
     port = holder.address.rpartition(":")[2]
     which = f"pid {holder.pid} ({holder.command})" if holder.pid else "another process"
-    run = "an earlier run" if holder.ours else "an earlier run, or of another job"
+    run = "an earlier run" if holder.ours else "an earlier run or another job"
     look = f"ps -o lstart,args -p {holder.pid}"
     return Claim(
-        summary=f"port {port} of {one.who.host} still belongs to the store of {run}: {which}",
+        summary=f"port {port} on {one.who.host} is still held by the store of {run}: {which}",
         who=(one.who,),
         evidence=(
             Evidence("bind: Address already in use", holder.address),
-            Evidence("it answers a ping as a TCPStore does", "greeting"),
+            Evidence("answers a ping as a TCPStore does", "greeting"),
         ),
-        fix=f"{on_host(view, one, look)}   # look before you end it; or take another MASTER_PORT"
+        fix=f"{on_host(view, one, look)}   # look before you end it; or use another MASTER_PORT"
         if holder.pid
-        else "take another MASTER_PORT",
+        else "use another MASTER_PORT",
         since=holder.at,
     )
 
@@ -256,38 +260,38 @@ RULE = Rule(
     fires_on={
         "all of its clients have joined": (
             calling(Answer.STORE, 3.0, joined=3),
-            "the store at node0:29500 belongs to a run that is complete without this worker: all 3 of its "
-            "clients have joined",
+            "the store at node0:29500 belongs to a run that is already complete: all 3 of its clients "
+            "have joined",
         ),
         "a file": (
             _left(3),
-            "the rendezvous file /shared/meeting belongs to an earlier run: 3 ranks have joined it, and "
-            "none of this run has",
+            "the rendezvous file /shared/meeting is left over from an earlier run: 3 ranks have joined "
+            "it, but none of this run",
         ),
         "a file, and all members are here": (
             _left_over(1),
-            "the rendezvous file /shared/meeting is left from an earlier run: it was written before this "
+            "the rendezvous file /shared/meeting is left over from an earlier run: it was written before this "
             "one began",
         ),
         "a file, at a later init": (
             _left_over(0, round=2),
-            "the rendezvous file /shared/meeting is left from an earlier group of this job: all have "
-            "destroyed it, and torch has not removed the file",
+            "the rendezvous file /shared/meeting is left over from an earlier group of this job: all "
+            "ranks destroyed it, but torch did not remove the file",
         ),
-        "its launcher has started all again": (
+        "its launcher has restarted all": (
             _started_again(15.0),
-            "rank 0, 1 may have read addresses of an earlier launch from the store at 127.0.0.1:20000: 2 "
-            "ranks met there before, and have ended",
+            "ranks 0, 1 may have read the addresses of an earlier attempt from the store at "
+            "127.0.0.1:20000: 2 ranks met there before and have exited",
         ),
-        "a peer was not at the address that the store told": (
+        "a peer was not at the address from the store": (
             _started_again(2.0, "Gloo connectFullMesh failed with [...] timed out connecting"),
-            "rank 0 may have read addresses of an earlier launch from the store at 127.0.0.1:20000: 2 "
-            "ranks met there before, and have ended",
+            "rank 0 may have read the addresses of an earlier attempt from the store at 127.0.0.1:20000: "
+            "2 ranks met there before and have exited",
         ),
         "on its own host": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
-            "port 29500 of a still belongs to the store of an earlier run, or of another job: pid 77 "
-            "(python train.py)",
+            "port 29500 on a is still held by the store of an earlier run or another job: pid 77 (python "
+            "train.py)",
         ),
         "on its own host, of this very job": (
             gathering(
@@ -297,7 +301,7 @@ RULE = Rule(
                 launched=1,
                 holder=msgspec.structs.replace(_OLD, job="SLURM_JOB_ID=42", ours=True),
             ),
-            "port 29500 of a still belongs to the store of an earlier run: pid 77 (python train.py)",
+            "port 29500 on a is still held by the store of an earlier run: pid 77 (python train.py)",
         ),
     },
     silent_on={

@@ -1,13 +1,12 @@
-"""A worker of another job came to the meeting place of this one.
+"""A worker of another job connects to this job's rendezvous address, or the other way round.
 
 ## Why it matters
 It is a worker of an earlier run, a neighbour in the job array, or a copied script with the same port.
-Frameworks silently mix the two jobs.
+Frameworks mix the two jobs silently.
 
 ## What to do
-Give each job a port of its own, or end the earlier job. allaboard tells jobs apart by the launcher's id
-(Slurm, torchrun, PMIx, …). If the launcher gives none, set `ALLABOARD_JOB_ID` to the same text on every
-host of a job.
+Give each job its own port, or end the earlier job. allaboard distinguishes jobs by the launcher's id (Slurm,
+torchrun, PMIx, …). If the launcher sets none, set `ALLABOARD_JOB_ID` to the same text on every host of a job.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ from allaboard.facts.samples import gathering, held
 
 _BOTH = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
 PATIENCE = 2.0
-"""Seconds: the other job may just be closing."""
+"""Seconds: the other job may be about to end."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for knock in view.knocks:
         if knock.kind == "other-job":
             yield Claim(
-                summary=f"a worker of another job came from {knock.peer} and was turned away",
+                summary=f"a worker of another job connected from {knock.peer} and was rejected",
                 evidence=(
                     Evidence(f"{knock.who} {knock.said}", f"roll call, {knock.times} times"),
                 ),
-                fix="give each job a port of its own, or end the earlier one on that host",
+                fix="give each job its own port, or end the earlier job on that host",
                 severity=Severity.WARNING,
                 since=knock.at,
             )
@@ -59,11 +58,11 @@ def check(view: JobView) -> Iterator[Claim]:
     turned = tried is not None and tried.call.kind == "other-job"
     if tried is not None and turned and view.now - tried.call.since >= PATIENCE:
         yield Claim(
-            summary=f"another job meets at {tried.call.address}; this one is turned away",
+            summary=f"another job is using {tried.call.address}; this job is rejected there",
             who=(tried.member.who,),
             evidence=(*_jobs(tried.call.said), *tried.evidence),
-            fix="give each job a port of its own, or end the other one",
-            # It may be the run before, which is about to end.
+            fix="give each job its own port, or end the other job",
+            # It may be the previous run, which is about to end.
             certainty=Certainty.LIKELY if tried.waited < view.timeout else Certainty.CERTAIN,
             since=tried.call.since,
             awaits=True,
@@ -71,27 +70,27 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _jobs(said: str) -> Iterator[Evidence]:
-    """What the roll call there has said of both, from where it stands, told from here."""
+    """Yield both job ids: the roll call there reported them from its own point of view."""
     found = _BOTH.search(said)
     if found is not None:
         yield Evidence(
-            f"this one is job {found['ours']}, the one there is job {found['theirs']}", "roll call"
+            f"this job is {found['ours']}, the other one is {found['theirs']}", "roll call"
         )
 
 
 def _holds(view: JobView, one: Member, holder: Holder) -> Iterator[Claim]:
-    """Its store has the port; whether it trains is not ours to say."""
+    """Report another job's store at the port; whether that job still trains is unknown."""
     if not holder.job or holder.ours or view.now - holder.at < PATIENCE:
         return
     yield Claim(
-        summary=f"port {holder.address.rpartition(':')[2]} of {one.who.host} belongs to another job: pid "
+        summary=f"port {holder.address.rpartition(':')[2]} on {one.who.host} is held by another job: pid "
         f"{holder.pid} ({holder.command})",
         who=(one.who,),
         evidence=(
             Evidence(holder.job, f"environment of pid {holder.pid}"),
-            Evidence("it answers a ping as a TCPStore does", holder.address),
+            Evidence("answers a ping as a TCPStore does", holder.address),
         ),
-        fix="give each job a port of its own: another MASTER_PORT for one of them",
+        fix="give each job its own port: set another MASTER_PORT for one of them",
         since=holder.at,
     )
 
@@ -112,17 +111,17 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "somebody came": (
+        "another job connects": (
             gathering(held(0), joined=True, leads=True, launched=1, knocks=(_KNOCK,)),
-            "a worker of another job came from 10.0.0.9 and was turned away",
+            "a worker of another job connected from 10.0.0.9 and was rejected",
         ),
-        "its store has the port": (
+        "another job's store has the port": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_HELD),
-            "port 29500 of a belongs to another job: pid 77 (python train.py)",
+            "port 29500 on a is held by another job: pid 77 (python train.py)",
         ),
-        "we are turned away": (
+        "this job is rejected": (
             calling(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job"),
-            "another job meets at node0:29500; this one is turned away",
+            "another job is using node0:29500; this job is rejected there",
         ),
     },
     silent_on={

@@ -1,14 +1,15 @@
-"""Several processes were started to train together, and each trains by itself.
+"""Processes that were started to train together train independently.
 
 ## Why it matters
-Nothing fails. Every process trains a whole model on its own data, the exit code is 0, and what is saved is
-the work of one of them. Without CUDA, accelerate and Hugging Face's Trainer do this silently. So does a
-script under any launcher that never calls a distributed init, or that catches the exception it raises.
+Nothing fails. Every process trains a whole model on its own data, the exit code is 0, and the saved
+checkpoint is the work of one of them. Without CUDA, accelerate and Hugging Face's Trainer do this silently.
+So does a script under any launcher that never calls a distributed init, or that catches the exception it
+raises.
 
 ## What to do
-With accelerate on CPUs, say so: `Accelerator(cpu=True)`, or `use_cpu=True` in TrainingArguments. Otherwise
-call the framework's own init (`dist.init_process_group(...)`, a strategy, `jax.distributed.initialize()`).
-If the processes are meant to be independent, start each one by itself.
+With accelerate on CPUs, use `Accelerator(cpu=True)`, or `use_cpu=True` in TrainingArguments. Otherwise call
+the framework's own init (`dist.init_process_group(...)`, a strategy, `jax.distributed.initialize()`). If the
+processes are meant to be independent, start each one separately.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, 
 from allaboard.facts.samples import declared, gathering, held, job, member
 
 NOTE = "accelerate alone"
-"""What the probe notes where accelerate counts one process and the launcher says more."""
+"""Note of the probe if accelerate counts one process although the launcher started more."""
 FAILED = "init failed"
-"""What the probe notes where the framework's init raised, and where that was called."""
+"""Note of the probe if the framework's init raised: the exception, and where init was called."""
 STEPS = 20
-"""Steps that each has made: whoever joins a group does so before the first."""
+"""Steps that each process has made: a process that joins a group does so before its first step."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -32,21 +33,21 @@ def check(view: JobView) -> Iterator[Claim]:
     alone = [m for m in people if NOTE in m.notes]
     refused = [m for m in people if FAILED in m.notes and m.declared is None and m.alive]
     everybody = view.launched > 1 and len(people) == view.launched
-    if alone:  # it may even have joined a group, of which it makes no use
+    if alone:  # it may have joined a group, but does not use it
         yield _claim(alone, Certainty.CERTAIN, _counted(alone[0]), CPU)
     elif refused and view.launched > 1:
         for one in refused:
             yield _refused(view, one)
     elif any(_joined(m) for m in view.members):
-        return  # who stays behind then is another matter
+        return  # JOIN001 and JOIN002 report the others
     elif everybody and all(m.step >= STEPS for m in people):
-        said = f"{people[0].step} steps, and no init was called"
+        said = f"{people[0].step} steps without a call of init"
         yield _claim(
             people, Certainty.LIKELY, Evidence(said, f"worker {people[0].who.index}"), INIT
         )
 
 
-CPU = "Accelerator(cpu=True), or use_cpu=True in TrainingArguments, where there is no GPU"
+CPU = "Accelerator(cpu=True), or use_cpu=True in TrainingArguments, if there is no GPU"
 INIT = 'call the framework\'s init before training, e.g. dist.init_process_group("gloo")'
 
 
@@ -65,14 +66,14 @@ def _refused(view: JobView, one: Member) -> Claim:
     told, _, place = one.notes[FAILED].rpartition(" at ")
     others = f"; {waiting} other{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for it in init"
     return Claim(
-        summary=f"{one.who.name} trains by itself: its init failed, and it went on"
+        summary=f"{one.who.name} trains alone: its init failed, and it went on"
         + (others if waiting else ""),
         who=(one.who,),
         evidence=(
             Evidence(told, place),
             Evidence(f"{one.step} step{'s' * (one.step > 1)} since", "black box"),
         ),
-        fix=f"let the exception end the process at {place}, and fix its cause",
+        fix=f"do not catch the exception at {place}; fix its cause",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=one.step_at,
@@ -83,9 +84,9 @@ def _claim(alone: list[Member], certainty: Certainty, said: Evidence, fix: str) 
     many = len(alone) > 1
     ranks = ", ".join(str(m.who.rank if m.who.rank >= 0 else m.who.index) for m in alone[:8])
     return Claim(
-        summary=f"{len(alone)} processes train, each by itself: none uses a group"
+        summary=f"{len(alone)} processes train independently: none uses a process group"
         if many
-        else f"rank {ranks} trains by itself, though it was started as one of several",
+        else f"rank {ranks} trains alone, although it was started as one of several",
         who=tuple(m.who for m in alone),
         evidence=(said,),
         fix=fix,
@@ -115,23 +116,23 @@ RULE = Rule(
     fires_on={
         "accelerate without a GPU": (
             job(_single(0, told="WORLD_SIZE=2"), _single(1, told="WORLD_SIZE=2"), launched=2),
-            "2 processes train, each by itself: none uses a group",
+            "2 processes train independently: none uses a process group",
         ),
         "accelerate joined a group, and does not use it": (
             job(*(member(i, notes={NOTE: "WORLD_SIZE=3"}) for i in range(3))),
-            "3 processes train, each by itself: none uses a group",
+            "3 processes train independently: none uses a process group",
         ),
         "init failed on one of them, which went on": (
             gathering(held(0, 2), _refuses(1), launched=2),
-            "worker 1 trains by itself: its init failed, and it went on; 1 other waits for it in init",
+            "worker 1 trains alone: its init failed, and it went on; 1 other waits for it in init",
         ),
         "one host's part of it": (
             job(_single(3, told="WORLD_SIZE=4"), launched=1, joined=True),
-            "rank 3 trains by itself, though it was started as one of several",
+            "rank 3 trains alone, although it was started as one of several",
         ),
         "no init is called": (
             job(_single(0), _single(1), _single(2)),
-            "3 processes train, each by itself: none uses a group",
+            "3 processes train independently: none uses a process group",
         ),
     },
     silent_on={

@@ -1,9 +1,9 @@
-"""A worker says it has a rank that does not exist in its world.
+"""A worker has a rank outside its world size.
 
 ## Why it matters
-Ranks go from 0 to the world size minus one. PyTorch does not check this: the worker joins the store and
-waits forever beside the others, who miss the rank that it should have been. Usually the ranks were counted
-from 1, or computed from the number of hosts instead of processes.
+Ranks go from 0 to the world size minus one. PyTorch does not check this: the worker joins the store and waits
+forever, as do the others, which miss the rank that it should have. Usually the ranks are counted from 1, or
+computed from the number of hosts instead of processes.
 
 ## What to do
 Look at where the rank is computed, and count from 0: the last rank is the world size minus one. If there
@@ -31,16 +31,16 @@ def _claim(view: JobView, roll: Roll, one: Member) -> Claim:
     told = one.declared
     assert told is not None
     missing = roll.missing[0] if len(roll.missing) == 1 else None
-    right = f"rank {missing}, which nobody is" if missing is not None else "the rank it should have"
-    # Its rank is what is wrong: where its processes were counted at their start, that is its name.
+    right = f"rank {missing}, which is missing," if missing is not None else "the right rank"
+    # Its rank is wrong, so name it by its number on this host if that is known.
     counted = view.launched > 1 and not view.joined
     name = f"worker {one.worker}" if counted else one.who.name
     return Claim(
-        summary=f"{name} says rank {told.rank} of {told.world_size}: ranks go from 0 to "
+        summary=f"{name} has rank {told.rank} of {told.world_size}, but ranks go from 0 to "
         f"{told.world_size - 1}",
         who=(one.who,),
         evidence=(Evidence(f"rank {told.rank} of {told.world_size}", told.origin or told.call),),
-        fix=f"count the ranks from 0: give it {right}, or give all a world size of {told.rank + 1}",
+        fix=f"count ranks from 0: give it {right} or set the world size to {told.rank + 1} for all",
         since=one.phase_since,
     )
 
@@ -52,11 +52,11 @@ RULE = Rule(
     fires_on={
         "counted from 1": (
             gathering(held(1), held(2), held(2, declared=declared(3))),
-            "worker 2 says rank 3 of 3: ranks go from 0 to 2",
+            "worker 2 has rank 3 of 3, but ranks go from 0 to 2",
         ),
         "on a host that does not lead": (
             gathering(held(1, declared=declared(2, 2)), joined=True, launched=1),
-            "worker 1 says rank 2 of 2: ranks go from 0 to 1",
+            "worker 1 has rank 2 of 2, but ranks go from 0 to 1",
         ),
     },
     silent_on={"each is one of three": gathering(held(0), held(1), held(2))},

@@ -12,7 +12,7 @@ PID...`. Under `allaboard run`, the job itself tells you which rank it is, and w
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import told
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
@@ -30,4 +30,5 @@ RULE = Rule(
     silent_on={"another message": heard("NET005", _SAYS, "Timed out waiting 10000ms")},
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
+    relations=Relations(ends_by_abort=True),
 )

@@ -12,7 +12,7 @@ for a disk). Then read its own log and the kernel's.
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import told
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
@@ -39,4 +39,5 @@ RULE = Rule(
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
+    relations=Relations(ends_by_abort=True, reports_silence=True),
 )

@@ -11,7 +11,7 @@ Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's ow
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import told
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
@@ -29,4 +29,5 @@ RULE = Rule(
     silent_on={"another message": heard("NET005", _SAYS, "Cuda failure 'out of memory'")},
     since="0.1",
     unstaged="there is no GPU here; its messages are from NCCL's documents",
+    relations=Relations(below_user_code=True),
 )

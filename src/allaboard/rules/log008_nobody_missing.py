@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.nccl_watchdogs import Complete, compared, described
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
 from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
@@ -79,4 +79,5 @@ RULE = Rule(
     },
     since="0.1",
     unstaged="it is read after the fact, in words taken from PyTorch's own source: they need GPUs",
+    relations=Relations(names_nobody=True),
 )

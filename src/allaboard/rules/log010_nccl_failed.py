@@ -13,7 +13,7 @@ firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that di
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import told
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import heard
 
@@ -33,4 +33,5 @@ RULE = Rule(
     silent_on={"another message": heard("LOG006", _SAYS, "Cuda failure 'out of memory'")},
     since="0.1",
     unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source: they need GPUs",
+    relations=Relations(ends_by_abort=True, below_user_code=True),
 )

@@ -21,7 +21,7 @@ from allaboard.analysis.failures.port_in_use import lacks_port, port_taken
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling, overdue
 from allaboard.analysis.roll_call.roll_call import roll_calls
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -253,4 +253,7 @@ RULE = Rule(
     },
     since="0.1",
     drill=("net-web-server", "net-silent-listener", "port-taken"),
+    relations=Relations(
+        raised_as=r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use"
+    ),
 )

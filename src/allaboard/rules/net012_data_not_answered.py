@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.network.link_faults import four, on_host
 from allaboard.analysis.network.unacked_links import SilentLink, silent_links
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Silence, Stage
 from allaboard.facts.samples import NOW
 
@@ -119,4 +119,5 @@ RULE = Rule(
         "link-lost-leader",
     ),
     passes=True,
+    relations=Relations(seen_while_waiting=True),
 )

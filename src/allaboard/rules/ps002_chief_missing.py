@@ -30,7 +30,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     has_servers,
     wait,
 )
-from allaboard.analysis.stalls.stall import STOOD, stands
+from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
@@ -52,7 +52,7 @@ def check(view: JobView) -> Iterator[Claim]:
     one = find(view, *task_name)
     if one is not None and one.exit is not None and one.exit.ours:
         return  # allaboard ended it, for a reason that is told
-    patience = STOOD if one is not None and stands(view, one) else PATIENCE
+    patience = MIN_STUCK_S if one is not None and is_stuck_idle(view, one) else PATIENCE
     if view.now - since < patience or _at_it(one) or _was_at_it(one):
         return
     yield _claim(view, waiting, since, task_name, one)

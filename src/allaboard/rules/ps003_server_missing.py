@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.parameter_servers.parameter_servers import CREATES, doing, find, name
-from allaboard.analysis.stalls.stall import STOOD, stands
+from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import USER, job, stack, task
@@ -37,7 +37,7 @@ def check(view: JobView) -> Iterator[Claim]:
         told = one.declared
         if one.op is None or one.op.name not in CREATES or told is None or one.cpu > BUSY:
             continue
-        if view.now - one.op.since < STOOD:
+        if view.now - one.op.since < MIN_STUCK_S:
             continue
         absent = [t for t in told.cluster if _absent(view, t) and not _coming(view, t, one.op)]
         if view.now - one.op.since < PATIENCE:
@@ -61,7 +61,7 @@ def _absent(view: JobView, listed: str) -> bool:
 
 def _stands(view: JobView, listed: str) -> bool:
     there = _newest(view, listed)
-    return there is not None and stands(view, there)
+    return there is not None and is_stuck_idle(view, there)
 
 
 def _coming(view: JobView, listed: str, session: Op) -> bool:

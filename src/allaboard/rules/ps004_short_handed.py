@@ -28,7 +28,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     name,
     serves,
 )
-from allaboard.analysis.stalls.stall import STOOD, stands
+from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -61,7 +61,7 @@ def check(view: JobView) -> Iterator[Claim]:
     absent = [m for m in view.members if _never_trained(m) or _left(m)]
     # Nobody may have made a step yet: one who waits for the first has begun, and that is no step.
     since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
-    patience = STOOD if all(stands(view, m) for m in absent) else PATIENCE
+    patience = MIN_STUCK_S if all(is_stuck_idle(view, m) for m in absent) else PATIENCE
     patience = RECOVERY if any(map(_awaits_chief, absent)) else patience
     if any(m.alive and view.now - m.moved_at < min(patience, PATIENCE) for m in absent):
         return  # it has done something new just now, as one does whose wait for the chief is over

@@ -31,7 +31,7 @@ from allaboard.analysis.parameter_servers.ps_wait_breakdown import Split, split,
 from allaboard.analysis.performance.recent_window import SPAN as SOON
 from allaboard.analysis.performance.recent_window import lately
 from allaboard.analysis.resources.host_load import throttled
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import SERVING, job, task
 
@@ -184,4 +184,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("ps-saturated", "tf2-ps-saturated"),
+    relations=Relations(measured=True),
 )

@@ -30,7 +30,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import has_servers, 
 from allaboard.analysis.parameter_servers.ps_wait_breakdown import Split, split
 from allaboard.analysis.performance.recent_window import SPAN as SOON
 from allaboard.analysis.performance.recent_window import lately
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -177,4 +177,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("ps-sync-slow",),
+    relations=Relations(measured=True),
 )

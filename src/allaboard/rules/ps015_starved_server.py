@@ -30,7 +30,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
 )
 from allaboard.analysis.parameter_servers.ps_wait_breakdown import split
 from allaboard.analysis.resources.host_load import throttled
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import job, task
 
@@ -162,4 +162,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("ps-starved",),
+    relations=Relations(measured=True),
 )

@@ -36,7 +36,11 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     wait,
 )
 from allaboard.analysis.stacks.stack_classifier import spot
-from allaboard.analysis.stalls.stall import IO_MOVING, LOOKS, waits
+from allaboard.analysis.stalls.stall import (
+    MIN_STILL_SAMPLES,
+    MOVING_BYTES_PER_S,
+    member_waits_for_peers,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -80,7 +84,7 @@ def _failed(one: Member) -> bool:
 
 def _waits(view: JobView, one: Member) -> bool:
     """Whether it waits in an operation whose end is not a matter of time, nor of another rule."""
-    if one.phase < Phase.JOINED or one.phase is Phase.LEAVING or not waits(one):
+    if one.phase < Phase.JOINED or one.phase is Phase.LEAVING or not member_waits_for_peers(one):
         return False
     inside = one.op.name if one.op is not None else ""
     if inside == AWAITS_CHIEF:
@@ -91,9 +95,12 @@ def _waits(view: JobView, one: Member) -> bool:
 
 def _rests(one: Member) -> bool:
     """Whether several looks found it idle: no CPU, and nothing read, written, sent or received."""
-    looked = one.stack is not None and one.stack.samples >= LOOKS
+    looked = one.stack is not None and one.stack.samples >= MIN_STILL_SAMPLES
     return (
-        looked and one.os_state == "S" and one.cpu < RESTS and max(one.io, one.traffic) < IO_MOVING
+        looked
+        and one.os_state == "S"
+        and one.cpu < RESTS
+        and max(one.io, one.traffic) < MOVING_BYTES_PER_S
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.evaluator_failure import mildly
 from allaboard.analysis.failures.failure_causality import failures
 from allaboard.analysis.failures.out_of_memory import of_a_gpu, out_of_memory
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, evaluator, job, waiting
 
@@ -107,4 +107,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("out-of-memory",),
+    relations=Relations(begins_failure=True, replaces_message=True),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import names, on_host
 from allaboard.analysis.resources.resource_forecast import claim, rising, running_out
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Stage
 
 
@@ -65,4 +65,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("open-files",),
+    relations=Relations(measured=True),
 )

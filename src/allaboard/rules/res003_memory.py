@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import names
 from allaboard.analysis.resources.resource_forecast import claim, rising, running_out
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Stage
 
 FIX = "save a checkpoint; look for tensors or lists that are kept from step to step (loss.item())"
@@ -73,4 +73,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("address-space",),
+    relations=Relations(measured=True),
 )

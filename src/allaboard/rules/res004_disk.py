@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.resources.resource_forecast import claim, rising, running_out
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Stage
 
 
@@ -57,4 +57,5 @@ RULE = Rule(
     passes=True,
     unstaged="a disk that others use would have to be filled; the line through the last minute is the "
     "one of RES002",
+    relations=Relations(measured=True),
 )

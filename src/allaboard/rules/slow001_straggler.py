@@ -36,7 +36,7 @@ import msgspec
 
 from allaboard.analysis.member_names import agrees, names, on_host
 from allaboard.analysis.performance.stragglers import SHADOWS, Lag, Part, lag
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -213,4 +213,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("slow-code", "slow-data"),
+    relations=Relations(measured=True),
 )

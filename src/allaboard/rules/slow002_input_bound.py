@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from allaboard.analysis.performance.stragglers import lag, stepping, stepping_lately
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
 from allaboard.facts.samples import job, member
 
@@ -127,4 +127,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("slow-data-everywhere",),
+    relations=Relations(measured=True),
 )

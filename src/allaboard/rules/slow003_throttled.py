@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS
 from allaboard.analysis.resources.host_load import busy, loaded, pressed
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 SHARE = 0.1
@@ -62,4 +62,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("throttled",),
+    relations=Relations(measured=True),
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.resources.host_load import busy, loaded, pressed
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 RATE = 4e6
@@ -48,4 +48,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     unstaged="swap would have to be turned on for the whole machine; made from proc(5)",
+    relations=Relations(measured=True),
 )

@@ -27,7 +27,7 @@ import msgspec
 
 from allaboard.analysis.member_names import names
 from allaboard.analysis.resources.host_load import busy, loaded, trains
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
 
 QUEUED = 0.3
@@ -144,4 +144,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("too-many-threads",),
+    relations=Relations(measured=True),
 )

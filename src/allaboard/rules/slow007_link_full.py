@@ -24,7 +24,7 @@ import msgspec
 
 from allaboard.analysis.network.link_faults import four, on
 from allaboard.analysis.network.slow_links import Held, Way, held_up
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pace, Pair, Phase, Severity, Stage
 from allaboard.facts.samples import NOW
 
@@ -114,4 +114,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("link-slowed",),
+    relations=Relations(measured=True),
 )

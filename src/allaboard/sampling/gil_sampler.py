@@ -15,13 +15,13 @@ from time import monotonic
 import msgspec
 
 from allaboard.analysis.stalls.gil_contention import (
-    LEAST,
-    SAMPLES,
-    Glance,
-    asks,
-    grip,
-    may_ask,
-    wanting,
+    MIN_LOOK_SPAN_S,
+    SYSCALL_SAMPLES,
+    ThreadsSnapshot,
+    find_gil_grip,
+    may_be_at_futex,
+    possible_gil_waiters,
+    stays_at_futex,
 )
 from allaboard.facts import Grip
 from allaboard.formats.dumps.stack_frames import SpiedThread
@@ -40,27 +40,29 @@ class Grips:
 
     def __init__(self, spy: Spy) -> None:
         self._spy = spy
-        self._before: dict[int, Glance] = {}
+        self._before: dict[int, ThreadsSnapshot] = {}
 
     async def look(self, pid: int) -> Grip | None:
         """A look at a process. It is compared with the last one, and takes no time but where a thread looks
         as if it waited."""
         before, at = self._before.get(pid), monotonic()
-        if before is not None and at - before.at < LEAST:
+        if before is not None and at - before.taken_at < MIN_LOOK_SPAN_S:
             return None  # too soon to tell; it stays what the next look is compared with
-        now = self._before[pid] = Glance(at, tasks(pid))
-        if before is None or not wanting(before, now):
+        now = self._before[pid] = ThreadsSnapshot(at, tasks(pid))
+        if before is None or not possible_gil_waiters(before, now):
             return None
         first = await self._closely(pid, before, now)
-        if not first.asking:
+        if not first.at_futex:
             return None
-        await asyncio.sleep(max(0.0, now.at + LEAST - monotonic()))
-        again = Glance(monotonic(), tasks(pid))
+        await asyncio.sleep(max(0.0, now.taken_at + MIN_LOOK_SPAN_S - monotonic()))
+        again = ThreadsSnapshot(monotonic(), tasks(pid))
         second = self._before[pid] = await self._closely(pid, first, again)
-        return grip(first, second, pid)
+        return find_gil_grip(first, second, pid)
 
-    async def _closely(self, pid: int, before: Glance, now: Glance) -> Glance:
-        asking = await _asking(pid, sorted(wanting(before, now))[:MOST])
+    async def _closely(
+        self, pid: int, before: ThreadsSnapshot, now: ThreadsSnapshot
+    ) -> ThreadsSnapshot:
+        asking = await _asking(pid, sorted(possible_gil_waiters(before, now))[:MOST])
         spied = await self._spy(pid) if asking else ()
         return msgspec.structs.replace(now, asking=asking, spied=spied)
 
@@ -70,12 +72,12 @@ async def _asking(pid: int, tids: list[int]) -> frozenset[int]:
     wake as often in epoll_wait(2)."""
     samples: dict[int, list[str]] = {tid: [] for tid in tids}
     machine = os.uname().machine
-    for _ in range(SAMPLES):
+    for _ in range(SYSCALL_SAMPLES):
         for tid in list(samples):
             samples[tid].append(call := system_call(pid, tid))
-            if not may_ask(call, machine):
+            if not may_be_at_futex(call, machine):
                 del samples[tid]
         if not samples:
             break
         await asyncio.sleep(BETWEEN)
-    return frozenset(tid for tid, texts in samples.items() if asks(texts, machine))
+    return frozenset(tid for tid, texts in samples.items() if stays_at_futex(texts, machine))

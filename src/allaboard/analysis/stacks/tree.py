@@ -7,7 +7,7 @@ Large Scale Debugging", IPDPS 2007): what thousands do alike is one line.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from allaboard.analysis.stacks.groups import Group
 from allaboard.analysis.stacks.unranked_processes import others, ranks_of
@@ -77,12 +77,3 @@ def _chain(node: _Node) -> tuple[list[Frame], _Node]:
 
 def _size(branch: Branch) -> tuple[int, int]:
     return -branch.count, branch.ranks[0][0] if branch.ranks else 0
-
-
-def walk(branches: Iterable[Branch]) -> Iterator[tuple[int, Branch]]:
-    """Every branch with its depth, parents first."""
-    stack = [(0, b) for b in reversed(tuple(branches))]
-    while stack:
-        depth, branch = stack.pop()
-        yield depth, branch
-        stack += [(depth + 1, b) for b in reversed(branch.below)]

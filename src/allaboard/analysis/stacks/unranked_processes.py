@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from allaboard.facts import Who
-from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, format_ranks
+from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, describe_ranks, format_ranks
 
 UNNAMED = 1 << 31
 """Numbers from here on stand for processes without a known rank; no rank is as high."""
@@ -27,20 +27,7 @@ def people(
     """Several in a sentence: ``ranks 0,2``, ``rank 0 and pid 4242 (rank unknown)``."""
     known = list(numbers)
     ranks = ranks_of(known)
-    return called(format_ranks(ranks, shown), len(ranks), others(known, unnamed), shown)
-
-
-def called(ranks: str, count: int, more: Sequence[str], shown: int = MAX_SHOWN_RANGES) -> str:
-    """As `people`, of ``count`` ranks as they are written, and of what ``more`` are called."""
-    first = [f"{'rank' if count == 1 else 'ranks'} {ranks}"] if count else []
-    if not more:
-        return "".join(first)
-    pids = all(n.startswith("pid ") for n in more)
-    word = ("pid " if len(more) == 1 else "pids ") if pids else ""
-    names = ", ".join(n.removeprefix("pid ") if pids else n for n in more[:shown])
-    names += f" and {len(more) - shown} more" if len(more) > shown else ""
-    unknown = "(rank unknown)" if len(more) == 1 else "(ranks unknown)"
-    return " and ".join([*first, f"{word}{names} {unknown}"])
+    return describe_ranks(format_ranks(ranks, shown), len(ranks), others(known, unnamed), shown)
 
 
 def _called(who: Who | None, number: int) -> str:

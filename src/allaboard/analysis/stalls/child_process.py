@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.stopped_child import states_below, wake
+from allaboard.analysis.stalls.stopped_child import resume_command, stopped_children_evidence
 from allaboard.facts import Evidence, JobView, Member
 
-_SHOWN = 40
+_MAX_COMMAND_CHARS = 40
 """Characters of a command that a sentence has room for."""
 
 
@@ -16,31 +16,31 @@ def awaits_child(member: Member) -> bool:
     return spot(member.stack) is Spot.CHILD
 
 
-def child_of(member: Member) -> str:
+def describe_child(member: Member) -> str:
     """``its child process 4711 (unzip data.zip)``, ``a child process`` where none is known."""
     children = member.stack.children if member.stack is not None else ()
     if not children:
         return "a child process"
     pid, command = children[0]
-    program, _, rest = command.partition(" ")
-    name = " ".join(f"{program.rpartition('/')[2]} {rest}".split()) or "?"
-    short = name if len(name) <= _SHOWN else name[: _SHOWN - 1] + "…"
+    program, _, arguments = command.partition(" ")
+    name = " ".join(f"{program.rpartition('/')[2]} {arguments}".split()) or "?"
+    short = name if len(name) <= _MAX_COMMAND_CHARS else name[: _MAX_COMMAND_CHARS - 1] + "…"
     more = f" and {len(children) - 1} more" if len(children) > 1 else ""
     return f"its child process {pid} ({short}){more}"
 
 
-def commands_of(member: Member) -> tuple[Evidence, ...]:
+def child_evidence(member: Member) -> tuple[Evidence, ...]:
     """Who of the children is stopped, and their commands."""
     children = member.stack.children if member.stack is not None else ()
-    told = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
-    return (*states_below(member), *told)
+    commands = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
+    return (*stopped_children_evidence(member), *commands)
 
 
-def look_at_child(view: JobView, member: Member) -> str:
+def child_command(view: JobView, member: Member) -> str:
     """What to type to see what the child does, or to let one go on that is stopped; "" where no child is
     known."""
-    if stopped := wake(view, member):
-        return stopped
+    if resume := resume_command(view, member):
+        return resume
     children = member.stack.children if member.stack is not None else ()
     if not children:
         return ""

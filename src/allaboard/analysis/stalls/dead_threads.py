@@ -10,9 +10,13 @@ from allaboard.analysis.collectives.point_to_point import message
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
 from allaboard.facts import Evidence, Frame, Member
 
-NOTE, CALLED, ENDED = "thread raised", "thread called", "thread ended"
-_HOOK = "its excepthook"
-_WAITS = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
+THREAD_RAISED_NOTE, THREAD_CALLED_NOTE, THREAD_ENDED_NOTE = (
+    "thread raised",
+    "thread called",
+    "thread ended",
+)
+_EXCEPTHOOK_SOURCE = "its excepthook"
+_WAITS_FOR_THREAD = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
 """Where a program waits for a thread of its own, or looks now and then whether that has made something."""
 
 
@@ -23,80 +27,84 @@ class EndedThread(msgspec.Struct, frozen=True):
     the kind; "end" where the interpreter was about to end."""
 
     raised: str
-    place: str
-    called: str = ""
+    raised_at: str
+    last_call: str = ""
     step: int = 0
-    did: str = ""
+    took_part_in: str = ""
     name: str = ""
 
     @property
     def error(self) -> tuple[str, str]:
         """The type of its error, and what that says."""
-        kind, _, said = self.raised.partition(": ")
-        return kind, said
+        kind, _, message = self.raised.partition(": ")
+        return kind, message
 
 
 def ended_thread(member: Member) -> EndedThread | None:
     """The last thread of this member that ended by an exception; None where there was none."""
-    said = member.notes.get(NOTE, "")
-    if not said:
+    note = member.notes.get(THREAD_RAISED_NOTE, "")
+    if not note:
         return None
-    raised, at, place = said.rpartition(" at ")
-    called = member.notes.get(CALLED, "")
-    step, _, rest = member.notes.get(ENDED, "").partition(" ")
-    did, _, name = rest.partition(" ")
-    if not at:
-        raised, place = said, ""
-    return EndedThread(raised, place, called, int(step) if step.isdigit() else 0, did, name)
+    raised, separator, raised_at = note.rpartition(" at ")
+    called = member.notes.get(THREAD_CALLED_NOTE, "")
+    step, _, details = member.notes.get(THREAD_ENDED_NOTE, "").partition(" ")
+    did, _, name = details.partition(" ")
+    if not separator:
+        raised, raised_at = note, ""
+    return EndedThread(raised, raised_at, called, int(step) if step.isdigit() else 0, did, name)
 
 
 def owes_message(member: Member, waiting: tuple[Member, ...]) -> bool:
     """Whether somebody waits for the other side of a message with this member, the like of which was the last
     that a thread of it did before that ended by an exception; and the member itself is at something else."""
     ended = ended_thread(member)
-    last = message(ended.called) if ended is not None else None
-    if last is None or (member.op is not None and message(member.op.name)):
+    last_message = message(ended.last_call) if ended is not None else None
+    if last_message is None or (member.op is not None and message(member.op.name)):
         return False
-    for other in waiting:
-        side = message(other.op.name) if other.op is not None else None
-        if side is None or not side.answers(last):
+    for peer in waiting:
+        peer_message = message(peer.op.name) if peer.op is not None else None
+        if peer_message is None or not peer_message.answers(last_message):
             continue
-        if (side.peer, last.peer) == (member.who.rank, other.who.rank):
+        if (peer_message.peer, last_message.peer) == (member.who.rank, peer.who.rank):
             return True
     return False
 
 
-def thread_ended(member: Member) -> tuple[Evidence, ...]:
+def dead_thread_evidence(member: Member) -> tuple[Evidence, ...]:
     """What the last such thread of this member raised, and where; nothing where there was none."""
-    found = ended_thread(member)
-    if found is None:
+    thread = ended_thread(member)
+    if thread is None:
         return ()
-    told = Evidence(f"a thread of it has ended: {found.raised}", found.place or _HOOK)
-    if message(found.called) is None:
-        return (told,)
-    return (told, Evidence(f"what that thread did last: {found.called}", "black box"))
+    raised = Evidence(
+        f"a thread of it has ended: {thread.raised}", thread.raised_at or _EXCEPTHOOK_SOURCE
+    )
+    if message(thread.last_call) is None:
+        return (raised,)
+    return (raised, Evidence(f"what that thread did last: {thread.last_call}", "black box"))
 
 
-def after_thread(member: Member) -> str:
+def dead_thread_clause(member: Member) -> str:
     """The end of a sentence that says where a member stands: the thread that it seems to wait for.
     "" where it waits for no thread, or none has ended."""
-    found = ended_thread(member)
-    if found is None or spot(member.stack) is not Spot.LOCK:
+    thread = ended_thread(member)
+    if thread is None or spot(member.stack) is not Spot.LOCK:
         return ""
-    file, _, rest = found.place.partition(":")
-    at = f" at {file.rpartition('/')[2]}:{rest}" if found.place else ""
-    return f", after a thread of {member.who.name} raised {found.raised}{at}"
+    file, _, position = thread.raised_at.partition(":")
+    location = f" at {file.rpartition('/')[2]}:{position}" if thread.raised_at else ""
+    return f", after a thread of {member.who.name} raised {thread.raised}{location}"
 
 
-def mend_thread(member: Member, at: Frame) -> str:
+def dead_thread_advice(member: Member, wait_frame: Frame) -> str:
     """What to do about the thread that has ended, where its member waits ``at`` a place for what that was
     to make, as far as it shows; else ""."""
-    found = ended_thread(member)
-    if found is None or spot(member.stack) not in _WAITS:
+    thread = ended_thread(member)
+    if thread is None or spot(member.stack) not in _WAITS_FOR_THREAD:
         return ""
-    waited = f"{at.file}:{at.line} waits for what that thread should have delivered"
-    if not found.place:
-        return f"see in {member.log} what ended one of its threads: it seems that {waited}"
-    line = found.place.partition(" in ")[0]
-    sure = "" if spot(member.stack) is Spot.LOCK else "it seems that "
-    return f"fix {line}, which ended a thread: {sure}{waited}"
+    awaited = (
+        f"{wait_frame.file}:{wait_frame.line} waits for what that thread should have delivered"
+    )
+    if not thread.raised_at:
+        return f"see in {member.log} what ended one of its threads: it seems that {awaited}"
+    raising_line = thread.raised_at.partition(" in ")[0]
+    hedge = "" if spot(member.stack) is Spot.LOCK else "it seems that "
+    return f"fix {raising_line}, which ended a thread: {hedge}{awaited}"

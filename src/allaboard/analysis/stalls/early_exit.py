@@ -7,76 +7,89 @@ from allaboard.analysis.failures.failure_causality import ended_at, failed, fail
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.analysis.stalls.dead_threads import ended_thread
-from allaboard.analysis.stalls.stall import stall
+from allaboard.analysis.stalls.stall import find_stall
 from allaboard.facts import JobView, Member, Phase
 
-SEEN = 0.3
+EXIT_NOTICE_DELAY_S = 0.3
 """Seconds by which the end of a process may be seen later than what its peers raise because of it."""
 
 
-def left_early(view: JobView) -> tuple[list[Member], list[Member]] | None:
+def find_early_exits(view: JobView) -> tuple[list[Member], list[Member]] | None:
     """Those who left, and those who suffer from it; None where nobody did, or somebody failed first."""
-    gone = [m for m in view.members if _left(m)]
+    exited = [m for m in view.members if _exited_early(m)]
     # With parameter servers nobody waits for a worker that is done but in a synchronous optimizer.
-    if not gone or has_servers(view) or any(map(_by_its_thread, gone)):
+    if not exited or has_servers(view) or any(map(_left_after_thread_died, exited)):
         return None
-    first = min(gone, key=ended_at)
-    victims = [m for m in view.members if m not in gone and _suffers(view, m, gone)]
+    first_exited = min(exited, key=ended_at)
+    victims = [m for m in view.members if m not in exited and _suffers_from(view, m, exited)]
     if not victims:
         return None
     leavers = [
         m
-        for m in gone
+        for m in exited
         if ended_at(m) <= min((failed_at(v) for v in victims if failed(v)), default=view.now)
     ]
     # Somebody who failed by himself, before the first of them fell, is the better answer.
-    fell = min((failed_at(v) for v in victims if failed(v)), default=view.now)
-    began = [m for m in view.members if failed(m) and not lost_peer(m)]
-    if any(failed_at(m) <= max(fell + SEEN, ended_at(first)) for m in began):
+    first_victim_failed_at = min((failed_at(v) for v in victims if failed(v)), default=view.now)
+    first_failures = [m for m in view.members if failed(m) and not lost_peer(m)]
+    if any(
+        failed_at(m) <= max(first_victim_failed_at + EXIT_NOTICE_DELAY_S, ended_at(first_exited))
+        for m in first_failures
+    ):
         return None
-    return leavers or [first], victims
+    return leavers or [first_exited], victims
 
 
-def _left(member: Member) -> bool:
+def _exited_early(member: Member) -> bool:
     end = member.exit
     if end is None or member.round == 0 or end.ours or member.launcher:
         return False
-    return end.code == 0 or by_itself(member)
+    return end.code == 0 or exited_by_itself(member)
 
 
-def by_itself(member: Member) -> bool:
+def exited_by_itself(member: Member) -> bool:
     """Whether its interpreter came to its end without an exception, with a code that nobody told us."""
     return member.unheard and not member.launcher and member.phase is Phase.LEAVING
 
 
-def _by_its_thread(member: Member) -> bool:
+def _left_after_thread_died(member: Member) -> bool:
     """Whether it left because a thread that trained had raised, which is told as that."""
     thread = ended_thread(member)
-    return thread is not None and thread.did in ("steps", "calls") and member.step <= thread.step
+    return (
+        thread is not None
+        and thread.took_part_in in ("steps", "calls")
+        and member.step <= thread.step
+    )
 
 
-def _suffers(view: JobView, member: Member, gone: list[Member]) -> bool:
+def _suffers_from(view: JobView, member: Member, exited: list[Member]) -> bool:
     """It waits for one of them in a collective that stands, or fell with a lost peer after that left."""
     if failed(member):
-        return lost_peer(member) and failed_at(member) >= min(map(ended_at, gone)) - 1.0
-    found = stall(view)
-    if found is None or member not in found.waiting or member.phase >= Phase.LEAVING:
+        return lost_peer(member) and failed_at(member) >= min(map(ended_at, exited)) - 1.0
+    current_stall = find_stall(view)
+    if (
+        current_stall is None
+        or member not in current_stall.waiting
+        or member.phase >= Phase.LEAVING
+    ):
         return False
-    awaited = _awaited(member, gone)
+    awaited = _awaited_among(member, exited)
     # Where it is not known whom it waits for, that may be somebody who is still on the way.
-    return bool(awaited) if awaited is not None else not found.elsewhere
+    return bool(awaited) if awaited is not None else not current_stall.absent
 
 
-def _awaited(member: Member, gone: list[Member]) -> list[Member] | None:
+def _awaited_among(member: Member, exited: list[Member]) -> list[Member] | None:
     """Those of the gone without whom the call that this one is in cannot end; None where it does not say."""
     op = member.op
     side = message(op.name) if op is not None else None
     if side is not None:
-        return [m for m in gone if m.who.rank == side.peer]
+        return [m for m in exited if m.who.rank == side.peer]
     if op is None or not op.position:
         return None
     state = next((s for s in member.groups if (s.name, s.number) == (op.group, op.position)), None)
     if state is None:
         return None
-    made = {m.called: s.number for m in gone for s in m.groups if s.key == state.key}
-    return [m for m in gone if m.who.rank in state.ranks and made.get(m.called, 0) < op.position]
+    calls_made = {m.called: s.number for m in exited for s in m.groups if s.key == state.key}
+    return [
+        m for m in exited if m.who.rank in state.ranks and calls_made.get(m.called, 0) < op.position
+    ]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.stall import IDLE
+from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.facts import Member
 
-_NAMES = re.compile(
+_EVALUATION_NAMES = re.compile(
     r"(?:^|_)(?:evals?|evaluate|evaluation|evaluator|validate|validation|test|predict|predictions?"
     r"|inference|generate|rollouts?|metrics?|scores?|accuracy|bleu|rouge|fid|perplexity)(?:_|$)",
     re.IGNORECASE,
@@ -27,6 +27,6 @@ def evaluates_by_name(member: Member) -> bool:
         or spot(member.stack) not in (Spot.USER, Spot.STEP)
     ):
         return False
-    if member.cpu < IDLE and member.os_state != "R" and not member.stack.moving:
+    if member.cpu < IDLE_CORES and member.os_state != "R" and not member.stack.moving:
         return False
-    return any(f.is_user and _NAMES.search(f.function) for f in member.stack.frames)
+    return any(f.is_user and _EVALUATION_NAMES.search(f.function) for f in member.stack.frames)

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.stalls.checkpoint_pauses import LONG
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.checkpoint_pauses import MAX_PAUSE_S
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 
-NOTE = "not saved"
-ROW = 3
+NOT_SAVED_NOTE = "not saved"
+MIN_FAILURES_IN_A_ROW = 3
 """Failures in a row: one or two are met by a retry that is meant to help."""
 
 
-class Unsaved(msgspec.Struct, frozen=True):
+class FailingCheckpoint(msgspec.Struct, frozen=True):
     """``times`` in a row a checkpoint could not be written, the last for this ``error``, at ``place``."""
 
-    times: int
+    failures_in_a_row: int
     error: str
-    place: str
+    location: str
 
 
-def unsaved(view: JobView, member: Member) -> Unsaved | None:
+def find_failing_checkpoint(view: JobView, member: Member) -> FailingCheckpoint | None:
     """What this member meets, once the others have waited for as long as a checkpoint may take."""
-    count, _, said = member.notes.get(NOTE, "").partition(" ")
-    if not count.isdecimal() or int(count) < ROW or view.now - stood_since(view) < LONG:
+    count, _, details = member.notes.get(NOT_SAVED_NOTE, "").partition(" ")
+    if (
+        not count.isdecimal()
+        or int(count) < MIN_FAILURES_IN_A_ROW
+        or view.now - stalled_since(view) < MAX_PAUSE_S
+    ):
         return None
-    error, _, place = said.rpartition(" at ")
-    return Unsaved(int(count), error, place)
+    error, _, location = details.rpartition(" at ")
+    return FailingCheckpoint(int(count), error, location)

@@ -12,27 +12,32 @@ import re
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
 from allaboard.facts import Member
 
-_LINE = re.compile(
+_NUMPY_READ_LINE = re.compile(
     r"\b(?:np|numpy|onp)\.(?:as(?:any|contiguous|fortran)?array|ascontiguousarray|array|copy|is(?:finite|nan|inf)"
     r"|float\d+)\s*\(|\bmemoryview\s*\("
 )
 """What of NumPy takes an array in C without a frame of its own: the program's line shows it alone."""
-_NUMPY = re.compile(r"\bas(?:any)?array\s*\(|\barray\s*\(")
-_TREE = "jax/_src/tree_util.py"
+_NUMPY_ARRAY_CALL = re.compile(r"\bas(?:any)?array\s*\(|\barray\s*\(")
+_JAX_TREE_FILE = "jax/_src/tree_util.py"
 """Calls a function of C for each leaf (`jax.tree.map(np.asarray, …)`); one in Python would have a frame."""
 
 
-def reads_value(member: Member) -> bool:
+def reads_jax_value(member: Member) -> bool:
     """Whether the main thread of a JAX program stands where NumPy asks for a value: it waits for the result,
     and so for the others who compute it, wherever it uses no CPU."""
-    seen = member.stack
-    if member.framework != "jax" or seen is None or not seen.frames or spot(seen) is not Spot.USER:
+    stack = member.stack
+    if (
+        member.framework != "jax"
+        or stack is None
+        or not stack.frames
+        or spot(stack) is not Spot.USER
+    ):
         return False
-    leaf = seen.frames[0]
+    leaf = stack.frames[0]
     if leaf.is_user:
-        return _LINE.search(leaf.text) is not None
-    if leaf.file.endswith(_TREE):
+        return _NUMPY_READ_LINE.search(leaf.text) is not None
+    if leaf.file.endswith(_JAX_TREE_FILE):
         return True
     return (
-        "/numpy/" in leaf.file and _NUMPY.search(leaf.text) is not None
+        "/numpy/" in leaf.file and _NUMPY_ARRAY_CALL.search(leaf.text) is not None
     )  # as np.save does, for one

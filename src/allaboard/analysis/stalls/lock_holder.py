@@ -6,10 +6,10 @@ from allaboard.analysis.stacks.stack_classifier import Spot, spot
 from allaboard.facts import Holds, Member
 
 
-def holder(member: Member) -> tuple[Holds, Holds] | None:
+def find_lock_holder(member: Member) -> tuple[Holds, Holds] | None:
     """The main thread, and the one that holds what it wants; None where no such one is seen."""
     if spot(member.stack) is not Spot.LOCK or member.stack is None or not member.stack.threads:
         return None
-    main, *others = member.stack.threads
-    other = next((t for t in others if main.wants in t.holds), None)
-    return (main, other) if other is not None else None
+    main, *background_threads = member.stack.threads
+    lock_holder = next((t for t in background_threads if main.wants in t.holds), None)
+    return (main, lock_holder) if lock_holder is not None else None

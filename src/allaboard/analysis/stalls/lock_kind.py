@@ -19,18 +19,18 @@ _WAITERS = (
 )
 
 
-def waits_for(stack: Stack | None) -> str:
+def describe_wait(stack: Stack | None) -> str:
     """As `spot` says it, and where that is a lock: whether it is that of a queue, an event, a thread."""
-    place = spot(stack)
-    if place is not Spot.LOCK or stack is None:
-        return str(place)
-    waits = 0
+    position = spot(stack)
+    if position is not Spot.LOCK or stack is None:
+        return str(position)
+    wait_depth = 0
     for frame in stack.frames:
         if frame.is_user:
             break
-        for file, function, words in _WAITERS:
+        for file, function, description in _WAITERS:
             if frame.function == function and file.search(frame.file):
-                return words
-        waits += frame.function == "wait" and _THREADING.search(frame.file) is not None
+                return description
+        wait_depth += frame.function == "wait" and _THREADING.search(frame.file) is not None
     # Event.wait is in Condition.wait.
-    return {1: "waiting for a condition", 2: "waiting for an event"}.get(waits, str(place))
+    return {1: "waiting for a condition", 2: "waiting for an event"}.get(wait_depth, str(position))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from allaboard.analysis.parameter_servers.parameter_servers import serves
 from allaboard.facts import Evidence, JobView, Member
 
-WAITS = 10.0
+LONG_CALL_S = 10.0
 """Seconds that a member must have been in one call."""
 
 
-def in_one_call(view: JobView, member: Member) -> bool:
+def is_in_long_call(view: JobView, member: Member) -> bool:
     """Whether it has; who only serves too."""
-    return member.op is not None and view.now - member.op.since >= WAITS
+    return member.op is not None and view.now - member.op.since >= LONG_CALL_S
 
 
-def waits_in_call(view: JobView, member: Member) -> bool:
+def waits_in_long_call(view: JobView, member: Member) -> bool:
     """The same of who does not only serve, and so waits for somebody."""
-    return in_one_call(view, member) and not serves(member)
+    return is_in_long_call(view, member) and not serves(member)
 
 
-def for_so_long(view: JobView, member: Member) -> Evidence:
+def call_duration_evidence(view: JobView, member: Member) -> Evidence:
     """In which call, and for how long; of a member that is in one."""
     assert member.op is not None
     return Evidence(f"in {member.op.name} for {view.now - member.op.since:.0f} s", member.who.name)

@@ -18,35 +18,35 @@ from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.analysis.stacks.stack_classifier import spot
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
 from allaboard.analysis.stalls.stall import (
-    IDLE,
-    TRAFFIC,
+    IDLE_CORES,
+    TRANSFER_BYTES_PER_S,
     Stall,
-    settled,
-    stall,
-    transferring,
-    unseen,
+    describe_hidden_wait,
+    find_stall,
+    is_settled_stack,
+    is_transferring,
 )
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
 
-MANY = 4
+MAX_NAMED_RANKS = 4
 """Members that are named."""
-BETWEEN_HOSTS = 10.0
+CROSS_HOST_WAIT_S = 10.0
 """Seconds that members of several hosts have stood before nothing better is known."""
 
 
-class Everybody(NamedTuple):
+class MutualWait(NamedTuple):
     """Who waits for each other, and of what may explain it the first that is seen: members of which two
     threads are in one group (``shared``), whose thread has ended (``fallen``), who wait for each other's
     messages, as all others do in the end (``tied``), or who wait in groups that each other has not entered
     (``circle``). At most one of these is not empty."""
 
     stall: Stall
-    shared: tuple[Member, ...] = ()
-    fallen: tuple[Member, ...] = ()
-    tied: tuple[Member, ...] = ()
-    circle: tuple[Member, ...] = ()
+    two_threaded: tuple[Member, ...] = ()
+    lost_thread: tuple[Member, ...] = ()
+    message_knot: tuple[Member, ...] = ()
+    group_cycle: tuple[Member, ...] = ()
 
     @property
     def waiting(self) -> tuple[Member, ...]:
@@ -54,74 +54,98 @@ class Everybody(NamedTuple):
 
 
 @cached_per_view
-def everybody(view: JobView) -> Everybody | None:
+def find_mutual_wait(view: JobView) -> MutualWait | None:
     """None where somebody moves, or there is a better answer."""
-    found = stall(view)
-    if found is None or len(found.waiting) < 2 or found.elsewhere or found.gripped:
+    current_stall = find_stall(view)
+    if (
+        current_stall is None
+        or len(current_stall.waiting) < 2
+        or current_stall.absent
+        or current_stall.gil_blocked
+    ):
         return None
     # A group may be in a long transfer while the rest of the job goes on.
-    moving = any(m.traffic >= TRAFFIC for m in found.waiting)
-    if moving or transferring(view) or silent_links(view) or any(map(_pickles, found.waiting)):
+    moving = any(m.traffic >= TRANSFER_BYTES_PER_S for m in current_stall.waiting)
+    if (
+        moving
+        or is_transferring(view)
+        or silent_links(view)
+        or any(map(_may_be_pickling, current_stall.waiting))
+    ):
         return None
     # A job with parameter servers has no collective, and its own rules.
     if has_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
         return None
-    if differences(view) or apart(view) or not all(settled(m.stack) for m in found.waiting):
+    if (
+        differences(view)
+        or apart(view)
+        or not all(is_settled_stack(m.stack) for m in current_stall.waiting)
+    ):
         return None
-    circle = crossed(found.waiting)
+    circle = crossed(current_stall.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
-    if not circle and len(hosts(found)) > 1 and view.now - stood_since(view) < BETWEEN_HOSTS:
+    if (
+        not circle
+        and len(waiting_hosts(current_stall)) > 1
+        and view.now - stalled_since(view) < CROSS_HOST_WAIT_S
+    ):
         return None
-    if shared := tuple(m for m in found.waiting if m.op is not None and m.op.also):
-        return Everybody(found, shared=shared)
-    if fallen := _fallen(found):
-        return Everybody(found, fallen=fallen)
-    if tied := knot(found.waiting):
-        return Everybody(found, tied=tied)
-    return Everybody(found, circle=circle)
+    if shared := tuple(m for m in current_stall.waiting if m.op is not None and m.op.also):
+        return MutualWait(current_stall, two_threaded=shared)
+    if fallen := _members_with_lost_thread(current_stall):
+        return MutualWait(current_stall, lost_thread=fallen)
+    if tied := knot(current_stall.waiting):
+        return MutualWait(current_stall, message_knot=tied)
+    return MutualWait(current_stall, group_cycle=circle)
 
 
-def _pickles(member: Member) -> bool:
+def _may_be_pickling(member: Member) -> bool:
     """Whether it may write or read an object, before or after that is exchanged, within the same call."""
-    return member.op is not None and "_object" in member.op.name and member.cpu >= IDLE
+    return member.op is not None and "_object" in member.op.name and member.cpu >= IDLE_CORES
 
 
-def _fallen(found: Stall) -> tuple[Member, ...]:
+def _members_with_lost_thread(current_stall: Stall) -> tuple[Member, ...]:
     """Those of whom a thread has ended by an exception, while another one waits in a thread beside its main
     one, or for a message of the kind that this thread sent or received last; () where nobody waits so."""
-    besides = [m for m in found.waiting if m.op is not None and m.op.beside]
-    fallen = tuple(m for m in found.waiting if besides and m not in besides and ended_thread(m))
-    return fallen or tuple(m for m in found.waiting if owes_message(m, found.waiting))
+    in_side_thread = [m for m in current_stall.waiting if m.op is not None and m.op.beside]
+    fallen = tuple(
+        m
+        for m in current_stall.waiting
+        if in_side_thread and m not in in_side_thread and ended_thread(m)
+    )
+    return fallen or tuple(
+        m for m in current_stall.waiting if owes_message(m, current_stall.waiting)
+    )
 
 
-def hosts(found: Stall) -> set[str]:
+def waiting_hosts(current_stall: Stall) -> set[str]:
     """On which those are who wait."""
-    return {m.who.host for m in found.waiting}
+    return {m.who.host for m in current_stall.waiting}
 
 
-def who_wait(view: JobView, waiting: tuple[Member, ...]) -> str:
+def name_waiting_ranks(view: JobView, waiting: tuple[Member, ...]) -> str:
     """Those who wait, as a sentence begins; by their ranks where the rest of the job moves."""
     ranks = [str(m.who.rank) for m in waiting]
     if len(ranks) == sum(1 for m in view.alive if not m.launcher):
         return f"all {len(ranks)} members"
-    more = f" and {len(ranks) - MANY} more" if len(ranks) > MANY else ""
-    return f"ranks {', '.join(ranks[:MANY])}{more}"
+    more = f" and {len(ranks) - MAX_NAMED_RANKS} more" if len(ranks) > MAX_NAMED_RANKS else ""
+    return f"ranks {', '.join(ranks[:MAX_NAMED_RANKS])}{more}"
 
 
-def stands(member: Member, call: str = "") -> str:
+def describe_position(member: Member, call: str = "") -> str:
     """In which call (``call`` in place of its name), and at which line of the user's."""
-    place = member.stack.user if member.stack is not None else None
-    what = (
+    user_frame = member.stack.user if member.stack is not None else None
+    activity = (
         (call or member.op.name)
         if member.op is not None
-        else unseen(member) or str(spot(member.stack))
+        else describe_hidden_wait(member) or str(spot(member.stack))
     )
     if member.op is not None and member.op.beside:
-        what += " in another thread, the main one"
-    return what + (f" at {place}" if place is not None else "")
+        activity += " in another thread, the main one"
+    return activity + (f" at {user_frame}" if user_frame is not None else "")
 
 
-def entered_call(view: JobView, member: Member) -> str:
+def describe_entered_call(view: JobView, member: Member) -> str:
     """``call 21 of group 1``: what a member is inside of, where its group is known."""
     state = entered(member)
     return f"call {state.number} of {group_name(view, state.key)}" if state is not None else ""

@@ -12,140 +12,148 @@ from collections import defaultdict
 from allaboard.facts import GroupState, JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
-Key = tuple[str, int]
+GroupKey = tuple[str, int]
 
 
 @cached_per_view
-def standing(view: JobView) -> tuple[Member, ...]:
+def stalled_members(view: JobView) -> tuple[Member, ...]:
     """The members that stand still for longer than the job's rhythm explains; () while all is well."""
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
     if view.stalled:
         return joined
-    behind_of = _Behind(view)
+    members_behind = _MembersBehind(view)
     awaited: dict[int, tuple[Member, ...]] = {}
-    for one in joined:
-        key = _waits_in(view, one)
-        if key is not None and one.op is not None:
-            behind = behind_of(key, one.op.position)
+    for member in joined:
+        key = _awaited_group(view, member)
+        if key is not None and member.op is not None:
+            behind = members_behind(key, member.op.position)
             if behind is not None:
                 # Where all have come, the call takes its time from when the last of them came.
-                awaited[one.called] = behind or behind_of.everybody(key)
-    return _closed(view, joined, awaited)
+                awaited[member.called] = behind or members_behind.group_members(key)
+    return _stuck_for_good(view, joined, awaited)
 
 
-def stood_since(view: JobView) -> float:
+def stalled_since(view: JobView) -> float:
     """When they came to stand (s)."""
     if view.stalled:
         return view.progress_at
-    return max((m.moved_at for m in standing(view)), default=view.progress_at)
+    return max((m.moved_at for m in stalled_members(view)), default=view.progress_at)
 
 
 @cached_per_view
-def missed(view: JobView) -> tuple[tuple[Member, Key, tuple[Member, ...]], ...]:
+def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Member, ...]], ...]:
     """Who waits, without moving, in a call of which group, for which members that go on elsewhere."""
-    behind_of = _Behind(view)
-    going: dict[tuple[Key, int], tuple[Member, ...]] = {}
-    found = []
-    for one in view.alive:
-        key = _waits_in(view, one)
-        if key is None or one.op is None:
+    members_behind = _MembersBehind(view)
+    still_moving: dict[tuple[GroupKey, int], tuple[Member, ...]] = {}
+    missed = []
+    for member in view.alive:
+        key = _awaited_group(view, member)
+        if key is None or member.op is None:
             continue
-        call = key, one.op.position
-        if call not in going:
-            behind = behind_of(*call) or ()
-            going[call] = tuple(
+        call = key, member.op.position
+        if call not in still_moving:
+            behind = members_behind(*call) or ()
+            still_moving[call] = tuple(
                 m
                 for m in behind
-                if m.alive and not _quiet(view, m) and not m.stopped and not _ends(m)
+                if m.alive and not _is_quiet(view, m) and not m.stopped and not _is_ending(m)
             )
-        if going[call]:
-            found.append((one, key, going[call]))
-    return tuple(found)
+        if still_moving[call]:
+            missed.append((member, key, still_moving[call]))
+    return tuple(missed)
 
 
-def _ends(member: Member) -> bool:
+def _is_ending(member: Member) -> bool:
     """Whether it has come to its end: what it does there is no going on."""
     return member.raised is not None or member.phase is Phase.LEAVING
 
 
-def _waits_in(view: JobView, member: Member) -> Key | None:
+def _awaited_group(view: JobView, member: Member) -> GroupKey | None:
     """The group in whose call it waits, without having moved for a while."""
-    if member.op is None or not member.op.position or not _quiet(view, member) or member.stopped:
+    if member.op is None or not member.op.position or not _is_quiet(view, member) or member.stopped:
         return None
-    known = [
+    states = [
         s for s in member.groups if s.name == member.op.group and s.number == member.op.position
     ]
-    return known[-1].key if known else None
+    return states[-1].key if states else None
 
 
 @cached_per_view
-def _groups(view: JobView) -> dict[Key, list[tuple[Member, GroupState]]]:
-    groups: dict[Key, list[tuple[Member, GroupState]]] = defaultdict(list)
+def _members_by_group(view: JobView) -> dict[GroupKey, list[tuple[Member, GroupState]]]:
+    groups: dict[GroupKey, list[tuple[Member, GroupState]]] = defaultdict(list)
     for member in view.members:
         for state in member.groups:
             groups[state.key].append((member, state))
     return groups
 
 
-class _Behind:
+class _MembersBehind:
     """Who of a group has not come to a call. Of each call it is worked out once: all that wait in it ask."""
 
     def __init__(self, view: JobView) -> None:
         self._view = view
-        self._groups = _groups(view)
-        self._known: dict[tuple[Key, int], tuple[Member, ...] | None] = {}
-        self._all: dict[Key, tuple[Member, ...]] = {}
+        self._groups = _members_by_group(view)
+        self._behind_at: dict[tuple[GroupKey, int], tuple[Member, ...] | None] = {}
+        self._whole_groups: dict[GroupKey, tuple[Member, ...]] = {}
 
-    def __call__(self, key: Key, position: int) -> tuple[Member, ...] | None:
+    def __call__(self, key: GroupKey, position: int) -> tuple[Member, ...] | None:
         call = key, position
-        if call not in self._known:
-            self._known[call] = _behind(self._view, self._groups[key], position)
-        return self._known[call]
+        if call not in self._behind_at:
+            self._behind_at[call] = _find_members_behind(self._view, self._groups[key], position)
+        return self._behind_at[call]
 
-    def everybody(self, key: Key) -> tuple[Member, ...]:
+    def group_members(self, key: GroupKey) -> tuple[Member, ...]:
         """All members of a group that have used it; the same tuple for all that ask."""
-        if key not in self._all:
-            self._all[key] = tuple(m for m, _ in self._groups[key])
-        return self._all[key]
+        if key not in self._whole_groups:
+            self._whole_groups[key] = tuple(m for m, _ in self._groups[key])
+        return self._whole_groups[key]
 
 
-def _behind(
+def _find_members_behind(
     view: JobView, members: list[tuple[Member, GroupState]], position: int
 ) -> tuple[Member, ...] | None:
     """The members of a group that have not come to this call; None where not all of them are known."""
     behind = [m for m, s in members if s.number < position]
     state = members[0][1]
     if len(members) < state.size:
-        known = {m.who.rank for m, _ in members}
-        new = [m for m in view.members if m.who.rank in set(state.ranks) - known and not m.launcher]
-        if len(new) + len(members) != state.size:
+        known_ranks = {m.who.rank for m, _ in members}
+        never_used = [
+            m
+            for m in view.members
+            if m.who.rank in set(state.ranks) - known_ranks and not m.launcher
+        ]
+        if len(never_used) + len(members) != state.size:
             return None
-        behind += new  # they have never used the group
+        behind += never_used  # they have never used the group
     return tuple(behind)
 
 
-def _closed(
+def _stuck_for_good(
     view: JobView, joined: tuple[Member, ...], awaited: dict[int, tuple[Member, ...]]
 ) -> tuple[Member, ...]:
     """Those that wait for nobody who moves, however far round, and those whom they wait for."""
-    free = {m.called for m in joined if not _quiet(view, m) and not m.stopped}
+    moving = {m.called for m in joined if not _is_quiet(view, m) and not m.stopped}
     # All that wait in one call await the same members, and have the very same tuple of them.
-    calls = {id(others): others for others in awaited.values()}
+    calls = {id(awaited_members): awaited_members for awaited_members in awaited.values()}
     waiters = defaultdict(list)
-    for called, others in awaited.items():
-        waiters[id(others)].append(called)
+    for called, awaited_members in awaited.items():
+        waiters[id(awaited_members)].append(called)
     while True:
-        goes_on = [n for n, others in calls.items() if any(m.called in free for m in others)]
-        if not goes_on:
+        may_complete = [
+            n
+            for n, awaited_members in calls.items()
+            if any(m.called in moving for m in awaited_members)
+        ]
+        if not may_complete:
             break
-        for call in goes_on:
+        for call in may_complete:
             del calls[call]
-            free.update(waiters[call])
+            moving.update(waiters[call])
     stuck = {called for call in calls for called in waiters[call]}
-    for others in calls.values():
-        stuck |= {m.called for m in others if m.alive}
+    for awaited_members in calls.values():
+        stuck |= {m.called for m in awaited_members if m.alive}
     return tuple(m for m in joined if m.called in stuck)
 
 
-def _quiet(view: JobView, member: Member) -> bool:
+def _is_quiet(view: JobView, member: Member) -> bool:
     return view.now - member.moved_at >= view.stall_after

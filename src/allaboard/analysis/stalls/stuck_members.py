@@ -10,101 +10,131 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
-from allaboard.analysis.stalls.checkpoint_pauses import patient
+from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.child_process import awaits_child
-from allaboard.analysis.stalls.failing_checkpoint import unsaved
-from allaboard.analysis.stalls.stall import IDLE, IO_MOVING, stall, still, waiting_where
-from allaboard.analysis.stalls.stalled_members import stood_since
+from allaboard.analysis.stalls.failing_checkpoint import find_failing_checkpoint
+from allaboard.analysis.stalls.stall import (
+    IDLE_CORES,
+    MOVING_BYTES_PER_S,
+    find_stall,
+    is_still,
+    waiting_evidence,
+)
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import Evidence, JobView, Member
 from allaboard.facts.memo import cached_per_view
 
-BUSY_LOOKS, BUSY_SPAN = 6, 2.0
+MIN_BUSY_SAMPLES, MIN_BUSY_SPAN_S = 6, 2.0
 """Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
-CHILD_MAY = 60.0
+CHILD_WAIT_S = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 tells of it."""
-LONG_CALL = 60.0
+LONG_LIBRARY_CALL_S = 60.0
 """Seconds in one call of a library, with its CPU busy, before that is told: most that end do so before."""
-FEW = 10
+MAX_SETUP_COLLECTIVES = 10
 """Collectives that a member may have been in before its training begins: models are compared and spread."""
-_PLACES = (Spot.USER, Spot.CHILD)
+_STUCK_SPOTS = (Spot.USER, Spot.CHILD)
 
 
-class Why(StrEnum):
+class StuckReason(StrEnum):
     """What keeps it there."""
 
     CODE = "its own code, or a child process"
     CALL = "a call of a library"
-    SAVES = "a checkpoint that cannot be written"
+    CHECKPOINT = "a checkpoint that cannot be written"
 
 
-class Stays(NamedTuple):
+class StuckMember(NamedTuple):
     """``others`` says who waits for it."""
 
     member: Member
-    why: Why
-    others: Evidence
+    reason: StuckReason
+    waiting: Evidence
 
 
 @cached_per_view
-def stays(view: JobView) -> tuple[Stays, ...]:
+def find_stuck_members(view: JobView) -> tuple[StuckMember, ...]:
     """Everybody for whom others wait and who stays at one place."""
-    found = stall(view)
-    if found is None or not found.waiting:
+    current_stall = find_stall(view)
+    if current_stall is None or not current_stall.waiting:
         return ()
-    known = ((one, _why(view, one)) for one in found.elsewhere)
-    return tuple(Stays(m, why, waiting_where(found)) for m, why in known if why is not None)
+    reasons = ((member, _stuck_reason(view, member)) for member in current_stall.absent)
+    return tuple(
+        StuckMember(m, why, waiting_evidence(current_stall))
+        for m, why in reasons
+        if why is not None
+    )
 
 
-def _why(view: JobView, member: Member) -> Why | None:
-    if unsaved(view, member) is not None and not member.stopped:
-        return Why.SAVES
-    if patient(view, member) or _child_may(view, member) or _prepares(view, member):
+def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
+    if find_failing_checkpoint(view, member) is not None and not member.stopped:
+        return StuckReason.CHECKPOINT
+    if (
+        is_in_short_pause(view, member)
+        or _awaits_recent_child(view, member)
+        or _is_preparing(view, member)
+    ):
         return None
-    if _in_library(member):
-        return Why.CALL
-    stuck = not member.stopped and still(member) and spot(member.stack) in _PLACES and _own(member)
-    return Why.CODE if stuck else None
+    if _is_in_long_library_call(member):
+        return StuckReason.CALL
+    stuck = (
+        not member.stopped
+        and is_still(member)
+        and spot(member.stack) in _STUCK_SPOTS
+        and _is_at_own_code(member)
+    )
+    return StuckReason.CODE if stuck else None
 
 
-def _child_may(view: JobView, member: Member) -> bool:
+def _awaits_recent_child(view: JobView, member: Member) -> bool:
     """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
     service, a command on another host) nothing is seen here."""
-    return awaits_child(member) and view.now - stood_since(view) < CHILD_MAY
+    return awaits_child(member) and view.now - stalled_since(view) < CHILD_WAIT_S
 
 
-def _prepares(view: JobView, member: Member) -> bool:
+def _is_preparing(view: JobView, member: Member) -> bool:
     """Whether it computes before its first step, and not for long: it builds a vocabulary, a kernel."""
-    return not _begun(member) and not idle(member) and view.now - stood_since(view) < LONG_CALL
+    return (
+        not _has_begun_training(member)
+        and not is_idle(member)
+        and view.now - stalled_since(view) < LONG_LIBRARY_CALL_S
+    )
 
 
-def _begun(member: Member) -> bool:
+def _has_begun_training(member: Member) -> bool:
     """Whether its training has begun, as far as steps or collectives show it."""
-    return member.step > 0 or member.ops > FEW
+    return member.step > 0 or member.ops > MAX_SETUP_COLLECTIVES
 
 
-def _own(member: Member) -> bool:
+def _is_at_own_code(member: Member) -> bool:
     """A member that computes inside a library is at work; one that spins in user code is not. That
     takes more looks: an evaluation in plain Python is at a few lines for a moment, too."""
     assert member.stack is not None
-    if idle(member):
+    if is_idle(member):
         return True
-    own = spot(member.stack) is Spot.USER and member.stack.frames[0].is_user
-    return own and member.stack.samples >= BUSY_LOOKS and member.stack.span >= BUSY_SPAN
+    in_user_code = spot(member.stack) is Spot.USER and member.stack.frames[0].is_user
+    return (
+        in_user_code
+        and member.stack.samples >= MIN_BUSY_SAMPLES
+        and member.stack.span >= MIN_BUSY_SPAN_S
+    )
 
 
-def _in_library(member: Member) -> bool:
+def _is_in_long_library_call(member: Member) -> bool:
     """A member that computes in one call of a library for longer than most take. Only once it has
     trained: what is prepared before (a tokenizer, a compiled program) may take its time."""
     if member.stack is None or member.stopped or member.os_state == "D" or member.spent.now:
         return False
-    if not _begun(member):
+    if not _has_begun_training(member):
         return False
     user, frames = member.stack.user, member.stack.frames
-    if user is None or frames[0].is_user or spot(member.stack) is not Spot.USER or idle(member):
+    if user is None or frames[0].is_user or spot(member.stack) is not Spot.USER or is_idle(member):
         return False
-    return member.stack.stays >= LONG_CALL and max(member.io, member.traffic) < IO_MOVING
+    return (
+        member.stack.stays >= LONG_LIBRARY_CALL_S
+        and max(member.io, member.traffic) < MOVING_BYTES_PER_S
+    )
 
 
-def idle(member: Member) -> bool:
+def is_idle(member: Member) -> bool:
     """Whether it computes nothing; one that always wants to run gets little CPU where others take it."""
-    return member.cpu < IDLE and member.os_state != "R"
+    return member.cpu < IDLE_CORES and member.os_state != "R"

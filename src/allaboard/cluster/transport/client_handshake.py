@@ -15,7 +15,14 @@ import msgspec
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.connect_probe import Met, dial
 from allaboard.cluster.transport.tls import HANDSHAKE, Tls, alert
-from allaboard.cluster.transport.wire import Challenge, Garbled, Hello, Refused, Tried, Welcome
+from allaboard.cluster.transport.wire import (
+    Challenge,
+    GarbledMessageError,
+    Hello,
+    Refused,
+    Tried,
+    Welcome,
+)
 from allaboard.errors import AllaboardError
 from allaboard.facts import Answer, Link
 
@@ -57,7 +64,7 @@ class Identity(NamedTuple):
     round: int = 0
 
 
-class Turned(AllaboardError):
+class HandshakeRefusedError(AllaboardError):
     """The listener would not take us in; ``kind`` and the words say why."""
 
     def __init__(self, kind: str, why: str) -> None:
@@ -80,11 +87,13 @@ async def enter(
                 why = f"speaks version {wire.VERSION} of the roll call, here is {challenge.version}"
                 _leave(met.writer, who, "version", why)
                 why = f"speaks {challenge.version}, this host {wire.VERSION}"
-                raise Turned("version", why)
+                raise HandshakeRefusedError("version", why)
             if who.secret and not challenge.sealed:
                 why = "knows a secret of the job, and the host where all meet was given none"
                 _leave(met.writer, who, "no-secret", why)
-                raise Turned("no-secret", "the listener does not know the job's secret")
+                raise HandshakeRefusedError(
+                    "no-secret", "the listener does not know the job's secret"
+                )
             hello = _hello(who, challenge.nonce, only_link)
             met.writer.write(wire.frame(hello) + told())
             word = await wire.read(met.reader, wire.SHORT)
@@ -93,16 +102,18 @@ async def enter(
             raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
         # In TLS 1.3 our side is done before theirs has looked at our certificate.
         await _part(met, who, f"shows a certificate that is not taken here: {alert(error.reason)}")
-        raise Turned("tls", f"our certificate is not taken there: {alert(error.reason)}") from None
-    except (TimeoutError, asyncio.IncompleteReadError, Garbled) as error:
+        raise HandshakeRefusedError(
+            "tls", f"our certificate is not taken there: {alert(error.reason)}"
+        ) from None
+    except (TimeoutError, asyncio.IncompleteReadError, GarbledMessageError) as error:
         raise ConnectionError(f"the handshake broke off: {error}") from None
     if isinstance(word, Refused):
-        raise Turned(word.kind, word.why)
+        raise HandshakeRefusedError(word.kind, word.why)
     if not isinstance(word, Welcome):
         raise ConnectionError(f"{type(word).__name__} where Welcome was due")
     shown = wire.proof(who.secret, "listener", hello.nonce, challenge.nonce, who.host)
     if who.secret and not wire.proven(word.proof, shown):
-        raise Turned("no-secret", "the listener does not know the job's secret")
+        raise HandshakeRefusedError("no-secret", "the listener does not know the job's secret")
     return word
 
 
@@ -113,7 +124,7 @@ async def taken_in(address: str, who: Identity) -> bool:
         return False
     try:
         await enter(met, who)
-    except (Turned, OSError):
+    except (HandshakeRefusedError, OSError):
         return False
     finally:
         met.writer.close()
@@ -125,19 +136,21 @@ async def _secure(met: Met, who: Identity) -> None:
     assert writer is not None
     if wanted and ours is None:
         _leave(writer, who, "no-tls", "has no certificate, and here one is wanted")
-        raise Turned("tls", "it speaks TLS, and this host was given no certificate")
+        raise HandshakeRefusedError("tls", "it speaks TLS, and this host was given no certificate")
     if ours is None:
         return
     if not wanted:
         _leave(writer, who, "no-tls", "has a certificate, and here TLS is not spoken")
-        raise Turned("tls", "it speaks no TLS, and this host was given a certificate")
+        raise HandshakeRefusedError(
+            "tls", "it speaks no TLS, and this host was given a certificate"
+        )
     try:
         await writer.start_tls(ours.context(server=False), ssl_handshake_timeout=HANDSHAKE)
     except ssl.SSLCertVerificationError as error:
         await _part(
             met, who, f"does not trust the certificate that is shown here: {error.verify_message}"
         )
-        raise Turned(
+        raise HandshakeRefusedError(
             "tls", f"its certificate is not of our authority: {error.verify_message}"
         ) from None
 
@@ -241,7 +254,7 @@ async def _try_once(who: Identity, target: str, address: str) -> Link:
                 if took < ENOUGH:
                     break
         return link(Answer.ABOARD, "", min(seconds, took), BLOCK / max(took, 1e-6))
-    except Turned as error:
+    except HandshakeRefusedError as error:
         return link(Answer.OTHER, str(error))
     except TimeoutError:
         if seconds:

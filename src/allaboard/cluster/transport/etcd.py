@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from allaboard.cluster.transport.etcd_url import Etcd
-from allaboard.cluster.transport.leader_lease import LEASE, Seat, Unusable
+from allaboard.cluster.transport.leader_lease import LEASE, LeaseStoreError, Seat
 from allaboard.cluster.transport.tls import Tls
 from allaboard.errors import AllaboardError
 
@@ -38,7 +38,7 @@ OUTDATED = ("invalid auth token", "revision of auth store is old")
 """What etcd says of a token that it does not take any more; etcd/api/v3rpc/rpctypes/error.go."""
 
 
-class Missing(AllaboardError):
+class MissingEtcdClientError(AllaboardError):
     """The client library is not installed."""
 
 
@@ -67,7 +67,7 @@ def clients(
         import requests
         from etcd3gw.client import Etcd3Client
     except ImportError as error:
-        raise Missing(
+        raise MissingEtcdClientError(
             f"{place.text} wants etcd's client ({error}): pip install 'allaboard[etcd]'"
         ) from None
     made = []
@@ -118,7 +118,7 @@ class EtcdSeats:
     def _left(self) -> None:
         try:
             self._answered(self._leave)
-        except Unusable:
+        except LeaseStoreError:
             pass  # the lease ends by itself
 
     def _who(self, client: Any) -> Seat | None:
@@ -132,10 +132,10 @@ class EtcdSeats:
                 f"its key {self.key} holds something else: {ascii(found[0][:40])[1:]}; "
                 f"etcdctl del {self.key}, or another prefix"
             )
-            raise Unusable("garbled", why, self._place.text) from None
+            raise LeaseStoreError("garbled", why, self._place.text) from None
         if seat.job != self._job:
             why = f"its key {self.key} is of job {seat.job or '(no id)'}; give another prefix"
-            raise Unusable("other-job", why, self._place.text)
+            raise LeaseStoreError("other-job", why, self._place.text)
         return seat
 
     def _take(self, client: Any, seat: Seat) -> bool:
@@ -168,7 +168,7 @@ class EtcdSeats:
         loop = asyncio.get_running_loop()
         left = deque(self._clients)
         asked: set[asyncio.Future[T]] = set()
-        trouble = Unusable("unreachable", "no endpoint", self._place.text)
+        trouble = LeaseStoreError("unreachable", "no endpoint", self._place.text)
         while left or asked:
             if left:
                 one = loop.run_in_executor(None, self._one, left.popleft(), what)
@@ -180,7 +180,7 @@ class EtcdSeats:
             for each in done:
                 try:
                     return each.result()
-                except Unusable as error:
+                except LeaseStoreError as error:
                     trouble = error
                     if error.kind != "unreachable":
                         raise
@@ -188,11 +188,11 @@ class EtcdSeats:
 
     def _answered(self, what: Callable[[Any], T]) -> T:
         """Of the first endpoint that can be reached."""
-        trouble = Unusable("unreachable", "no endpoint", self._place.text)
+        trouble = LeaseStoreError("unreachable", "no endpoint", self._place.text)
         for client in tuple(self._clients):
             try:
                 return self._one(client, what)
-            except Unusable as error:
+            except LeaseStoreError as error:
                 trouble = error
                 if error.kind != "unreachable":
                     raise
@@ -202,7 +202,7 @@ class EtcdSeats:
         """Of this endpoint, which is asked first from then on. Raises Unusable alone."""
         try:
             answer = self._as_user(client, what)
-        except Unusable:
+        except LeaseStoreError:
             raise
         except Exception as error:  # the library lets those of requests and json through, too
             client.session.headers.pop(TOKEN, None)
@@ -232,12 +232,12 @@ class EtcdSeats:
         )
         client.session.headers[TOKEN] = told["token"]
 
-    def _trouble(self, client: Any, error: Exception) -> Unusable:
+    def _trouble(self, client: Any, error: Exception) -> LeaseStoreError:
         kind, why = told(error)
         where = f"{client.host}:{client.port}"
         if kind == "unreachable" and "remote end closed" in why:
             why += "; it may want a certificate of ours" if self._place.secure else SEALED
-        return Unusable(kind, f"{where}: {why}", self._place.text)
+        return LeaseStoreError(kind, f"{where}: {why}", self._place.text)
 
 
 def _heard(asked: asyncio.Future[T]) -> None:

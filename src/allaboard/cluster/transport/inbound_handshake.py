@@ -137,7 +137,7 @@ class Caller:
         try:
             while self._data and self.stream.open and self._next():
                 pass
-        except wire.Garbled as error:
+        except wire.GarbledMessageError as error:
             if self._member is None:
                 self._knock("other", f"{protocol_sniffer.WORDS['other']} ({error})")
             self._gone()
@@ -158,7 +158,7 @@ class Caller:
         """Who it is and why it does not begin with TLS, if it says so in plain words."""
         try:
             word, _ = wire.take(self.stream.plain, wire.SHORT)
-        except wire.Garbled:
+        except wire.GarbledMessageError:
             return None
         return word if isinstance(word, Refused) and word.kind == "no-tls" else None
 
@@ -218,7 +218,7 @@ class Caller:
             self._send_off(hello.kind, hello.why, hello.host, hello.rank)
             return False
         if not isinstance(hello, Hello):
-            raise wire.Garbled(f"{type(hello).__name__} where Hello was due")
+            raise wire.GarbledMessageError(f"{type(hello).__name__} where Hello was due")
         trouble = self._trouble(hello)
         if trouble is not None:
             self.stream.write(wire.frame(trouble))

@@ -21,7 +21,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
 
 
-class Unusable(AllaboardError, OSError):
+class LeaseStoreError(AllaboardError, OSError):
     """The place where the seat is kept cannot be used. ``kind``: "unreachable" may pass, all else will not
     by itself; ``place`` is its address."""
 

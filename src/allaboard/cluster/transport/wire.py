@@ -22,7 +22,7 @@ from allaboard.facts import Link
 from allaboard.protocol.commands import Command
 from allaboard.protocol.events import Event
 
-VERSION = 4
+VERSION = 5
 BANNER = b"ALLABRD1"
 BANNER_TLS = b"ALLABRDT"
 # TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
@@ -138,7 +138,7 @@ _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Word)
 
 
-class Garbled(AllaboardError):
+class GarbledMessageError(AllaboardError):
     """What came is no message of this protocol; says what is wrong with it."""
 
 
@@ -151,7 +151,7 @@ async def read(reader: asyncio.StreamReader, most: int) -> Word:
     """One message; raises Garbled, or asyncio.IncompleteReadError at the end of the stream."""
     (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
     if not 2 <= length <= most:
-        raise Garbled(f"a frame of {length} bytes; at most {most} are taken")
+        raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
     return _decoded(await reader.readexactly(length))
 
 
@@ -161,7 +161,7 @@ def take(data: bytes, most: int) -> tuple[Word | None, bytes]:
         return None, data
     (length,) = LENGTH.unpack_from(data)
     if not 2 <= length <= most:
-        raise Garbled(f"a frame of {length} bytes; at most {most} are taken")
+        raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
     end = LENGTH.size + length
     if len(data) < end:
         return None, data
@@ -172,7 +172,7 @@ def _decoded(data: bytes) -> Word:
     try:
         word: Word = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Garbled(str(error)) from None
+        raise GarbledMessageError(str(error)) from None
     return word
 
 
@@ -180,7 +180,7 @@ async def expect(reader: asyncio.StreamReader, kind: type[T], most: int) -> T:
     """The next message, which must be of this kind; raises Garbled."""
     word = await read(reader, most)
     if not isinstance(word, kind):
-        raise Garbled(f"{type(word).__name__} where {kind.__name__} was due")
+        raise GarbledMessageError(f"{type(word).__name__} where {kind.__name__} was due")
     return word
 
 

@@ -1,1 +1,1 @@
-"""One file a source of configuration, named after it, ending in `RESOLVER = Resolver(...)`."""
+"""One file a source of configuration, named after it, ending in `SOURCE = ConfigurationSource(...)`."""

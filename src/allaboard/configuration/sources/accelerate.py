@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Node, Origin, PartialSpec, Problem, Value
 from allaboard.formats.cli_flags import every, read_flags
 
@@ -106,4 +106,4 @@ def _problem(value: Value, name: str, said: str, right: str) -> Problem:
     )
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

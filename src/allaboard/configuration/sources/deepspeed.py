@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Problem, Value, whole
 from allaboard.formats.cli_flags import every, read_flags
 
@@ -82,4 +82,4 @@ def _problem(value: Value, said: str, right: str) -> Problem:
     )
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

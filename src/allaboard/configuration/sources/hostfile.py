@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.configuration.spec import tasks
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
     OPAQUE,
     ClusterSpec,
@@ -22,7 +22,7 @@ from allaboard.facts import (
     Value,
     whole,
 )
-from allaboard.formats.address import parse
+from allaboard.facts.address import parse
 
 _LINE = r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$"
 _LAUNCHERS = frozenset(["mpirun", "mpiexec", "horovodrun", "prterun", "orterun"])
@@ -152,4 +152,4 @@ def write(spec: ClusterSpec) -> str:
     return "".join(f"{host} slots={count}\n" for host, count in counts.items())
 
 
-RESOLVER = Resolver(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(resolve=resolve, write=write)

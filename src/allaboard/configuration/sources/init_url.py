@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from allaboard.contracts import Resolver
-from allaboard.facts import Material, Origin, PartialSpec, Problem, Value
-from allaboard.formats import address
+from allaboard.contracts import ConfigurationSource
+from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address
 
 _VARIABLES = ("INIT_METHOD", "DIST_URL", "DIST_INIT_METHOD")
 """Names under which launch scripts hand the URL to their programs; torch itself reads none."""
@@ -97,4 +96,4 @@ def _with_scheme(text: str) -> str:
     return f"file://{text}" if text.startswith("/") else f"tcp://{text}"
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Value, whole
-from allaboard.formats.address import join, parse
+from allaboard.facts.address import join, parse
 
 _TABLE = {
     "coordinator": ("JAX_COORDINATOR_ADDRESS",),
@@ -77,4 +77,4 @@ def _slurm(material: Material) -> Value | None:
     return Value(f"{host}:{port}", nodes.origin)
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

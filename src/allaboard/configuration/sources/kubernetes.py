@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, PartialSpec, Role, Value, Workload
 
 _MOST = 10_000
@@ -137,4 +137,4 @@ def _pods(workload: Workload) -> list[Value]:
     return found
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import cluster_of
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Value
 
 _CALLS = ("tensorflow.train.ClusterSpec",)
@@ -51,4 +51,4 @@ def _task(material: Material) -> tuple[Value | None, Value | None]:
     return (job, index) if job is not None and index is not None else (None, None)
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
 
 _TABLE = {
@@ -40,4 +40,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     yield PartialSpec(source="mpi", layer=layer, values=values)
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

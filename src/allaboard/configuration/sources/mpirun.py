@@ -10,9 +10,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from allaboard.contracts import Resolver
-from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, whole
-from allaboard.formats import address
+from allaboard.contracts import ConfigurationSource
+from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole
 from allaboard.formats.cli_flags import Flags, every, find_flags
 
 _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
@@ -120,4 +119,4 @@ def _too_many(flags: Flags) -> Problem | None:
     )
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

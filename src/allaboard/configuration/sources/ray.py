@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick
-from allaboard.contracts import Resolver
-from allaboard.facts import Material, PartialSpec, Problem
-from allaboard.formats import address
+from allaboard.contracts import ConfigurationSource
+from allaboard.facts import Material, PartialSpec, Problem, address
 
 _WORDS = ("auto", "local")
 
@@ -42,4 +41,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     yield PartialSpec(source="ray", layer="allocation", values=values, problems=problems)
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import FormatError, Machine, Material, Origin, PartialSpec, Problem, Value
 
 _TABLE = {
@@ -76,4 +76,4 @@ def _bad(given: Value, said: str) -> PartialSpec:
     return PartialSpec(source="sagemaker", layer="allocation", problems=(problem,))
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

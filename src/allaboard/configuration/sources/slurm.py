@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
 from allaboard.formats.shell.sbatch_directives import batch_lines
 
@@ -112,4 +112,4 @@ def _counts(given: Value | None, nodes: int, problems: list[Problem]) -> list[in
     return found * nodes if given.origin.flag and len(found) == 1 else found
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
 from allaboard.formats.cli_flags import Flags, after, every, find_flags
 from allaboard.formats.shell.per_task_rendezvous import by_each, size_of
@@ -278,4 +278,4 @@ def _code(text: str) -> list[str]:
     return [line for line in text.split("\n") if not line.lstrip().startswith("#")]
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import cluster_of, tasks
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, Origin, PartialSpec
-from allaboard.formats.address import join
+from allaboard.facts.address import join
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
@@ -46,4 +46,4 @@ def write(spec: ClusterSpec) -> str:
     return json.dumps({"cluster": jobs, "task": {"type": job, "index": index}}, indent=2) + "\n"
 
 
-RESOLVER = Resolver(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(resolve=resolve, write=write)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import OPAQUE, Material, Origin, PartialSpec, Value
 
 _HOSTS = {"ps_hosts": "ps", "worker_hosts": "worker", "chief_hosts": "chief"}
@@ -57,4 +57,4 @@ def _addresses(listed: Value) -> tuple[Value, ...]:
     return tuple(Value(a.strip(), listed.origin) for a in listed.text.split(",") if a.strip())
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick, place, tasks
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, PartialSpec
 
 _TABLE = {
@@ -63,4 +63,4 @@ def _block(rank: int, size: int, local: str, host: str, port: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-RESOLVER = Resolver(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(resolve=resolve, write=write)

@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from allaboard.configuration.spec import pick, place, tasks
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
     ClusterSpec,
     Material,
     PartialSpec,
     Problem,
     Value,
+    address,
     whole,
 )
-from allaboard.formats import address
 from allaboard.formats.cli_flags import every, read_flags
 
 _FLAGS = {
@@ -142,4 +142,4 @@ def _line(nnodes: str, count: str, node: int, host: str, port: int) -> str:
     )
 
 
-RESOLVER = Resolver(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(resolve=resolve, write=write)

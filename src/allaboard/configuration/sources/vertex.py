@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.configuration.spec import cluster_of
-from allaboard.contracts import Resolver
+from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec
 
 _POOLS = {
@@ -51,4 +51,4 @@ def _named(spec: PartialSpec) -> PartialSpec:
     )
 
 
-RESOLVER = Resolver(resolve=resolve)
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.configuration.spec.spec_members import hosts as count_of_hosts
 from allaboard.facts import ClusterSpec, Machine, Origin, PartialSpec, Value
-from allaboard.formats.address import parse
+from allaboard.facts.address import parse
 
 _HERE = "127.0.0.1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from allaboard.facts import ClusterSpec, Conflict, PartialSpec, Value
-from allaboard.formats.address import canonical
+from allaboard.facts.address import canonical
 
 LAYERS = ("call", "launcher", "framework", "processes", "step", "allocation")
 """Kinds of statement, the one in force first: an argument overrules the environment, and what a

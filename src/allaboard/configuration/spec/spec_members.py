@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.facts import PartialSpec, Who
-from allaboard.formats.address import only_here, parse
+from allaboard.facts.address import only_here, parse
 
 
 def own(spec: PartialSpec) -> tuple[Who, ...]:

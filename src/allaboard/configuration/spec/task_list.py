@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import PartialSpec, whole
-from allaboard.formats import address
+from allaboard.facts import PartialSpec, address, whole
 
 PORT = 29500
 """PyTorch's default master port; used where a source names hosts without ports."""

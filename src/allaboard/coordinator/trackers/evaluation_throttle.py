@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-MANY, PACE = 128, 2_500
+THROTTLED_FROM_MEMBERS, MEMBERS_PER_SECOND = 128, 2_500
 """Members from which a look is not taken at every event, and how many of them go to a second between
 two looks."""
-COMING = 0.5
+JOINING_INTERVAL_S = 0.5
 """Seconds between two looks, at the least, at so many while more of them are known to come."""
 
 
-class Turns:
+class EvaluationThrottle:
     """A look at thousands takes long, and they come one by one: looks keep a distance that grows with
     their number. Where something is decided now, the job is looked at once."""
 
@@ -22,9 +22,9 @@ class Turns:
     def due(self, now: float, members: int, stage: tuple[object, ...], least: float = 0.0) -> bool:
         """Whether to look now; ``stage`` is another one whenever that must not wait. The next look is not
         sooner than in ``least`` s."""
-        if members >= MANY and stage == self._stage and now < self._next:
+        if members >= THROTTLED_FROM_MEMBERS and stage == self._stage and now < self._next:
             return False
-        self._stage, self._next = stage, now + max(least, members / PACE)
+        self._stage, self._next = stage, now + max(least, members / MEMBERS_PER_SECOND)
         self.taken += 1
         return True
 

@@ -10,7 +10,7 @@ TOLD = 20
 """Steps without a call from which it is kept in mind of a group."""
 
 
-class Strides:
+class IdleGroups:
     """Per group: the number of its last call, the step at which that was seen first, the last step seen, and
     the most steps that were made without a call of it: before the first one, or from one to the last look
     before the next."""

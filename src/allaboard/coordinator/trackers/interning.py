@@ -10,7 +10,7 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import EACH_OWN, Declared
 
 
-class Shared:
+class InternPool:
     """Texts and clusters by their content. What came over a stream is a copy of its own each time."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from statistics import median
 
 from allaboard.analysis.network.link_faults import DELAY, RATE
 from allaboard.facts import Answer, Link, Usual
-from allaboard.protocol.commands import TryLinks
+from allaboard.protocol.commands import ProbeLinks
 from allaboard.protocol.events import LinksProbed
 
 LISTED = 4096
@@ -21,7 +21,7 @@ Target = tuple[str, str]
 """A host's name, and the address where it is tried."""
 
 
-class Trials:
+class LinkProbes:
     """What hosts met when they tried each other, as few bytes as it takes: there are log2(N) links a host."""
 
     def __init__(self) -> None:
@@ -39,9 +39,9 @@ class Trials:
         self._asked = dict(wanted)
 
     @property
-    def asked(self) -> Iterator[TryLinks]:
+    def asked(self) -> Iterator[ProbeLinks]:
         """What each agent is to try."""
-        return (TryLinks(agent=a, targets=t) for a, t in self._asked.items())
+        return (ProbeLinks(agent=a, targets=t) for a, t in self._asked.items())
 
     @property
     def agents(self) -> set[int]:

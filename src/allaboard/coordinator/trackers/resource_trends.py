@@ -16,7 +16,7 @@ SAMPLES = 4
 """Fewer make no line: so many last ones are taken, where looks come less often."""
 
 
-class Gauges:
+class ResourceTrends:
     """The last readings, by host, process and name."""
 
     def __init__(self) -> None:

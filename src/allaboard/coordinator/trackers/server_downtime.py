@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from allaboard.analysis.parameter_servers.parameter_servers import trainers
-from allaboard.coordinator.trackers.step_history import Tally
+from allaboard.coordinator.trackers.step_history import StepHistory
 from allaboard.facts import JobView, TaskReturn
 from allaboard.protocol.events import SnapshotTaken
 
@@ -18,7 +18,7 @@ HINDERED, NOT_RESTORED = "snapshot", "not restored: "
 """The note in which it tells that it could not, and how that begins."""
 
 
-class Absence(msgspec.Struct, frozen=True, kw_only=True):
+class ServerDowntime(msgspec.Struct, frozen=True, kw_only=True):
     """It ended ``at``, when those who train had done so many ``steps``; ``made`` is the place of its return
     among those of this round; ``served``: it was a server; ``before`` is what chiefs had told by then of
     snapshots that they restored."""
@@ -31,11 +31,11 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
 
     def hindrance(self, view: JobView) -> str:
         """Why no snapshot was restored, as the chief tells it; "" where it tells nothing."""
-        said = (text for text in refusals(view) if text not in self.before)
+        said = (text for text in restore_failures(view) if text not in self.before)
         return next((text.removeprefix(NOT_RESTORED) for text in said), "")
 
     def restored(
-        self, view: JobView, made: TaskReturn, kept: Mapping[int, SnapshotTaken], tally: Tally
+        self, view: JobView, made: TaskReturn, kept: Mapping[int, SnapshotTaken], tally: StepHistory
     ) -> TaskReturn:
         """The return with what the chief says of where the values came from."""
         snapshot = kept.get(_number(view, self.before))
@@ -53,12 +53,12 @@ def _since(steps: int, before: int | None) -> int | None:
     return max(0, steps - before) if before is not None else None
 
 
-def restorings(view: JobView) -> Iterator[str]:
+def restored_snapshots(view: JobView) -> Iterator[str]:
     """What chiefs have told of the snapshots that they restored: of each in words of its own."""
     return (m.notes[RESTORED] for m in trainers(view) if RESTORED in m.notes)
 
 
-def refusals(view: JobView) -> Iterator[str]:
+def restore_failures(view: JobView) -> Iterator[str]:
     """What chiefs have told of the snapshots that they could not restore, likewise."""
     said = (m.notes.get(HINDERED, "") for m in trainers(view))
     return (text for text in said if text.startswith(NOT_RESTORED))
@@ -67,24 +67,10 @@ def refusals(view: JobView) -> Iterator[str]:
 def _number(view: JobView, before: frozenset[str]) -> int:
     """Of the snapshot that a chief restored since these were told; -1 for none. (Its clock may be another
     host's.)"""
-    for said in restorings(view):
+    for said in restored_snapshots(view):
         try:
             if said not in before:
                 return int(json.loads(said)["number"])
         except (ValueError, TypeError, KeyError):
             continue
     return -1
-
-
-def told(made: TaskReturn) -> str:
-    """How a return went, in a line."""
-    parts = []
-    if made.seconds is not None:
-        parts.append(f"there again after {made.seconds:.1f} s")
-    if made.out is not None:
-        parts.append(f"next step after {made.out:.1f} s")
-    if made.snapshot is not None:
-        parts.append(f"its values are those of {made.snapshot:.1f} s before its end")
-    if made.lost is not None:
-        parts.append(f"{made.lost} step{'s' if made.lost != 1 else ''} lost")
-    return ", ".join(parts)

@@ -8,7 +8,7 @@ KEPT = 4096
 """Moments that are remembered."""
 
 
-class Tally:
+class StepHistory:
     """Times (s) and totals, the oldest first."""
 
     def __init__(self) -> None:

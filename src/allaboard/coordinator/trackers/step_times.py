@@ -17,7 +17,7 @@ THIRD = 2
 show a hiccup."""
 
 
-class Paces:
+class StepTimes:
     """Medians of steps, as they were every second of the last SPAN s."""
 
     __slots__ = ("_looks", "_recent", "_sorted", "_told")

@@ -17,7 +17,7 @@ Mark = tuple[float, float, float, float, float]
 stopped so far (s)."""
 
 
-class Shares:
+class TimeShares:
     """Looks of the last SPAN s, and the first one of its work."""
 
     __slots__ = (

@@ -13,7 +13,7 @@ SPAN = 10.0
 Ends = tuple[str, str]
 
 
-class Pairs:
+class TrafficRates:
     """The last looks at the connections of one process."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from allaboard.facts import Numbered, Setback, Who
 
 
-class Setbacks:
+class TrainingRollbacks:
     """``top`` is the highest number that was seen since the last setback."""
 
     def __init__(self) -> None:

@@ -12,8 +12,8 @@ from allaboard.analysis.member_names import first_names
 from allaboard.analysis.stacks.places import crowds, groups_of, unnamed_of
 from allaboard.analysis.stacks.stack_classifier import Spot, spot, waits_for_peers
 from allaboard.analysis.stacks.tree import merge
-from allaboard.analysis.stalls.stall import IDLE, settled
-from allaboard.check.collect import Gathered, config_of, resolvers
+from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
+from allaboard.check.collect import Gathered, config_of, configuration_sources
 from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
 from allaboard.diagnosis.live.exited_processes import by_elimination, said
@@ -35,7 +35,7 @@ from allaboard.facts import (
     Severity,
 )
 from allaboard.facts.rank_sets import format_ranks as ranges
-from allaboard.protocol.process_keys import key as key_of
+from allaboard.protocol.process_keys import process_key as key_of
 from allaboard.rules.engine.catalogue import catalogue
 from allaboard.rules.engine.evaluate import diagnose, stamp
 
@@ -143,7 +143,7 @@ def _view(looks: Sequence[HostLook], members: Sequence[Member]) -> JobView:
 
 def _of_what_they_were_told(people: Sequence[Present]) -> list[Finding]:
     """Errors in what their environments say, each by itself and compared."""
-    known = resolvers()
+    known = configuration_sources()
     configs: list[ConfigFacts] = []
     for person in people:
         who = person.member.who
@@ -236,7 +236,7 @@ def _why_none(
     waiting = [m for m in members if m.stack and not m.stack.moving and waits_for_peers(m.stack)]
     moving = [m for m in members if m not in waiting]
     looked = f" (looked at {times} times)" if times > 1 else ""
-    if not waiting and all(settled(m.stack) and m.cpu < IDLE for m in members):
+    if not waiting and all(is_settled_stack(m.stack) and m.cpu < IDLE_CORES for m in members):
         if all(spot(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
             return (
                 f"all {len(members)} stand still{looked}, and none of them waits for another: "
@@ -250,7 +250,7 @@ def _why_none(
     if not waiting or not moving:
         return f"nobody stands still while another waits for it{looked}; look again while it hangs"
     awaited = f"{first_names(waiting)} {'wait' if len(waiting) > 1 else 'waits'} for "
-    still = next((m for m in moving if settled(m.stack) and m.cpu < IDLE), None)
+    still = next((m for m in moving if is_settled_stack(m.stack) and m.cpu < IDLE_CORES), None)
     if still is not None:
         return (
             f"{awaited}{still.who.name}, which stands still{looked}{_at(still)}: {spot(still.stack)}. What "

@@ -10,7 +10,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.clock import SystemClock
-from allaboard.coordinator.process_record import Record
+from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.diagnosis.live.exited_processes import departed, said
 from allaboard.errors import AllaboardError
 from allaboard.facts import Frame, Grip, HostLook, Phase, Present
@@ -28,7 +28,7 @@ BETWEEN = 0.4
 """Seconds between two looks: places that stay the same over all of them are called still."""
 
 
-class NoSuchProcess(AllaboardError):
+class NoSuchProcessError(AllaboardError):
     """A pid or a name that is not there; the message says which."""
 
 
@@ -45,7 +45,7 @@ def chosen(targets: Sequence[str]) -> list[int]:
         pids += [p for p in rank_processes.find(words) if p not in pids]
     if not pids:
         which = f" with {' or '.join(words)} in its command line" if words else ""
-        raise NoSuchProcess(f"no Python process{which} whose environment says a rank")
+        raise NoSuchProcessError(f"no Python process{which} whose environment says a rank")
     return pids
 
 
@@ -55,12 +55,14 @@ def expand(pids: list[int]) -> list[int]:
     found: list[int] = []
     for pid in pids:
         if proc.stat(pid) is None:
-            raise NoSuchProcess(f"no process {pid}; see: ps -fp {pid}")
+            raise NoSuchProcessError(f"no process {pid}; see: ps -fp {pid}")
         for ended in departed([pid]):
-            raise NoSuchProcess(f"{said(ended, 'this host')}; give the pids of ranks that live too")
+            raise NoSuchProcessError(
+                f"{said(ended, 'this host')}; give the pids of ranks that live too"
+            )
         below = _below(pid) if rank_processes.identity(pid) is None else []
         if not below and not rank_processes.python(pid, proc.command_line(pid)):
-            raise NoSuchProcess(
+            raise NoSuchProcessError(
                 f"{_named(pid)} is no Python process, and no rank of a job runs below it; give the pids of "
                 "ranks, or that of the launcher that started them"
             )
@@ -80,7 +82,7 @@ def _below(pid: int) -> list[int]:
     ]
     if sum(map(len, map(set, told))) > len(set().union(*told)):
         names = "; ".join(f"{' '.join(map(str, job))} below {up}" for up, job in jobs.items())
-        raise NoSuchProcess(
+        raise NoSuchProcessError(
             f"below {_named(pid)} run ranks of several jobs: {names}; give the pids of one job"
         )
     return below or [p for p in under if rank_processes.identity(p) is not None]
@@ -105,7 +107,8 @@ async def look(pids: list[int]) -> HostLook:
     host = os.uname().nodename
     told = {p: rank_processes.environment(p) for p in pids}
     records = {
-        p: Record(p, i, host, start, rank_processes.rank(told[p])) for i, p in enumerate(pids)
+        p: ProcessRecord(p, i, host, start, rank_processes.rank(told[p]))
+        for i, p in enumerate(pids)
     }
     why: dict[int, str] = {}
     grips = Grips(stack_sampler.spy_threads)
@@ -144,7 +147,7 @@ def _command(pid: int) -> tuple[str, ...]:
 
 
 def _take(
-    record: Record, now: float, pid: int, frames: tuple[Frame, ...], held: Grip | None
+    record: ProcessRecord, now: float, pid: int, frames: tuple[Frame, ...], held: Grip | None
 ) -> None:
     seen = proc.stat(pid)
     if seen is None:

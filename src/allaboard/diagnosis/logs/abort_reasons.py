@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from allaboard.facts import Finding, Heard
+from allaboard.rules.engine.relations import RelationsOf
 
 _SIGNAL = "killed by SIGABRT"
-_REASONS = ("EXIT005", "JOIN004", "JOIN005", "LOG001", "LOG002", "LOG010")
-"""What JAX's client, XLA's rendezvous and NCCL's watchdog end their process for."""
 
 
-def told_why(found: Sequence[Finding], heard: Iterable[Heard]) -> list[Finding]:
-    """Without the ends by SIGABRT of which the process has told the reason in the same file."""
-    said = {(s.place.file, s.rank) for h in heard if h.rule in _REASONS for s in h.speakers}
+def told_why(
+    found: Sequence[Finding], heard: Iterable[Heard], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the findings without ends by SIGABRT of processes that logged the reason before, in the same file.
+
+    JAX's client, XLA's rendezvous and NCCL's watchdog end their process so.
+    """
+    reasons = (h for h in heard if relations_of(h.rule).ends_by_abort)
+    said = {(s.place.file, s.rank) for h in reasons for s in h.speakers}
     return [f for f in found if not (_SIGNAL in f.summary and _by_those(f, said))]
 
 

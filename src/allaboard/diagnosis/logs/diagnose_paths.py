@@ -12,7 +12,7 @@ from allaboard.analysis.stacks.stack_classifier import spot
 from allaboard.analysis.stacks.tree import merge
 from allaboard.diagnosis.logs import log_diagnosis, run_folder
 from allaboard.diagnosis.logs.foreign_files import owned
-from allaboard.diagnosis.logs.input_files import NothingThere, exhibits
+from allaboard.diagnosis.logs.input_files import MissingInputError, exhibits
 from allaboard.diagnosis.logs.kernel_filesystems import of_the_kernel, why_not
 from allaboard.diagnosis.logs.missing_evidence import absent, why_none
 from allaboard.diagnosis.logs.non_rank_processes import apart, said
@@ -33,11 +33,12 @@ from allaboard.facts import (
 )
 from allaboard.formats import redaction
 from allaboard.rules.engine.catalogue import Catalogue
+from allaboard.rules.engine.relations import (
+    declared_relations,
+    may_join_run,
+    without_interruption,
+)
 
-FROM_LOGS = ("LOG", "DUMP", "NET", "PS", "JOIN")
-"""What logs may add to a run that found something itself: causes, not consequences."""
-INTERRUPTED = ("EXIT005", "EXIT008")
-"""What the logs of a run say that the user interrupted: it is what the user did."""
 PARTS = ("journal.jsonl", "report.json", "logs", "snapshot")
 """What allaboard itself leaves in a run's folder."""
 MEMBERS = 16
@@ -58,12 +59,8 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     known = {f.rule for f in own}
     serious = any(f.severity is Severity.ERROR for f in own)
     if any(r.report is not None and r.report.outcome is Outcome.INTERRUPTED for r in runs):
-        from_logs = tuple(f for f in from_logs if f.rule not in INTERRUPTED)
-    added = [
-        f
-        for f in from_logs
-        if not serious or (f.rule.startswith(FROM_LOGS) and f.rule not in known)
-    ]
+        from_logs = without_interruption(from_logs, declared_relations(catalogue.entries))
+    added = [f for f in from_logs if not serious or (may_join_run(f.rule) and f.rule not in known)]
     members = [m for r in runs if r.view is not None for m in r.view.members]
     seen = processes(record.glimpses, len(record.nodes) < 2)
     dumps = log_diagnosis.dumps(seen)
@@ -90,9 +87,9 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
     others: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise NothingThere(f"{path}: no such file, folder or process")
+            raise MissingInputError(f"{path}: no such file, folder or process")
         if of_the_kernel(path):
-            raise NothingThere(why_not(path))
+            raise MissingInputError(why_not(path))
         inner = [path] if run_folder.is_run(path) else []
         if not inner and path.is_dir():
             inner = [p for p in sorted(path.iterdir()) if _is_run(p)]
@@ -102,7 +99,9 @@ def _sorted(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
     jobs = {r.job for r in runs if r.job}
     if len(jobs) > 1:
         named = ", ".join(str(r.folder) for r in runs[:8])
-        raise NothingThere(f"these are runs of {len(jobs)} jobs: {named}; name those of one job")
+        raise MissingInputError(
+            f"these are runs of {len(jobs)} jobs: {named}; name those of one job"
+        )
     return runs, others
 
 

@@ -29,7 +29,7 @@ TOTAL = 2 << 30
 _SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}
 
 
-class NothingThere(AllaboardError):
+class MissingInputError(AllaboardError):
     """A path that cannot be read; the message says which, and why."""
 
 
@@ -42,7 +42,7 @@ def exhibits(
     late = now() + SECONDS
     for path in paths:
         if not path.exists():
-            raise NothingThere(f"{path}: no such file or folder")
+            raise MissingInputError(f"{path}: no such file or folder")
         for count, file in enumerate(_files(path, notes)):
             if now() > late:
                 notes.append(f"{SECONDS:.0f} s are over; nothing was read from {file} on")

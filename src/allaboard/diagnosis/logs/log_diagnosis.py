@@ -3,7 +3,6 @@ Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
@@ -16,7 +15,6 @@ from allaboard.diagnosis.logs.non_rank_processes import apart
 from allaboard.diagnosis.logs.processes import Process, processes
 from allaboard.diagnosis.logs.run_readers import Record
 from allaboard.diagnosis.logs.severity_downgrade import AGAINST, eased
-from allaboard.diagnosis.logs.suppress_consequences import below, cancelled, silenced
 from allaboard.facts import (
     Certainty,
     Dumps,
@@ -29,24 +27,21 @@ from allaboard.facts import (
     Phase,
     Raised,
     Recording,
-    Severity,
     Stage,
     Watchdogs,
 )
 from allaboard.rules.engine.catalogue import Catalogue
 from allaboard.rules.engine.evaluate import diagnose, stamp
+from allaboard.rules.engine.relations import (
+    declared_relations,
+    order_findings,
+    suppress_consequences,
+)
 
-_PORT = re.compile(r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use")
-"""What a process raises whose port was taken."""
 _WATCHDOG = "WorkNCCL("
 """What a watchdog's line says of the collective."""
 _GUESSED = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
-_NOBODY = "LOG008"
-"""Nobody is missing."""
-_BEGINS = ("EXIT001", "EXIT002", "EXIT003", "EXIT007", "EXIT008", "EXIT010", "RES001")
-"""Ends that others follow from."""
-_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
@@ -54,22 +49,10 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     seen = processes(record.glimpses, len(record.nodes) < 2)
     members, origins = people(seen)
     found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
-    found = told_why(found, record.heard)
+    relations_of = declared_relations(catalogue.entries)
+    found = told_why(found, record.heard, relations_of)
     spoken = list(_messages(record, catalogue))
-    sure = [f for f in spoken if f.certainty is Certainty.CERTAIN and f.severity is Severity.ERROR]
-    began = any(f.rule in _BEGINS for f in (*found, *sure))
-    if not began:
-        # Who only lost a peer is told by what it heard of it, which says more.
-        found = [f for f in found if f.rule != "EXIT005"]
-    if any(f.rule == "NET005" for f in spoken):
-        found = [f for f in found if not any(map(_PORT.search, map(str, f.evidence)))]
-        began = True
-    known = {f.rule for f in found} & {"RES001", "EXIT007"}
-    spoken = [f for f in spoken if f.rule not in known]  # the member of it is known
-    found, spoken = below(found, spoken)
-    spoken = cancelled(silenced(spoken, (f for f in found if f.rule in _BEGINS)))
-    # A lost connection is the consequence of an end that is known.
-    spoken = [f for f in spoken if not (began and f.rule == "EXIT005")]
+    found, spoken = suppress_consequences(found, spoken, relations_of)
     recording = Recording(
         entries=tuple(record.recorded),
         ranks=tuple(sorted({r.rank for r in record.recorded})),
@@ -81,17 +64,11 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
         told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
         if any(m.who.rank < 0 for m in members if m.raised is not None):
             # Who failed without a known rank may be the one for whom all others waited.
-            told = [f for f in told if f.rule != _NOBODY]
+            told = [f for f in told if not relations_of(f.rule).names_nobody]
         found += told
         if told and facts is watchdogs:  # their words rank by rank say less
             spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
-    all_ = eased([*found, *spoken], members, record)
-    return tuple(sorted(all_, key=lambda f: (_ORDER[f.severity], not _before_all(f))))
-
-
-def _before_all(one: Finding) -> bool:
-    """Whether the tasks of a node never ran, or the node failed: whatever else ended, did so then."""
-    return one.rule in ("JOIN001", "EXIT010") and one.certainty is Certainty.CERTAIN
+    return order_findings(eased([*found, *spoken], members, record, relations_of), relations_of)
 
 
 def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:

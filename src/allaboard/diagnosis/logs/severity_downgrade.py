@@ -10,20 +10,23 @@ from allaboard.analysis.failures.failure_causality import failed, interrupted
 from allaboard.analysis.failures.post_traceback_output import LOGGED, OTHER_THREAD, WENT_ON
 from allaboard.diagnosis.logs.run_readers import Record
 from allaboard.facts import Evidence, Finding, Member, Severity
+from allaboard.rules.engine.relations import RelationsOf
 
 AGAINST = "what speaks against it"
 _DOUBTS = (WENT_ON, LOGGED, OTHER_THREAD)
 """How what speaks against an end begins, where it was none if nothing else tells of one."""
-_INTERRUPTED = "EXIT008"
 
 
-def eased(found: Sequence[Finding], members: Iterable[Member], record: Record) -> list[Finding]:
+def eased(
+    found: Sequence[Finding], members: Iterable[Member], record: Record, relations_of: RelationsOf
+) -> list[Finding]:
     """The findings, with the severity that all that was read leaves them."""
     files = set(record.read)
     told = [_past(f, record.well, files) for f in found]
     ended = [m for m in members if failed(m)]
     by_hand = bool(ended) and all(map(interrupted, ended))
-    told = [_with(f, Severity.INFO) if by_hand and f.rule == _INTERRUPTED else f for f in told]
+    if by_hand:
+        told = [_with(f, Severity.INFO) if relations_of(f.rule).interruption else f for f in told]
     others = [f for f in told if f.severity is Severity.ERROR and not _caught(f)]
     if others or record.failed:
         return told

@@ -12,7 +12,7 @@ from allaboard.contracts import Witness
 from allaboard.facts import Exhibit, Testimony
 from allaboard.formats.dumps.flight_record import entries
 from allaboard.formats.dumps.flight_record import groups as groups_of
-from allaboard.formats.safe_pickle import NotPlain, read
+from allaboard.formats.safe_pickle import UnsafePickleError, read
 
 _RANK = re.compile(r"(\d+)(?:\.\w+)?$")
 _TOLD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
@@ -34,7 +34,7 @@ def hears(exhibit: Exhibit) -> Testimony | None:
         return Testimony(notes=(f"{exhibit.name}: too large to be read",)) if pickled else None
     try:
         dump = read(exhibit.data) if pickled else json.loads(exhibit.data)
-    except NotPlain as error:
+    except UnsafePickleError as error:
         return Testimony(notes=(f"{exhibit.name}: a pickle that is not read: {error}",))
     except (ValueError, RecursionError):
         return Testimony(notes=(f"{exhibit.name}: a Flight Recorder trace that is cut short",))

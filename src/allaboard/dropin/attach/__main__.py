@@ -19,7 +19,7 @@ from allaboard.configuration.launcher_context import Described, described, job_i
 from allaboard.dropin.attach.attached_process import attach
 from allaboard.launch.local_workers import new_job_id
 from allaboard.options.option_values import coordinator, secret, tls
-from allaboard.options.usage_error import Refused
+from allaboard.options.usage_error import UsageError
 
 TOLD_AFTER = 60.0
 """Seconds after which it is told that somebody is absent, where the bound is longer."""
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
                 attached=True,
             ),
         )
-    except Refused as error:
+    except UsageError as error:
         sys.stderr.write(f"allaboard: no roll call: {error}\n")
         return 2
     finally:

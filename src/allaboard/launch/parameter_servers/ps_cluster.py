@@ -8,7 +8,7 @@ from allaboard.launch.parameter_servers.script_scan import Reading
 MOST = 4096
 
 
-class WrongRoles(AllaboardError, ValueError):
+class InvalidRolesError(AllaboardError, ValueError):
     """What the user asked for is no cluster; the message says why and what to type."""
 
 
@@ -23,7 +23,7 @@ def tasks(
     workers = _count("-n", "1" if n is None else n, script)
     if servers == 0:
         needs = reading.needs_servers
-        raise WrongRoles(
+        raise InvalidRolesError(
             f"--ps 0: {script} builds on parameter servers ({needs[0]}, line {needs[1]}); "
             f"try: allaboard run --ps 1 -n {workers}{' --chief' if reading.needs_chief else ''} {script}"
             if needs
@@ -32,16 +32,16 @@ def tasks(
         )
     for option, times in (("--chief", chief), ("--evaluator", evaluator)):
         if times > 1:
-            raise WrongRoles(
+            raise InvalidRolesError(
                 f"{option} given {times} times: a cluster has one {option[2:]} at most; give it once"
             )
     if reading.needs_chief and not chief:
-        raise WrongRoles(
+        raise InvalidRolesError(
             f"{script} uses {reading.needs_chief[0]} (line {reading.needs_chief[1]}), whose program "
             f"runs on a chief; try: allaboard run --ps {servers} -n {workers} --chief {script}"
         )
     if reading.collective and not reading.needs_servers:
-        raise WrongRoles(
+        raise InvalidRolesError(
             f"{script} is a collective job ({reading.collective[0]}, line {reading.collective[1]}), "
             f"which has no parameter servers; try: allaboard run -n {workers} {script}"
         )
@@ -81,7 +81,7 @@ def _count(option: str, text: str, script: str) -> int:
     if not text.isdecimal() or int(text) > MOST or (option == "-n" and int(text) < 1):
         least = 0 if option == "--ps" else 1
         what = "parameter servers" if option == "--ps" else "workers"
-        raise WrongRoles(
+        raise InvalidRolesError(
             f"{option} {text}: a number of {what} from {max(1, least)} to {MOST}; "
             f"try: allaboard run --ps 1 -n 2 {script}"
         )

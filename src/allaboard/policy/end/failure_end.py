@@ -9,8 +9,8 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     left_over,
     trained,
 )
-from allaboard.analysis.stalls.checkpoint_pauses import RESTS
-from allaboard.analysis.stalls.stall import IO_MOVING
+from allaboard.analysis.stalls.checkpoint_pauses import PAUSED_CORES
+from allaboard.analysis.stalls.stall import MOVING_BYTES_PER_S
 from allaboard.facts import JobView, Member, Outcome
 from allaboard.policy.end.end_policy import Policy, Verdict
 from allaboard.policy.restart.task_restart import comes_back_alone
@@ -62,7 +62,7 @@ def _told(view: JobView, member: Member, policy: Policy) -> bool:
         return member.exit is not None and policy.restarts
     if policy.restarts:
         return view.now - member.raised.at >= SETTLE
-    idle = member.cpu < RESTS and max(member.io, member.traffic) < IO_MOVING
+    idle = member.cpu < PAUSED_CORES and max(member.io, member.traffic) < MOVING_BYTES_PER_S
     return idle and view.now - member.raised.at >= SHUT_IN
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from allaboard.analysis.parameter_servers.parameter_servers import beside
 from allaboard.analysis.roll_call.roll_call import in_rpc
-from allaboard.analysis.stalls.checkpoint_pauses import at_work
-from allaboard.analysis.stalls.stall import stall, transferring
-from allaboard.analysis.stalls.stalled_members import standing, stood_since
+from allaboard.analysis.stalls.checkpoint_pauses import is_pause_progressing
+from allaboard.analysis.stalls.stall import find_stall, is_transferring
+from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
 from allaboard.facts import Claim, JobView, Outcome, Phase, Stage
 from allaboard.policy.end.end_policy import Policy, Verdict, proven
 from allaboard.policy.end.failure_end import returns
@@ -20,7 +20,11 @@ whom: a job that is ended before has no finding."""
 def stopped(view: JobView, policy: Policy) -> Verdict | None:
     """Somebody is stopped by a signal, not dead, for longer than the user wants to wait for it. Who is
     held by a debugger is left alone."""
-    if not policy.restarts or not policy.ends_survivors or not (view.stalled or standing(view)):
+    if (
+        not policy.restarts
+        or not policy.ends_survivors
+        or not (view.stalled or stalled_members(view))
+    ):
         return None
     for member in view.alive:
         since = view.now - member.os_state_since
@@ -44,15 +48,15 @@ def hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Ve
     corrupt = [c for c in wrong if c.corrupts]
     if corrupt:
         return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
-    if not (view.stalled or standing(view) or _rehearsal_waits(view, policy)):
+    if not (view.stalled or stalled_members(view) or _rehearsal_waits(view, policy)):
         return None
     if any(m.os_state == "t" for m in view.alive):
         return None  # somebody looks at it with a debugger
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    if transferring(view) or _gathers(view) or at_work(view) or in_rpc(view):
+    if is_transferring(view) or _gathers(view) or is_pause_progressing(view) or in_rpc(view):
         return None
-    silent = view.now - stood_since(view)
+    silent = view.now - stalled_since(view)
     if silent >= policy.hang_after and policy.stop_on_error:
         return Verdict(Outcome.HANG, f"the rehearsal made no progress for {silent:.0f} s (--bound)")
     if silent >= max(policy.hang_after, view.stall_after + LOOKED):
@@ -68,12 +72,12 @@ def _not_there(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
     """Where those are for whom the others wait, if no rule could tell: on a host that is full there are too
     few looks to say what they do."""
     told = {w for stage, claim in claims if stage is Stage.RUNTIME for w in claim.who}
-    found = stall(view)
+    found = find_stall(view)
     if found is None or not found.waiting:
         return ""
     places = [
         f"{m.who.name} is at {m.stack.place}"
-        for m in found.elsewhere
+        for m in found.absent
         if m.who not in told and m.stack is not None and m.stack.frames
     ]
     return f"; {', '.join(places[:4])}, and not in the collective" if places else ""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from allaboard.analysis.failures.failure_causality import failures
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import how_ended, name
-from allaboard.analysis.stalls.early_exit import left_early
+from allaboard.analysis.stalls.early_exit import find_early_exits
 from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd, Saves
 
 FIRST_STEP = "first step"
@@ -48,7 +48,7 @@ def _asked(view: JobView, outcome: Outcome) -> bool:
 def cause(view: JobView) -> Cause | None:
     """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
     found = failures(view)
-    gone = left_early(view) if not any(not lost_peer(m) for m in found.began) else None
+    gone = find_early_exits(view) if not any(not lost_peer(m) for m in found.began) else None
     if gone is not None:
         one = gone[0][0]
         return Cause(who=name(one), what="left early, with exit code 0", steps=one.step)

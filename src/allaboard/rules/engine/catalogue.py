@@ -63,6 +63,22 @@ def families(prefixes: tuple[str, ...]) -> Catalogue:
     return _chosen(lambda name: not prefixes or name.startswith(prefixes))
 
 
+@cache
+def rule_named(name: str) -> Entry:
+    """Return the rule with this name, of which only the file is imported.
+
+    Raises LookupError if there is none, or if its file cannot be loaded.
+    """
+    suffix = "_" + name.replace("-", "_")
+    found = _chosen(lambda stem: stem.endswith(suffix))
+    entry = found.find(name)
+    if entry is None:
+        raise LookupError(
+            f"no rule is named {name!r}" + "".join(f": {b.why}" for b in found.broken)
+        )
+    return entry
+
+
 def _chosen(wanted: Callable[[str], bool]) -> Catalogue:
     entries: list[Entry] = []
     broken: list[Broken] = []

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from allaboard.facts import whole
+from allaboard.facts.configuration.cluster import whole
 
 DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
 """Ports that the frameworks' own documents use in their examples."""

@@ -1,6 +1,6 @@
 """A rule's page from its own file, and the folder docs/rules that is made of them.
 
-``python -m allaboard.report.pages DIR`` writes the folder; with ``--check`` it exits 1 and names
+``python -m allaboard.rules.engine.pages DIR`` writes the folder; with ``--check`` it exits 1 and names
 the pages that are stale.
 """
 

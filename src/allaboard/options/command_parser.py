@@ -1,0 +1,247 @@
+"""The parser that all commands share: one style of help, and misuse messages that say what to type.
+
+It is argparse with four differences. An unknown option, a missing value and a wrong choice are recognised word by
+word before argparse parses: argparse would report the option after the unknown one ("argument -n: expected one
+argument"). Every error is a `UsageError`, printed by the caller. Help is set in paragraphs and ends with examples.
+Options can say how a shell completes their values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from allaboard.options.usage_error import UsageError
+
+MAX_HELP_WIDTH = 100
+"""Columns of help text, on terminals that are wider."""
+MAX_ECHOED_WORDS = 12
+"""Words of the user's command line that a corrected command repeats."""
+OPTION_COLUMN_WIDTH = 26
+"""Columns for an option's name; its description begins behind them."""
+PLACEHOLDER_MEANINGS = {
+    "S": "a number of seconds",
+    "FILE": "a file",
+    "DIR": "a folder",
+    "MODULE": "the name of a module",
+    "K=V": "NAME=VALUE",
+    "N": "a number",
+    "P": "a number",
+}
+"""What a value is, by the placeholder that stands for it in the help."""
+TORCHRUN_OPTIONS = frozenset(
+    [
+        "--nnodes", "--node-rank", "--node_rank", "--master-addr", "--master_addr", "--master-port",
+        "--master_port", "--rdzv-backend", "--rdzv_backend", "--rdzv-endpoint", "--rdzv_endpoint",
+        "--rdzv-id", "--rdzv_id", "--rdzv-conf", "--rdzv_conf", "--standalone", "--start-method",
+        "--monitor-interval", "--log-dir", "--log_dir", "--redirects", "--tee", "--no-python",
+    ]
+)  # fmt: skip
+"""Options of torchrun that `run` does not have: torchrun itself can be run under allaboard."""
+
+ValueCompletion = str | Callable[[], Iterable[str]]
+"""How a shell completes a value: "file", "folder", or a function that returns the possible words."""
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help text as wide as the terminal, at most `MAX_HELP_WIDTH`; blank lines separate paragraphs."""
+
+    def __init__(self, prog: str) -> None:
+        # Giving the width keeps argparse from importing shutil, a fifth of the time that `--help` takes.
+        super().__init__(prog, max_help_position=OPTION_COLUMN_WIDTH, width=help_width())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n\n".join(fill(part, width, indent) for part in text.split("\n\n"))
+
+
+def help_width() -> int:
+    """Return the columns for help: COLUMNS, else the terminal's width, else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        width = int(columns)
+    else:
+        try:
+            width = os.get_terminal_size().columns
+        except OSError:
+            width = 80
+    return max(40, min(width, MAX_HELP_WIDTH + 2) - 2)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parses the words of one command; raises `UsageError` where argparse would exit."""
+
+    def __init__(self, command: str = "", description: str = "") -> None:
+        super().__init__(
+            prog=f"allaboard {command}".rstrip(),
+            description=description,
+            formatter_class=HelpFormatter,
+            allow_abbrev=False,
+            add_help=False,
+            exit_on_error=False,
+        )
+        self.command = command
+        self.examples: list[str] = []
+        self.value_completions: dict[str, ValueCompletion] = {}
+        self._optionals.title = "options"
+        self._positionals.title = "arguments"
+
+    def add_help_option(self) -> None:
+        """Add -h and --help, as the last of the options."""
+        self.add_argument("-h", "--help", action="help", help="show this help and exit")
+
+    def complete_value(self, dest: str, completion: ValueCompletion) -> None:
+        """Say how a shell completes the values of the argument that is stored as ``dest``."""
+        self.value_completions[dest] = completion
+
+    def arguments(self) -> list[argparse.Action]:
+        """Return all options and positional arguments, in the order of their declaration."""
+        return list(self._actions)
+
+    def format_help(self) -> str:
+        """Return the whole help text."""
+        text = super().format_help()
+        if self.examples:
+            text += "\nexamples:\n" + "".join(f"  {line}\n" for line in self.examples)
+        return text
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse all words of the command.
+
+        Raises:
+            UsageError: an option or a value that the command does not take.
+        """
+        self.check_options(words)
+        return self.parse_checked(words)
+
+    def parse_checked(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse words that `check_options` has let through. Raises UsageError."""
+        try:
+            namespace, unparsed = self.parse_known_args(list(words))
+        except argparse.ArgumentError as error:
+            option = _typed_name(error.argument_name or "", words)
+            raise UsageError(f"{option} {error.message.replace('argument ', '')}") from None
+        if unparsed:
+            raise UsageError(f"unexpected argument {unparsed[0]!r}; see: {self.prog} --help")
+        return namespace
+
+    def check_options(
+        self, words: Sequence[str], stop_at: Callable[[str], bool] | None = None
+    ) -> int:
+        """Raise UsageError for an option that the command does not have, or whose value is missing or wrong.
+
+        Returns the index of the first word that is no option, and for which ``stop_at`` is true; the number of
+        words if there is none. Words behind ``--`` are no options.
+        """
+        index = 0
+        while index < len(words):
+            word = words[index]
+            if word == "--":
+                return index
+            if not word.startswith("-") or word == "-":
+                if stop_at is not None and stop_at(word):
+                    return index
+                index += 1
+                continue
+            action, name, attached = self._find_option(words, index)
+            index += 1
+            value = attached
+            if action.nargs != 0 and value is None:
+                if index == len(words) or self._is_option(words[index]):
+                    raise UsageError(self._value_message(action, name, None, words))
+                value = words[index]
+                index += 1
+            if action.choices is not None and value not in action.choices:
+                raise UsageError(self._value_message(action, name, value, words))
+            if stop_at is not None and stop_at(name):
+                return index
+        return index
+
+    def _is_option(self, word: str) -> bool:
+        """Return True for an option of this command, or ``--``: then a value is missing before it."""
+        return word == "--" or word.partition("=")[0] in self._option_string_actions
+
+    def _find_option(
+        self, words: Sequence[str], index: int
+    ) -> tuple[argparse.Action, str, str | None]:
+        """Return the option that stands at ``index``, its name, and the value that is part of the word."""
+        word = words[index]
+        name, equals, value = word.partition("=")
+        action = self._option_string_actions.get(name)
+        if action is not None:
+            if equals and action.nargs == 0:
+                raise UsageError(f"{name} takes no value; try: {name}")
+            return action, name, value if equals else None
+        short = self._option_string_actions.get(word[:2])
+        if short is not None and not word.startswith("--"):
+            if short.nargs != 0:
+                return short, word[:2], word[2:]  # -n4
+            flags = [self._option_string_actions.get(f"-{letter}") for letter in word[1:]]
+            if all(flag is not None and flag.nargs == 0 for flag in flags):
+                return short, word[:2], None  # -vv
+        raise UsageError(self._unknown_option_message(words, index))
+
+    def _unknown_option_message(self, words: Sequence[str], index: int) -> str:
+        name, equals, value = words[index].partition("=")
+        if self.command == "run" and name in TORCHRUN_OPTIONS:
+            return (
+                f"unknown option {name}, which is torchrun's; to run torchrun under allaboard: "
+                f"allaboard run -- {_echo(['torchrun', *words])}"
+            )
+        from difflib import get_close_matches
+
+        shown = [o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings]
+        long_name = f"-{name}" if not name.startswith("--") and len(name) > 2 else name
+        close = get_close_matches(long_name, shown, n=1, cutoff=0.6)
+        if not close:
+            return f"unknown option {name}; see: {self.prog} --help"
+        corrected = [*words[:index], f"{close[0]}{equals}{value}", *words[index + 1 :]]
+        return (
+            f"unknown option {name}; did you mean {close[0]}? try: {self.prog} {_echo(corrected)}"
+        )
+
+    def _value_message(
+        self, action: argparse.Action, name: str, value: str | None, words: Sequence[str]
+    ) -> str:
+        given = "nothing" if value is None else f'"{value}"'
+        message = f"{name} expects {expectation_of(action)}, got {given}"
+        if action.choices is not None and value is not None:
+            from difflib import get_close_matches
+
+            close = get_close_matches(value, list(action.choices), n=1, cutoff=0.5)
+            if close:
+                message += f"; did you mean {name} {close[0]}?"
+        return message
+
+
+def expectation_of(action: argparse.Action) -> str:
+    """Return what values the argument takes, as the end of "expects …"."""
+    if action.choices is not None:
+        return join_alternatives(list(action.choices))
+    described = getattr(action.type, "expectation", "")
+    placeholder = action.metavar if isinstance(action.metavar, str) else "VALUE"
+    return described or PLACEHOLDER_MEANINGS.get(placeholder, placeholder)
+
+
+def join_alternatives(values: Sequence[str]) -> str:
+    """Return "a, b or c"."""
+    return " or ".join(filter(None, [", ".join(values[:-1]), *values[-1:]]))
+
+
+def _typed_name(argument_name: str, words: Sequence[str]) -> str:
+    """Return the name of the option by which the user called it; argparse names all of them: "-n/--workers"."""
+    names = argument_name.split("/")
+    typed = [name for name in names if any(w.partition("=")[0] == name for w in words)]
+    return (typed or names)[0]
+
+
+def _echo(words: Sequence[str]) -> str:
+    """Return the words as a shell takes them; a long command line is cut."""
+    text = shlex.join(words[:MAX_ECHOED_WORDS])
+    return f"{text} …" if len(words) > MAX_ECHOED_WORDS else text

@@ -1,0 +1,190 @@
+"""How findings relate: which follow from others, and in which order they are printed. Pure.
+
+What a rule's findings mean for those of others is declared on the rule (``contracts.Relations``), or holds for
+a whole family of rules and stands in a table here. No other module decides between findings by their codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from allaboard.contracts import Relations
+from allaboard.facts import Certainty, Evidence, Finding, Severity
+from allaboard.rules.engine.catalogue import Entry
+
+RelationsOf = Callable[[str], Relations]
+"""The relations that the rule with a code declares."""
+
+SEVERITY_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+_LOST_PEER_CAUSES = ("EXIT", "HANG", "JOIN", "NET")
+"""Families that report why peers are lost sooner or later: a member failed, stands still, never joined, or
+cannot be reached."""
+_STALLS = ("HANG",)
+"""Families that report members which stand still."""
+_LOG_CAUSES = ("LOG", "DUMP", "NET", "PS", "JOIN")
+"""Families that a job's logs may add to what its run found itself: they report causes, not consequences."""
+
+_QUOTED_CHARACTERS = 80
+"""Characters of an exception's first line that must stand in a message for both to be the same failure."""
+
+
+def declared_relations(entries: Iterable[Entry]) -> RelationsOf:
+    """Return a function from a rule's code to its relations; a code that no entry has declares none."""
+    by_code = {entry.code: entry.rule.relations for entry in entries}
+    none = Relations()
+    return lambda code: by_code.get(code, none)
+
+
+def family_of(code: str) -> str:
+    """Return the letters of a rule's code: the family to which it belongs."""
+    return code.rstrip("0123456789")
+
+
+def explains_lost_peers(code: str) -> bool:
+    """Return True if findings of this rule say why members lose their peers sooner or later."""
+    return family_of(code) in _LOST_PEER_CAUSES
+
+
+def reports_stall(code: str) -> bool:
+    """Return True if findings of this rule report members that stand still."""
+    return family_of(code) in _STALLS
+
+
+def may_join_run(code: str) -> bool:
+    """Return True if logs may add findings of this rule to what the run of the job found itself."""
+    return family_of(code) in _LOG_CAUSES
+
+
+def suppress_consequences(
+    ends: Sequence[Finding], messages: Sequence[Finding], relations_of: RelationsOf
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings on how members ended, and those that log messages gave, without consequences.
+
+    A message that explains an exception takes the exception's place among the messages.
+    """
+    proven = [
+        f for f in messages if f.certainty is Certainty.CERTAIN and f.severity is Severity.ERROR
+    ]
+    beginning_known = any(relations_of(f.rule).begins_failure for f in (*ends, *proven))
+    if not beginning_known:
+        # What a member that only lost a peer logged about that peer says more than its own end.
+        ends = [f for f in ends if not relations_of(f.rule).consequence_only]
+    patterns = [p for f in messages if (p := relations_of(f.rule).raised_as)]
+    if patterns:
+        ends = [f for f in ends if not _shows_any(f, patterns)]
+        beginning_known = True
+    named = {f.rule for f in ends if relations_of(f.rule).replaces_message}
+    messages = [f for f in messages if f.rule not in named]
+    ends, messages = _merge_exceptions(ends, messages, relations_of)
+    failed = [f for f in ends if relations_of(f.rule).begins_failure]
+    messages = _without_explained_silence(messages, failed, relations_of)
+    messages = _without_losses_after_interruption(messages, relations_of)
+    if beginning_known:
+        messages = [f for f in messages if not relations_of(f.rule).consequence_only]
+    return list(ends), messages
+
+
+def without_interruption(
+    findings: Iterable[Finding], relations_of: RelationsOf
+) -> tuple[Finding, ...]:
+    """Return the findings from the logs of a run that its user interrupted, without that and its consequences."""
+    relations = ((f, relations_of(f.rule)) for f in findings)
+    return tuple(f for f, r in relations if not (r.interruption or r.consequence_only))
+
+
+def order_findings(findings: Iterable[Finding], relations_of: RelationsOf) -> tuple[Finding, ...]:
+    """Return the findings by severity; of one severity, those first that precede all other ends."""
+
+    def key(finding: Finding) -> tuple[int, bool]:
+        certain = finding.certainty is Certainty.CERTAIN
+        precedes_all = certain and relations_of(finding.rule).precedes_all
+        return SEVERITY_ORDER[finding.severity], not precedes_all
+
+    return tuple(sorted(findings, key=key))
+
+
+def _shows_any(finding: Finding, patterns: Sequence[str]) -> bool:
+    return any(re.search(p, str(e)) for p in patterns for e in finding.evidence)
+
+
+def _merge_exceptions(
+    ends: Iterable[Finding], messages: Iterable[Finding], relations_of: RelationsOf
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the ends, without exceptions that quote the message of a failure below the user's code; and messages.
+
+    Such a message takes over the exception's members, and as evidence the line where it was raised: that line
+    is not what needs a fix.
+    """
+    kept, explained = [], list(messages)
+    for end in ends:
+        raised = ""
+        if end.evidence and relations_of(end.rule).reports_exception:
+            raised = end.evidence[0].observed
+        number = next(
+            (
+                n
+                for n, f in enumerate(explained)
+                if relations_of(f.rule).below_user_code and _quotes(f, raised)
+            ),
+            None,
+        )
+        if number is None:
+            kept.append(end)
+            continue
+        raised_here = Evidence("raised here", end.evidence[0].origin)
+        first, *more = explained[number].evidence
+        explained[number] = msgspec.structs.replace(
+            explained[number], who=end.who, evidence=(first, raised_here, *more)
+        )
+    return kept, explained
+
+
+def _quotes(message: Finding, raised: str) -> bool:
+    """Return True if ``message`` is the line that the exception ``raised`` ("Type: text") printed."""
+    text = raised.partition(": ")[2].partition("\n")[0].strip()[:_QUOTED_CHARACTERS]
+    return bool(text) and any(text in e.observed for e in message.evidence)
+
+
+def _without_explained_silence(
+    messages: Iterable[Finding], failed: Iterable[Finding], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the messages without lost heartbeats of workers that are known to have ended: they send none."""
+    ended = {w.index for f in failed for w in f.who if w.rank >= 0}
+    return [
+        f for f in messages if not (relations_of(f.rule).reports_silence and _all_among(f, ended))
+    ]
+
+
+def _all_among(finding: Finding, indices: set[int]) -> bool:
+    """Return True if the finding names members, and only workers with these indices."""
+    return bool(finding.who) and all(w.job == "worker" and w.index in indices for w in finding.who)
+
+
+def _without_losses_after_interruption(
+    messages: Sequence[Finding], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the messages without peers that were lost after the interruption that the same file reports.
+
+    A peer that was lost before it may be the reason for the interruption.
+    """
+    interrupted_at = dict(
+        place
+        for f in messages
+        if relations_of(f.rule).interruption and (place := _file_and_line(f)) is not None
+    )
+    kept = []
+    for message in messages:
+        place = _file_and_line(message) if relations_of(message.rule).consequence_only else None
+        if place is None or place[1] < interrupted_at.get(place[0], place[1] + 1):
+            kept.append(message)
+    return kept
+
+
+def _file_and_line(finding: Finding) -> tuple[str, int] | None:
+    """Return where its first evidence was read; None if that is no line of a file."""
+    file, _, line = finding.evidence[0].origin.rpartition(":") if finding.evidence else ("", "", "")
+    return (file, int(line)) if line.isdigit() else None
