@@ -1,4 +1,4 @@
-"""How findings relate is declared on the rules: no module outside ``rules`` names a rule by its code to decide it."""
+"""How findings relate is declared on the rules: no module outside ``rules`` decides it by a rule's code."""
 
 from __future__ import annotations
 

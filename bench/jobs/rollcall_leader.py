@@ -13,7 +13,7 @@ import time
 
 import msgspec
 
-from allaboard.agent.main import collect_rarely
+from allaboard.agent.main import reduce_gc_frequency
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport.client_handshake import FIGURES
@@ -97,7 +97,7 @@ async def main() -> None:
     full = 0.0
     ticks, spent = 0, 0.0
     wanted = size if timeout > 100 else size - 1
-    collect_rarely()
+    reduce_gc_frequency()
     began = time.process_time()
     while True:
         now = time.monotonic()

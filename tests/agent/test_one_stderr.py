@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from allaboard.agent.host_dedup import MANY, ToldOnce
+from allaboard.agent.host_dedup import MAX_REMEMBERED_FINDINGS, HostDedup
 from allaboard.facts import Certainty, Finding, Severity, Stage, Who
 
 
@@ -36,8 +36,8 @@ def pipe() -> Iterator[int]:
 
 
 @contextmanager
-def tellers(*fds: int) -> Iterator[list[ToldOnce]]:
-    made = [ToldOnce(fd) for fd in fds]
+def tellers(*fds: int) -> Iterator[list[HostDedup]]:
+    made = [HostDedup(fd) for fd in fds]
     yield made
     for one in made:
         one.close()
@@ -61,7 +61,9 @@ def test_who_has_a_stream_of_its_own_tells_it_there() -> None:
 
 def test_where_it_cannot_be_known_it_is_told() -> None:
     with pipe() as fd, tellers(fd, fd) as (many, other):
-        assert all(many.first(finding(n)) for n in range(MANY + 5))
-        assert other.first(finding(MANY + 1)) and not other.first(finding(MANY - 1))
+        assert all(many.first(finding(n)) for n in range(MAX_REMEMBERED_FINDINGS + 5))
+        assert other.first(finding(MAX_REMEMBERED_FINDINGS + 1)) and not other.first(
+            finding(MAX_REMEMBERED_FINDINGS - 1)
+        )
     with tellers(-1) as (nowhere,):
         assert nowhere.first(finding(1)) and nowhere.first(finding(1))

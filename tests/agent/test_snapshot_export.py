@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.snapshot_export import leave
+from allaboard.agent.snapshot_export import export_snapshot
 
 
 def kept(memory: Path, number: int, step: int, *, whole: bool = True) -> None:
@@ -21,7 +21,7 @@ def kept(memory: Path, number: int, step: int, *, whole: bool = True) -> None:
 
 def test_it_is_found_as_a_checkpoint_is(tmp_path: Path) -> None:
     kept(tmp_path, 7, 420)
-    left = leave(tmp_path, tmp_path / "run/snapshot")
+    left = export_snapshot(tmp_path, tmp_path / "run/snapshot")
     assert left is not None and left.step == 420
     assert {p.name: p.read_text() for p in left.folder.iterdir()} == {
         "checkpoint": 'model_checkpoint_path: "model.ckpt-420"\n'
@@ -33,12 +33,12 @@ def test_it_is_found_as_a_checkpoint_is(tmp_path: Path) -> None:
 
 
 def test_where_none_was_taken_nothing_is_left(tmp_path: Path) -> None:
-    assert leave(tmp_path, tmp_path / "run/snapshot") is None
+    assert export_snapshot(tmp_path, tmp_path / "run/snapshot") is None
     assert not (tmp_path / "run").exists()
 
 
 def test_half_of_one_is_none(tmp_path: Path) -> None:
     kept(tmp_path, 7, 420, whole=False)
     with pytest.raises(FileNotFoundError):
-        leave(tmp_path, tmp_path / "run/snapshot")
+        export_snapshot(tmp_path, tmp_path / "run/snapshot")
     assert list((tmp_path / "run").iterdir()) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.process_watcher import Watch
+from allaboard.agent.process_watcher import ProcessWatcher
 from allaboard.protocol.events import ProcessExited
 from probed import RENDEZVOUS, Program, fake_torch
 
@@ -90,7 +90,7 @@ def _end(program: Program, code: str) -> list[ProcessExited]:
     process = program.start(MEMBER + code)
     assert process.stdout is not None
     child = process.stdout.readline().strip()
-    watch = Watch(program.boxes)
+    watch = ProcessWatcher(program.boxes)
     watch.launched(0, process.pid)
     watch.ready = True
     told = [

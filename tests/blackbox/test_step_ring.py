@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.process_watcher import Watch
+from allaboard.agent.process_watcher import ProcessWatcher
 from allaboard.blackbox.reader import OpenBox
 from allaboard.probe import blackbox
 from allaboard.protocol.events import ProcessExited
@@ -66,13 +66,13 @@ def test_a_pace_is_that_of_the_steps_of_the_last_second(
 
 
 def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
-    watch = Watch(tmp_path / "gone")
+    watch = ProcessWatcher(tmp_path / "gone")
     watch.launched(0, _own_pid())
     assert len(watch.look(1.0)) == 1
 
 
 def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_path: Path) -> None:
-    watch = Watch(tmp_path)
+    watch = ProcessWatcher(tmp_path)
     watch.launched(0, _own_pid())
     watch.ready = True
     code = "import os, sys; from allaboard.probe.blackbox import Box; Box('%d.box' % os.getpid())"
@@ -103,7 +103,7 @@ os.kill(os.getpid(), signal.Signals[sys.argv[2]])
 def test_what_killed_a_member_that_a_launcher_started_is_told(
     tmp_path: Path, who: str, number: str, told: int | None
 ) -> None:
-    watch = Watch(tmp_path)
+    watch = ProcessWatcher(tmp_path)
     watch.launched(0, _own_pid())
     watch.ready = True
     with subprocess.Popen([sys.executable, "-c", KILLED, who, number], cwd=tmp_path) as child:
@@ -113,7 +113,7 @@ def test_what_killed_a_member_that_a_launcher_started_is_told(
 
 
 def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> None:
-    watch = Watch(tmp_path)
+    watch = ProcessWatcher(tmp_path)
     watch.moved()
     assert not watch.moved()
     box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.background_check import AFTER, LARGEST, STARTED, Notes, Subject
+from allaboard.agent.background_check import (
+    MAX_SCRIPT_BYTES,
+    READ_AFTER_S,
+    READ_WHILE_STARTING_AFTER_S,
+    BackgroundCheck,
+    CheckSubject,
+)
 
 UNDER_RANK = """\
 def main():
@@ -77,17 +83,19 @@ def test_an_environment_that_run_writes_itself_is_not(tmp_path: Path) -> None:
 def test_nothing_is_read_before_the_workers_are_under_way(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(UNDER_RANK)
-    notes = Notes(Subject(script=str(script)), launched=100.0)
-    assert notes.take(100.0 + AFTER - 0.01) == [] and threading.active_count() >= 1
-    assert notes.take(100.0 + STARTED - 0.01, starting=True) == []
+    notes = BackgroundCheck(CheckSubject(script=str(script)), launched=100.0)
+    assert notes.take(100.0 + READ_AFTER_S - 0.01) == [] and threading.active_count() >= 1
+    assert notes.take(100.0 + READ_WHILE_STARTING_AFTER_S - 0.01, starting=True) == []
     assert [f.rule for f in notes.last(30.0)] == ["CODE010"]
     assert notes.take(200.0) == [] == notes.last(30.0)
 
 
-@pytest.mark.parametrize("text", ["", "def f(:\n", "\0", "x = " + "(" * 5000, "# " + "x" * LARGEST])
+@pytest.mark.parametrize(
+    "text", ["", "def f(:\n", "\0", "x = " + "(" * 5000, "# " + "x" * MAX_SCRIPT_BYTES]
+)
 def test_a_script_that_cannot_be_read_gives_no_note(text: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(text)
-    notes = Notes(Subject(script=str(script)), launched=0.0)
+    notes = BackgroundCheck(CheckSubject(script=str(script)), launched=0.0)
     assert notes.last(30.0) == [] and not notes.trouble
-    assert Notes(Subject(script=str(tmp_path / "none.py")), 0.0).last(30.0) == []
+    assert BackgroundCheck(CheckSubject(script=str(tmp_path / "none.py")), 0.0).last(30.0) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from allaboard.agent.final_report import assemble
+from allaboard.agent.final_report import assemble_report
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.facts import Outcome
 from allaboard.facts.samples import job, member
@@ -31,7 +31,7 @@ def test_an_interrupted_rank_has_no_line_to_mend(tmp_path: Path) -> None:
 def test_who_interrupts_a_run_is_accused_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "worker-1.log").write_text(LOG)
-    report = assemble(
+    report = assemble_report(
         job="j", command=("train.py",), outcome=Outcome.INTERRUPTED, reason="interrupted", code=130,
         started="", seconds=9, run_dir=str(tmp_path), view=job(member(0), member(1)), findings=(),
         notes=(),

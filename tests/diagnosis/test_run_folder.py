@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
-from allaboard.agent.final_report import assemble
+from allaboard.agent.final_report import assemble_report
 from allaboard.agent.journal import Journal
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.diagnosis.logs.input_files import MissingInputError
@@ -46,7 +46,7 @@ def left(folder: Path, view: JobView = VIEW, report: bool = True, name: str = "j
     journal.view("2026-01-02T03:04:06.000Z", view)
     journal.pulse("2026-01-02T03:05:06.000Z", view)
     if report:
-        told = assemble(
+        told = assemble_report(
             job=name,
             command=("python", "train.py"),
             outcome="interrupted",  # type: ignore[arg-type]

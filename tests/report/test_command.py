@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.agent.final_report import assemble
+from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Outcome
 from allaboard.facts.samples import job, member
 
@@ -20,7 +20,7 @@ from allaboard.facts.samples import job, member
     ],
 )
 def test_it_is_without_passwords(given: str, told: str) -> None:
-    report = assemble(
+    report = assemble_report(
         job="j", command=tuple(given.split()), outcome=Outcome.COMPLETED, reason="", code=0, started="",
         seconds=1, run_dir="", view=job(member(0)), findings=(), notes=(),
     )  # fmt: skip

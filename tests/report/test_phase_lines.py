@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.agent.final_report import assemble
+from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Spent, Stage
 from allaboard.facts.samples import job, member
 from allaboard.report.phases import phase_lines
 
 
 def told(*spent: Spent, findings: tuple[Finding, ...] = ()) -> list[str]:
-    report = assemble(
+    report = assemble_report(
         job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
         run_dir="", view=job(*(member(r) for r in range(len(spent)))), findings=findings, notes=(),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.agent.final_report import assemble
+from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Load, Outcome, Pair
 from allaboard.facts.samples import job, member, task
 from allaboard.report.servers import MOST, server_lines, size
@@ -19,7 +19,7 @@ PS = task("ps", 0, run=Load(span=20, cpu=0.5, allowed=2))
 
 
 def lines(*members: object) -> list[str]:
-    report = assemble(
+    report = assemble_report(
         job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
         run_dir="", view=job(*members), findings=(), notes=(),  # type: ignore[arg-type]
     )  # fmt: skip

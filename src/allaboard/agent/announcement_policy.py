@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from allaboard.agent.host_dedup import ToldOnce
+from allaboard.agent.host_dedup import HostDedup
 from allaboard.agent.options import Options
 from allaboard.configuration.local_rank import first_here
 from allaboard.facts import Finding
@@ -22,7 +22,7 @@ class AnnouncementPolicy:
         attached = options.attached and joined is not None
         self._aside = attached and joined is not None and joined.rank > 0
         self._beside = joined is not None and not first_here(environment)
-        self._once = ToldOnce() if attached else None
+        self._once = HostDedup() if attached else None
         self._elsewhere: set[str] = set()
         """Rules of what another agent told."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from allaboard.agent.background_check import SHOWN
+from allaboard.agent.background_check import MAX_SHOWN_NOTES
 from allaboard.agent.journal import Journal
 from allaboard.agent.terminal import Terminal
 from allaboard.analysis.stacks.places import groups_of
@@ -59,10 +59,10 @@ class Announcer:
         """Tells what the text of the script or the environment lets expect."""
         stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in found]
         self.read += tuple(stamped)
-        for finding in stamped[:SHOWN]:
+        for finding in stamped[:MAX_SHOWN_NOTES]:
             self.announce(finding)
-        for finding in stamped[SHOWN:]:
+        for finding in stamped[MAX_SHOWN_NOTES:]:
             self.journal.finding(finding)
-        if len(stamped) > SHOWN:
-            more = len(stamped) - SHOWN
+        if len(stamped) > MAX_SHOWN_NOTES:
+            more = len(stamped) - MAX_SHOWN_NOTES
             self.say(f"{more} more notes on the text: allaboard check {self._script}".rstrip())

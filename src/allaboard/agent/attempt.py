@@ -9,19 +9,19 @@ from pathlib import Path
 
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.arrival_fifo import ArrivalFifo
-from allaboard.agent.background_check import Notes
-from allaboard.agent.command_executor import Deeds
-from allaboard.agent.control_plane import Council
-from allaboard.agent.coordinator_settings import settings
+from allaboard.agent.background_check import BackgroundCheck
+from allaboard.agent.command_executor import CommandExecutor
+from allaboard.agent.control_plane import ControlPlane
+from allaboard.agent.coordinator_settings import build_settings
 from allaboard.agent.options import Options
-from allaboard.agent.port_conflict import Taken
-from allaboard.agent.process_watcher import Watch
-from allaboard.agent.ps_snapshot_process import Snapshots
-from allaboard.agent.shutdown import Ending
-from allaboard.agent.standby_process import Reserve
-from allaboard.agent.traffic import Traffic
-from allaboard.agent.worker_output import Streams
-from allaboard.agent.worker_processes import Workers
+from allaboard.agent.port_conflict import PortConflicts
+from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.ps_snapshot_process import SnapshotProcess
+from allaboard.agent.shutdown import Shutdown
+from allaboard.agent.standby_process import StandbyProcess
+from allaboard.agent.traffic import TrafficSampler
+from allaboard.agent.worker_output import WorkerOutput
+from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.progress_line import progress_line
 from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
@@ -32,7 +32,7 @@ from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound,
 from allaboard.protocol.events import AgentInterrupted, AgentOverslept, Event
 from allaboard.rules.engine.catalogue import of_jobs
 
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FAST_POLL_S, START_POLL_S, TRAINING_POLL_S = 0.05, 0.25, 1.0
 """Seconds between two looks: while the job ends; while it starts, nobody has made a step for a moment, or a
 part of it that stands is looked at; while it trains. (That a worker ended is not looked for: the kernel
@@ -46,13 +46,13 @@ RARE_POLL_S = 1.0
 """Seconds between two looks at what changes rarely."""
 MAX_LATENESS_S = 2.0
 """An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
-PULSE = 60.0
+PULSE_INTERVAL_S = 60.0
 """Seconds between two signs of life in the journal."""
-LEFTOVER = 2.0
+LEFTOVER_GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL for what the workers left behind."""
-SHOWN, COMMAND = 4, 80
+MAX_SHOWN_PROCESSES, MAX_COMMAND_CHARS = 4, 80
 """Processes that are left running and said, and characters of their commands."""
-DRAIN = 5.0
+DRAIN_TIMEOUT_S = 5.0
 """Seconds for the last lines, where something that was left behind holds a pipe."""
 
 
@@ -64,7 +64,7 @@ class Attempt:
         launch: Launch,
         options: Options,
         voice: Announcer,
-        reading: Notes,
+        reading: BackgroundCheck,
         restarted: int = 0,
     ) -> None:
         plan = launch.plan
@@ -75,7 +75,7 @@ class Attempt:
         self.journal = voice.journal
         self.reading = reading
         self.wake = asyncio.Event()
-        self.watch = Watch(
+        self.watch = ProcessWatcher(
             launch.boxes,
             (plan.run_dir, Path(folder())),
             wrapped=options.wrapped,
@@ -83,14 +83,14 @@ class Attempt:
             beside=options.joined.beside if options.joined is not None else "",
         )
         self.bell = ArrivalFifo(launch.boxes, self.wake.set)
-        self.traffic = Traffic(self.clock.monotonic)
-        self.taken = Taken()
+        self.traffic = TrafficSampler(self.clock.monotonic)
+        self.taken = PortConflicts()
         # Under a launcher of one process a rank, what is printed is that rank's.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
         logs = plan.run_dir / "logs"
-        self.streams = Streams(launch.workers, logs, voice.terminal, plan.tasks, rank)
-        self.workers = Workers(
+        self.streams = WorkerOutput(launch.workers, logs, voice.terminal, plan.tasks, rank)
+        self.workers = WorkerProcesses(
             launch.reaper,
             self.streams,
             self.watch,
@@ -98,12 +98,12 @@ class Attempt:
             self.wake.set,
             lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
         )
-        self.ending = Ending(self.workers, options.grace, voice.say)
-        state = settings(launch, options, restarted)
+        self.ending = Shutdown(self.workers, options.grace, voice.say)
+        state = build_settings(launch, options, restarted)
         self.job = JobState(state, launch.at, of_jobs().entries, self.clock.utc)
-        self.reserve = Reserve(launch, self.workers, options.restarts)
-        self.snapshots = Snapshots(launch, self.workers, voice, self.wake.set)
-        self.deeds = Deeds(
+        self.reserve = StandbyProcess(launch, self.workers, options.restarts)
+        self.snapshots = SnapshotProcess(launch, self.workers, voice, self.wake.set)
+        self.deeds = CommandExecutor(
             launch,
             options,
             self.job,
@@ -115,7 +115,7 @@ class Attempt:
             self.wake.set,
             self.reserve,
         )
-        self.council = Council(
+        self.council = ControlPlane(
             launch, options, self.job, self.watch, self.wake.set, lambda: self.workers.over
         )
         self.events: list[Event] = []
@@ -193,8 +193,8 @@ class Attempt:
         self.reserve.close()
         self.snapshots.close()
         spare = self.launch.keeper > 0 and self._ended_well()
-        self.workers.end(LEFTOVER, spare)
-        await self.streams.drain(DRAIN)
+        self.workers.end(LEFTOVER_GRACE_S, spare)
+        await self.streams.drain(DRAIN_TIMEOUT_S)
         await self.deeds.over()
         if spare:
             await self._say_who_is_left()
@@ -216,9 +216,9 @@ class Attempt:
     async def _say_who_is_left(self) -> None:
         """Where something is ended first, that may take longer than there is to say."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN)
-        for pid in self.workers.left[:SHOWN]:
-            command = " ".join(proc.command_line(pid))[:COMMAND]
+            await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN_TIMEOUT_S)
+        for pid in self.workers.left[:MAX_SHOWN_PROCESSES]:
+            command = " ".join(proc.command_line(pid))[:MAX_COMMAND_CHARS]
             said = f"left running, since it has a session and streams of its own: process {pid} ({command})"
             self.voice.say(said)
 
@@ -332,7 +332,7 @@ class Attempt:
         )
         if self.voice.terminal.live:
             text = progress_line(self.job.recent(now)) if not self.job.quiet else self._elsewhere()
-            turn = SPINNER[int(now * 8) % len(SPINNER)]
+            turn = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
             self.voice.terminal.status(f"{turn} {text}" if text else "")
 
     def _elsewhere(self) -> str:
@@ -344,7 +344,7 @@ class Attempt:
         if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
             self.journal.view(self.clock.utc(now), self.job.view(now))
         elif now >= self.next_pulse:
-            self.next_pulse = now + PULSE
+            self.next_pulse = now + PULSE_INTERVAL_S
             self.journal.pulse(self.clock.utc(now), self.job.view(now))
 
     def _pause(self, now: float) -> float:

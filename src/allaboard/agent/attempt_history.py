@@ -9,7 +9,7 @@ from allaboard.policy.restart.attempt_restart import after_round, repeated
 from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
 
 
-class Course:
+class AttemptHistory:
     """``signal`` is the user's, on whichever host, 0 where there was none; ``findings`` are those of all
     rounds."""
 

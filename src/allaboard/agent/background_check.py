@@ -16,17 +16,17 @@ import msgspec
 from allaboard.check.runtime_notes import environment_errors, script_notes
 from allaboard.facts import Certainty, Finding, Severity
 
-AFTER, STARTED = 1.0, 10.0
+READ_AFTER_S, READ_WHILE_STARTING_AFTER_S = 1.0, 10.0
 """Seconds after the launch before anything is read: the first line of the script goes first; and the start of
 all workers, unless it takes so long that a note may help."""
-LARGEST = 512 * 1024
+MAX_SCRIPT_BYTES = 512 * 1024
 """Bytes of a script that is still read beside a running job."""
-SHOWN = 5
+MAX_SHOWN_NOTES = 5
 """Notes that are told; the rest is in `allaboard check`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class CheckSubject:
     """What there is to read: the script, "" where the command names none, and the environment that
     describes the cluster which the job joins, empty where allaboard describes it itself."""
 
@@ -34,10 +34,10 @@ class Subject:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-class Notes:
+class BackgroundCheck:
     """Read once; `take` gives what was found, once; ``trouble`` says what was not read."""
 
-    def __init__(self, subject: Subject, launched: float) -> None:
+    def __init__(self, subject: CheckSubject, launched: float) -> None:
         self._subject = subject
         self._launched = launched
         self._found: list[Finding] = []
@@ -48,7 +48,9 @@ class Notes:
     def take(self, now: float, starting: bool = False) -> list[Finding]:
         """The notes as soon as they are read, with nothing before and after; later while the job is
         ``starting``."""
-        if self._taken or now < self._launched + (STARTED if starting else AFTER):
+        if self._taken or now < self._launched + (
+            READ_WHILE_STARTING_AFTER_S if starting else READ_AFTER_S
+        ):
             return []
         if self._thread is None:
             self._begin()
@@ -77,13 +79,13 @@ class Notes:
             if self._subject.variables:
                 self._found += environment_errors(self._subject.variables)
             script = self._subject.script
-            if script and Path(script).stat().st_size <= LARGEST:
-                self._found += [mild(f) for f in script_notes(script)]
+            if script and Path(script).stat().st_size <= MAX_SCRIPT_BYTES:
+                self._found += [soften_finding(f) for f in script_notes(script)]
         except Exception as error:
             self.trouble = f"not all of the script and the environment was read: {error!r}"
 
 
-def mild(finding: Finding) -> Finding:
+def soften_finding(finding: Finding) -> Finding:
     """As a note: a warning at most, and no more than likely, since nothing was run."""
     return msgspec.structs.replace(
         finding,

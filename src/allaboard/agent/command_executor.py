@@ -11,11 +11,11 @@ from allaboard.agent.announcement_policy import AnnouncementPolicy
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.end_authorization import may_end
 from allaboard.agent.options import Options
-from allaboard.agent.process_watcher import Watch
-from allaboard.agent.shutdown import Ending
-from allaboard.agent.standby_process import Reserve
-from allaboard.agent.worker_output import Streams
-from allaboard.agent.worker_processes import Workers
+from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.shutdown import Shutdown
+from allaboard.agent.standby_process import StandbyProcess
+from allaboard.agent.worker_output import WorkerOutput
+from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.coordinator.job_state import JobState
 from allaboard.facts import Finding, Outcome, Phase
 from allaboard.hosts.file_locks import lock_waits
@@ -39,15 +39,15 @@ from allaboard.sampling.flight_recorder_client import Recorders
 from allaboard.sampling.gil_sampler import Grips
 from allaboard.sampling.sampling_task import Looking
 
-LEAVE = 1.0
+GATE_EXIT_GRACE_S = 1.0
 """Seconds that members at the gate get to read the verdict and leave by themselves."""
-SOON = 0.05
+STANDBY_POLL_S = 0.05
 """Seconds between two looks whether the process that waits has imported what it imports."""
-SERVERS = 5.0
+SERVER_GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL for servers whose job is done."""
 
 
-class Deeds:
+class CommandExecutor:
     """``events`` collects what was learned on the way, until it is taken; ``wake`` is called when
     there is something new."""
 
@@ -56,13 +56,13 @@ class Deeds:
         launch: Launch,
         options: Options,
         job: JobState,
-        watch: Watch,
-        ending: Ending,
-        workers: Workers,
-        streams: Streams,
+        watch: ProcessWatcher,
+        ending: Shutdown,
+        workers: WorkerProcesses,
+        streams: WorkerOutput,
         voice: Announcer,
         wake: Callable[[], None],
-        reserve: Reserve,
+        reserve: StandbyProcess,
     ) -> None:
         self._launch = launch
         self._options = options
@@ -160,7 +160,7 @@ class Deeds:
         now = self._voice.clock.monotonic()
         ready = self._reserve.take(worker, now)
         if ready is None and self._reserve.soon(worker, now):
-            self._coming[worker] = loop.call_later(SOON, self._respawn, loop, worker)
+            self._coming[worker] = loop.call_later(STANDBY_POLL_S, self._respawn, loop, worker)
             return
         try:
             self._streams.again(loop, ready or self._launch.respawn(worker))
@@ -229,7 +229,7 @@ class Deeds:
         for box in self._watch.boxes.values():
             box.say(f"allaboard: {command.reason}")
         self.beat(now)
-        patience = LEAVE if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
+        patience = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
-            self._ending.grace = min(self._ending.grace, SERVERS)
+            self._ending.grace = min(self._ending.grace, SERVER_GRACE_S)
         self._ending.begin(patience, signal.SIGTERM, group=False)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from allaboard.agent.options import Options
-from allaboard.agent.process_watcher import Watch
+from allaboard.agent.process_watcher import ProcessWatcher
 from allaboard.analysis.member_names import names
 from allaboard.analysis.parameter_servers.parameter_servers import AROUND, awaited_by_servers
 from allaboard.cluster.file_rendezvous_check import Rendezvous
@@ -29,11 +29,11 @@ from allaboard.protocol.commands import (
 )
 from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
-AGREED = (KillForReplacement, RestartWorker, ConcludeRound)
+RESTART_COMMANDS = (KillForReplacement, RestartWorker, ConcludeRound)
 """What another host may ask for only where this one's user has allowed restarts."""
 
 
-class Council:
+class ControlPlane:
     """The job's own state alone where all members are on this host, else with the other hosts."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Council:
         launch: Launch,
         options: Options,
         job: JobState,
-        watch: Watch,
+        watch: ProcessWatcher,
         wake: Callable[[], None],
         over: Callable[[], bool],
     ) -> None:
@@ -95,7 +95,7 @@ class Council:
         self._job.quiet = party.linked
         commands = self._job.handle(now, *events, *elsewhere)
         if self.bond is None:
-            return [c for c in party.route(now, commands) if not isinstance(c, AGREED)]
+            return [c for c in party.route(now, commands) if not isinstance(c, RESTART_COMMANDS)]
         return self.bond.heard(party.route(now, commands + self.bond.look(now)))
 
     def last_words(self, now: float, commands: list[Command]) -> list[Command]:

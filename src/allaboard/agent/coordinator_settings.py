@@ -10,7 +10,7 @@ from allaboard.launch.local_workers import Launch
 from allaboard.policy.end.end_policy import Policy
 
 
-def settings(launch: Launch, options: Options, restarted: int) -> JobSettings:
+def build_settings(launch: Launch, options: Options, restarted: int) -> JobSettings:
     """What the state machine is told at the start; ``restarted``: how often something was before."""
     return JobSettings(
         launched=launch.plan.size,

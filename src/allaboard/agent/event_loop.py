@@ -13,17 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-NAME = "allaboard asks"
-LAST = 3.0
+THREAD_NAME_PREFIX = "allaboard asks"
+THREAD_GRACE_S = 3.0
 """Seconds that threads get at the end for what they are at."""
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run_to_end(main: Coroutine[Any, Any, T]) -> T:
     """As asyncio.run, but for the threads of `run_in_executor`: they are not waited for."""
 
     async def bounded() -> T:
         loop = asyncio.get_running_loop()
-        threads = ThreadPoolExecutor(thread_name_prefix=NAME)
+        threads = ThreadPoolExecutor(thread_name_prefix=THREAD_NAME_PREFIX)
         loop.set_default_executor(threads)
         try:
             return await main
@@ -35,16 +35,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(bounded())
 
 
-def held_up(seconds: float = LAST) -> bool:
+def has_stuck_thread(seconds: float = THREAD_GRACE_S) -> bool:
     """Whether a thread is still at it after so long: Python would wait for it at its own end."""
-    asking = [t for t in threading.enumerate() if t.name.startswith(NAME)]
+    asking = [t for t in threading.enumerate() if t.name.startswith(THREAD_NAME_PREFIX)]
     until = time.monotonic() + seconds
     for thread in asking:
         thread.join(max(0.0, until - time.monotonic()))
     return any(t.is_alive() for t in asking)
 
 
-def leave(code: int) -> None:
+def exit_now(code: int) -> None:
     """Ends this process at once; all has been said and written."""
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -39,12 +39,12 @@ def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
     return EXIT_CODES[outcome]
 
 
-def code_of(end: Exit) -> int:
+def shell_exit_code(end: Exit) -> int:
     """A process's own exit code, as a shell gives it for one that a signal killed."""
     return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
-def worker_report(view: JobView, member: Member) -> WorkerReport:
+def build_worker_report(view: JobView, member: Member) -> WorkerReport:
     """One member as the report shows it."""
     end = member.exit
     served = has_servers(view)
@@ -86,7 +86,7 @@ def _times(view: JobView, member: Member) -> Times | None:
     )
 
 
-def assemble(
+def assemble_report(
     *,
     job: str,
     command: tuple[str, ...],
@@ -113,7 +113,7 @@ def assemble(
         started=started,
         seconds=round(seconds, 3),
         run_dir=run_dir,
-        workers=tuple(worker_report(view, m) for m in view.members if not m.candidate),
+        workers=tuple(build_worker_report(view, m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
         unseen=unseen(view),
@@ -123,13 +123,13 @@ def assemble(
     )
 
 
-MAY_BE_SECRET = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt", "@", "login")
+SECRET_HINTS = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt", "@", "login")
 
 
 def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
     """A report is handed on: without passwords. What finds them takes longer to load than the rest of a run's
     end, and is needed by few."""
-    if not any(sign in word.lower() for word in command for sign in MAY_BE_SECRET):
+    if not any(sign in word.lower() for word in command for sign in SECRET_HINTS):
         return command
     from allaboard.formats import redaction
 

@@ -16,11 +16,11 @@ import msgspec
 
 from allaboard.facts import Finding
 
-MANY = 64
+MAX_REMEMBERED_FINDINGS = 64
 """Findings that are remembered; those after them are told by every agent."""
 
 
-class ToldOnce:
+class HostDedup:
     """``fd`` is where this agent writes."""
 
     def __init__(self, fd: int = 2) -> None:
@@ -35,7 +35,7 @@ class ToldOnce:
 
     def first(self, finding: Finding) -> bool:
         """Whether no other agent of this host tells it there; True too where that cannot be known."""
-        if len(self._held) >= MANY:
+        if len(self._held) >= MAX_REMEMBERED_FINDINGS:
             return True
         one = None
         try:

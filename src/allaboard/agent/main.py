@@ -7,12 +7,12 @@ import gc
 from allaboard.agent import event_loop
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.attempt import Attempt
-from allaboard.agent.attempt_history import Course
-from allaboard.agent.background_check import Notes
-from allaboard.agent.final_report import assemble, code_of
+from allaboard.agent.attempt_history import AttemptHistory
+from allaboard.agent.background_check import BackgroundCheck
+from allaboard.agent.final_report import assemble_report, shell_exit_code
 from allaboard.agent.journal import Journal
 from allaboard.agent.options import Options
-from allaboard.agent.snapshot_export import leave
+from allaboard.agent.snapshot_export import export_snapshot
 from allaboard.agent.terminal import Terminal
 from allaboard.facts import Outcome, Report
 from allaboard.launch.local_workers import Launch, WorkerStartError, again
@@ -20,9 +20,9 @@ from allaboard.launch.signals import die_of
 from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Stop
 from allaboard.report.run_summary import summary_lines
 
-COLLECT = (10_000, 20, 20)
+GC_THRESHOLDS = (10_000, 20, 20)
 """Objects more than before, and younger collections, between two of the collector's, see gc.set_threshold."""
-READ = 2.0
+SCRIPT_READ_GRACE_S = 2.0
 """Seconds for what is still being read of the script, where the job ended before it was told."""
 
 
@@ -35,8 +35,8 @@ class Agent:
         script = options.subject.script
         self.voice = Announcer(Journal(launch.plan.run_dir), Terminal(), options.verbose, script)
         self.clock = self.voice.clock
-        self.reading = Notes(options.subject, launch.at)
-        self.course = Course(options.restarts)
+        self.reading = BackgroundCheck(options.subject, launch.at)
+        self.course = AttemptHistory(options.restarts)
         self.began = launch.at
         self.died_of: int | None = None
 
@@ -88,7 +88,7 @@ class Agent:
     def _finish(self, round_: Attempt) -> int:
         """Writes the report, says the last words, and removes what was held in memory."""
         now = self.clock.monotonic()
-        self.voice.note(now, self.reading.last(READ))
+        self.voice.note(now, self.reading.last(SCRIPT_READ_GRACE_S))
         journal, terminal = self.voice.journal, self.voice.terminal
         if self.reading.trouble:
             journal.event(self.clock.utc(now), self.reading.trouble)
@@ -110,7 +110,7 @@ class Agent:
     def _leave_values(self) -> None:
         """Of a job that did not come to its end here."""
         try:
-            left = leave(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
+            left = export_snapshot(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
         except OSError as error:
             self.voice.say(f"the newest snapshot could not be left on disk: {error}")
             return
@@ -129,8 +129,8 @@ class Agent:
         if alone is not None and course.outcome is Outcome.FAILED:
             # One that left the others ended well: what that means is for whoever started it to say.
             well = alone.code == 0 and not self.options.restarts.allowed
-            code, self.died_of = 0 if well else code_of(alone), alone.signal
-        return assemble(
+            code, self.died_of = 0 if well else shell_exit_code(alone), alone.signal
+        return assemble_report(
             job=plan.job,
             command=tuple(plan.command),
             outcome=course.outcome,
@@ -147,28 +147,28 @@ class Agent:
         )
 
 
-def collect_rarely() -> None:
+def reduce_gc_frequency() -> None:
     """What thousands of hosts tell is kept, and holds no cycles: the collector need not walk through it,
     nor through modules and rules, again and again."""
     gc.freeze()
-    gc.set_threshold(*COLLECT)
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
-def run(launch: Launch, options: Options) -> int:
+def run_agent(launch: Launch, options: Options) -> int:
     """Watches what was launched until it has ended; returns the exit code of allaboard. Where one
     process was started as it is and a signal killed it, allaboard dies of that signal too."""
 
-    collect_rarely()
+    reduce_gc_frequency()
 
     async def main() -> tuple[int, Agent]:
         agent = Agent(launch, options)
         return await agent.run(), agent
 
-    code, agent = event_loop.run(main())
+    code, agent = event_loop.run_to_end(main())
     agent.launch.leave()
     signal = agent.died_of
     if signal is not None:
         die_of(signal)
-    if event_loop.held_up():
-        event_loop.leave(code)
+    if event_loop.has_stuck_thread():
+        event_loop.exit_now(code)
     return code

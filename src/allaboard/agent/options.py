@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from allaboard.agent.background_check import Subject
+from allaboard.agent.background_check import CheckSubject
 from allaboard.agent.final_report import exit_code
 from allaboard.cluster.transport.tls import Tls
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Finding, JobView, Outcome
 from allaboard.policy.restart.restart_policy import Restarts
 
-Code = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
+ExitCodePolicy = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ class Options:
     secret: bytes = b""
     tls: Tls | None = None
     coordinator: str = ""
-    code: Code = lambda outcome, findings, signal, view: exit_code(outcome, signal)
+    code: ExitCodePolicy = lambda outcome, findings, signal, view: exit_code(outcome, signal)
     passes_through: bool = False
     restarts: Restarts = field(default_factory=Restarts)
     stopped_after: float = 30.0
-    subject: Subject = field(default_factory=Subject)
+    subject: CheckSubject = field(default_factory=CheckSubject)

@@ -11,7 +11,7 @@ from allaboard.hosts.interface_address import holder_of
 from allaboard.protocol.events import Event, PortChecked, ProcessSampled
 
 
-class Taken:
+class PortConflicts:
     """Asks the kernel once for each member that failed so."""
 
     def __init__(self) -> None:

@@ -20,20 +20,20 @@ from allaboard.hosts.tcp_retransmits import Unanswered
 from allaboard.probe.layout import ENDED
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, ResourcesMeasured
 
-QUOTA = 1.0
+QUOTA_REFRESH_S = 1.0
 """Seconds after which it is looked anew how much CPU a process may use."""
-LONG = 2.0
+SLOW_CALL_S = 2.0
 """Seconds in init or in one operation after which the kernel is asked for connections without answer,
 and between two such questions."""
 
-_TRACKERS = ("resource_tracker", "forkserver", "semaphore_tracker")
+_HELPER_MODULES = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 
-MEASURED = 1.0
+USAGE_INTERVAL_S = 1.0
 """Seconds between two looks at files, memory and disks."""
 
 
-class Watch:
+class ProcessWatcher:
     """Keeps the open boxes and what belongs to which worker.
 
     ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
@@ -72,7 +72,7 @@ class Watch:
 
     def measure(self, now: float) -> list[Event]:
         """What the members use of what is limited, once in a while."""
-        if now < self._measured + MEASURED or not self.boxes:
+        if now < self._measured + USAGE_INTERVAL_S or not self.boxes:
             return []
         self._measured = now
         alive = [pid for pid in self.boxes if pid not in self.gone]
@@ -199,18 +199,18 @@ class Watch:
         since = now if box is None else box.op.since if box.op is not None else now
         if box is not None and box.phase in (Phase.JOINING, Phase.JOINED) and not box.step:
             since = min(since, box.phase_since)
-        if now - since < LONG:
+        if now - since < SLOW_CALL_S:
             self._asked.pop(pid, None)
             return ()
         at, told = self._asked.get(pid, (0.0, ()))
-        if now - at >= LONG:
+        if now - at >= SLOW_CALL_S:
             told = self._kernel.ask(pid)
             self._asked[pid] = now, told
         return told
 
     def _allowed(self, pid: int, now: float) -> float:
-        at, limit = self._quotas.get(pid, (-QUOTA, None))
-        if now - at >= QUOTA:
+        at, limit = self._quotas.get(pid, (-QUOTA_REFRESH_S, None))
+        if now - at >= QUOTA_REFRESH_S:
             limit = quota(pid)
             self._quotas[pid] = now, limit
         cores = proc.allowed_cores(pid)
@@ -256,7 +256,7 @@ def _may_be_member(pid: int) -> bool:
     command = proc.command_line(pid)
     if not command or not any("python" in part for part in command[:1]):
         return False
-    return not any(t in part for t in _TRACKERS for part in command)
+    return not any(t in part for t in _HELPER_MODULES for part in command)
 
 
 def _in_own_code(box: BoxReading | None) -> bool:

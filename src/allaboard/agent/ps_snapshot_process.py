@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from allaboard.agent.announcer import Announcer
-from allaboard.agent.worker_processes import Workers
+from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts import JobView
 from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
@@ -19,18 +19,18 @@ from allaboard.policy.restart.snapshot_owner import is_kept_here, is_kept_here_t
 from allaboard.protocol.events import Event, SnapshotTaken
 from allaboard.report.servers import size
 
-NUMBER = -2
+SNAPSHOT_PROCESS_NUMBER = -2
 """What the reaper calls it."""
-STARTS = 3
+MAX_STARTS = 3
 """How often it is started at most."""
 
 
-class Snapshots:
+class SnapshotProcess:
     """``events`` collects the snapshots that were taken, until they are taken in; ``wake`` is called then.
     Those of a host that keeps the values too are no events: no session restores them."""
 
     def __init__(
-        self, launch: Launch, workers: Workers, voice: Announcer, wake: Callable[[], None]
+        self, launch: Launch, workers: WorkerProcesses, voice: Announcer, wake: Callable[[], None]
     ) -> None:
         self._launch = launch
         self._voice = voice
@@ -42,11 +42,11 @@ class Snapshots:
         self._told = False
         self._second = False
         self.events: list[Event] = []
-        workers.aside[NUMBER] = self._heard
+        workers.aside[SNAPSHOT_PROCESS_NUMBER] = self._heard
 
     def tend(self, view: JobView) -> None:
         """Starts it once the chief trains, where that is ours; or who keeps them besides."""
-        if not self._launch.plan.snapshot or self._asked is not None or self._starts >= STARTS:
+        if not self._launch.plan.snapshot or self._asked is not None or self._starts >= MAX_STARTS:
             return
         if is_kept_here(view):
             self._start()
@@ -70,7 +70,7 @@ class Snapshots:
         # It is no member, and needs no GPU.
         environment = dict(self._launch.environments[-1], ALLABOARD_BOX="", CUDA_VISIBLE_DEVICES="")
         command = [plan.command[0], place, str(self._launch.boxes), f"{plan.snapshot:g}"]
-        self._asked = self._launch.aside(NUMBER, command, environment)
+        self._asked = self._launch.aside(SNAPSHOT_PROCESS_NUMBER, command, environment)
         loop = asyncio.get_running_loop()
         for fd, take in ((self._asked.out, self._lines), (self._asked.err, self._keep)):
             os.set_blocking(fd, False)
@@ -80,7 +80,9 @@ class Snapshots:
         if "spawned" in message or self._asked is None:
             return
         self.close()
-        again = "it is started again" if self._starts < STARTS else "no further snapshot is taken"
+        again = (
+            "it is started again" if self._starts < MAX_STARTS else "no further snapshot is taken"
+        )
         self._voice.say(f"the process that keeps the snapshots has ended ({self._log}); {again}")
 
     def _read(self, fd: int, take: Callable[[bytes], None]) -> None:

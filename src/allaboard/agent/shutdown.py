@@ -8,18 +8,18 @@ import signal
 import time
 from collections.abc import Callable
 
-from allaboard.agent.worker_processes import Workers
+from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts.signal_name import signal_name
 
-Say = Callable[[str], None]
-TWICE = 0.1
+WriteLine = Callable[[str], None]
+SIGNAL_DEBOUNCE_S = 0.1
 """Seconds in which a second signal is still the first: nobody types so fast."""
 
 
-class Ending:
+class Shutdown:
     """Signals first, SIGKILL after the grace (s), at once when the user asks a second time."""
 
-    def __init__(self, workers: Workers, grace: float, say: Say) -> None:
+    def __init__(self, workers: WorkerProcesses, grace: float, say: WriteLine) -> None:
         self._workers = workers
         self.grace = grace
         self._say = say
@@ -61,7 +61,7 @@ class Ending:
         """The user's signal is passed on; at the second one everything ends at once. That a terminal closes
         is told by its shell and by the kernel; timeout(1) tells its child, and then the child's group."""
         now = time.monotonic()
-        if self._asked and (number == signal.SIGHUP or now - self._last < TWICE):
+        if self._asked and (number == signal.SIGHUP or now - self._last < SIGNAL_DEBOUNCE_S):
             return
         self._last = now
         self._asked += 1

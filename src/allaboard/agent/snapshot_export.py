@@ -7,38 +7,38 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-NEWEST = "snapshot.json"
+NEWEST_SNAPSHOT_FILE = "snapshot.json"
 """Where `serving.snapshots` tells its newest one."""
-STATE = "checkpoint"
+CHECKPOINT_STATE_FILE = "checkpoint"
 """The file by which TensorFlow finds the newest checkpoint of a folder; tf.train.CheckpointState as text."""
-TRIES = 3
+MAX_COPY_ATTEMPTS = 3
 """A snapshot may be replaced by a newer one while it is copied."""
 
 
-class Left(NamedTuple):
+class ExportedSnapshot(NamedTuple):
     """A folder that `checkpoint_dir` of MonitoredTrainingSession takes, and the global step in it."""
 
     folder: Path
     step: int
 
 
-def leave(memory: Path, folder: Path) -> Left | None:
+def export_snapshot(memory: Path, folder: Path) -> ExportedSnapshot | None:
     """Copies the newest snapshot in ``memory`` to ``folder``, which is there whole or not at all; None where
     none was taken. Raises OSError where there is no room for it."""
-    for attempt in range(TRIES):
+    for attempt in range(MAX_COPY_ATTEMPTS):
         try:
-            told = json.loads((memory / NEWEST).read_text())
+            told = json.loads((memory / NEWEST_SNAPSHOT_FILE).read_text())
         except FileNotFoundError:
             return None
         try:
             return _copied(Path(told["prefix"]), int(told["step"]), folder)
         except FileNotFoundError:
-            if attempt == TRIES - 1:
+            if attempt == MAX_COPY_ATTEMPTS - 1:
                 raise
     return None
 
 
-def _copied(prefix: Path, step: int, folder: Path) -> Left:
+def _copied(prefix: Path, step: int, folder: Path) -> ExportedSnapshot:
     new = folder.with_name(folder.name + ".new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700, parents=True)
@@ -49,10 +49,10 @@ def _copied(prefix: Path, step: int, folder: Path) -> Left:
         lines = (
             f'{key}: "{name}"\n' for key in ("model_checkpoint_path", "all_model_checkpoint_paths")
         )
-        (new / STATE).write_text("".join(lines))
+        (new / CHECKPOINT_STATE_FILE).write_text("".join(lines))
         shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
     except OSError:
         shutil.rmtree(new, ignore_errors=True)
         raise
-    return Left(folder, step)
+    return ExportedSnapshot(folder, step)

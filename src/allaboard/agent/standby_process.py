@@ -7,23 +7,23 @@ import os
 from pathlib import Path
 from typing import Any
 
-from allaboard.agent.worker_processes import Workers
+from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts import JobView
 from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
 from allaboard.policy.restart.restart_policy import Restarts
 from allaboard.policy.restart.standby_start import is_due
 
-NUMBER = -1
+STANDBY_PROCESS_NUMBER = -1
 """What the reaper calls it."""
-LONGEST = 60.0
+MAX_STARTUP_S = 60.0
 """Seconds from its start in which it is waited for."""
 
 
-class Reserve:
+class StandbyProcess:
     """``waiting``: whether a process of it lives that nobody has taken."""
 
-    def __init__(self, launch: Launch, workers: Workers, policy: Restarts) -> None:
+    def __init__(self, launch: Launch, workers: WorkerProcesses, policy: Restarts) -> None:
         self._launch = launch
         self._workers = workers
         self._policy = policy
@@ -34,7 +34,7 @@ class Reserve:
         self._count = 0
         self._promised = -1
         self._asked_at = 0.0
-        workers.aside[NUMBER] = self._heard
+        workers.aside[STANDBY_PROCESS_NUMBER] = self._heard
 
     @property
     def waiting(self) -> bool:
@@ -49,7 +49,11 @@ class Reserve:
 
     def soon(self, index: int, now: float) -> bool:
         """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
-        if not self.waiting or self._promised not in (-1, index) or now - self._asked_at > LONGEST:
+        if (
+            not self.waiting
+            or self._promised not in (-1, index)
+            or now - self._asked_at > MAX_STARTUP_S
+        ):
             return False
         self._promised = index
         return True
@@ -107,7 +111,7 @@ class Reserve:
             self._failed += 1
             return
         command = [plan.command[0], place, self._fifo, script]
-        self._asked = self._launch.aside(NUMBER, command, environment)
+        self._asked = self._launch.aside(STANDBY_PROCESS_NUMBER, command, environment)
 
     def _heard(self, message: dict[str, Any]) -> None:
         if "spawned" in message:

@@ -19,20 +19,20 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-PIECE = 8192
+MAX_LINE_PIECE_BYTES = 8192
 """Bytes of a line that has no end yet before the terminal shows them."""
-HELD = 1 << 20
+MAX_UNFINISHED_LINE_BYTES = 1 << 20
 """Bytes of such a line before they go into the file: until then the worker's other stream cannot come
 between."""
-BACKLOG = 20_000
+MAX_QUEUED_LINES = 20_000
 """Lines that wait for the terminal before further ones are only counted."""
-COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
+RANK_COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
 _CONTROL = re.compile(
     rb"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b[^\[]|[\x00-\x08\x0b-\x0c\x0e-\x1a\x1c-\x1f]"
 )
 
 
-_GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
+_READER_GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
 """Nobody will read what is written there, now or later; a full disk may have room again."""
 
 
@@ -53,7 +53,7 @@ class Terminal:
     @property
     def full(self) -> bool:
         """Whether it is far behind."""
-        return self._queue.qsize() > BACKLOG
+        return self._queue.qsize() > MAX_QUEUED_LINES
 
     def line(self, fd: int, text: bytes, kept: bool) -> None:
         """Queues one line for 1 (stdout) or 2 (stderr); one that is ``kept`` in a file may be left
@@ -112,12 +112,12 @@ class Terminal:
             except BlockingIOError:  # somebody who shares it does not want to wait (ssh, rsync)
                 select.select([], [fd], [])
             except OSError as error:
-                if error.errno in _GONE:  # a closed pipe: `allaboard run … | head`
+                if error.errno in _READER_GONE:  # a closed pipe: `allaboard run … | head`
                     self._closed.add(fd)
                 return
 
 
-_TRAIL = re.compile(
+_TRAILING_DUMP = re.compile(
     rb"\s*(@\s+0x[0-9a-f]+\s|\*\*\* Check failure stack trace"
     rb"|Additional GRPC error information|:UNKNOWN:Error"
     rb"|frame #\d+: |Exception raised from .{1,300} \(most recent call first\):"
@@ -125,7 +125,7 @@ _TRAIL = re.compile(
 )
 """What absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
 _ABORTED = b"Fatal Python error: Aborted"
-_WHY = "what(): "
+_TERMINATE_REASON = "what(): "
 """faulthandler says no more than that it aborted; std::terminate() has said why before."""
 
 
@@ -136,7 +136,7 @@ class WorkerLog:
         self._terminal = terminal
         mark = f"[{label}] "
         if terminal.colour:
-            mark = f"\x1b[{COLOURS[colour % len(COLOURS)]}m{mark}\x1b[0m"
+            mark = f"\x1b[{RANK_COLOURS[colour % len(RANK_COLOURS)]}m{mark}\x1b[0m"
         self._mark = mark.encode()
         self._rest = {1: b"", 2: b""}
         self._held = {1: b"", 2: b""}
@@ -155,16 +155,16 @@ class WorkerLog:
         whole, newline, rest = (self._rest[fd] + data).rpartition(b"\n")
         for line in whole.split(b"\n") if newline else ():
             self._show(fd, line)
-        while len(rest) >= PIECE or (rest and not data):
-            self._show(fd, rest[:PIECE])
-            rest = rest[PIECE:]
+        while len(rest) >= MAX_LINE_PIECE_BYTES or (rest and not data):
+            self._show(fd, rest[:MAX_LINE_PIECE_BYTES])
+            rest = rest[MAX_LINE_PIECE_BYTES:]
         self._rest[fd] = rest
 
     def _hold(self, fd: int, data: bytes) -> None:
         """Into the file by the line, or by the state of a progress bar."""
         held = self._held[fd] + data
         cut = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
-        if not data or len(held) - cut >= HELD:
+        if not data or len(held) - cut >= MAX_UNFINISHED_LINE_BYTES:
             cut = len(held)
         self._keep(held[:cut])
         self._held[fd] = held[cut:]
@@ -189,8 +189,8 @@ class WorkerLog:
     def _show(self, fd: int, line: bytes) -> None:
         # A progress bar rewrites its line with \r: its last state is what a log wants.
         shown = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
-        known = self.last_line.startswith(_WHY) and shown.strip() == _ABORTED
-        if shown.strip() and not known and not _TRAIL.match(shown):
+        known = self.last_line.startswith(_TERMINATE_REASON) and shown.strip() == _ABORTED
+        if shown.strip() and not known and not _TRAILING_DUMP.match(shown):
             self.last_line = shown.strip().decode("utf-8", "replace")[:300]
         self._terminal.line(fd, self._mark + shown + b"\n", self.kept)
 

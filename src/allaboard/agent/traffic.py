@@ -14,13 +14,13 @@ from allaboard.facts import Declared, Flow, Flows
 from allaboard.hosts.tcp_info import flows as flows_of
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, TrafficSampled
 
-EVERY = 1.0
+SAMPLE_INTERVAL_S = 1.0
 """Seconds between two looks."""
-TIMES = 10
+MAX_FAILURES_IN_A_ROW = 10
 """Looks in a row that must have failed before no more are taken."""
 
 
-class Traffic:
+class TrafficSampler:
     """``trouble`` says why nothing is measured."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -44,7 +44,7 @@ class Traffic:
                     self._told[event.pid] = declared
         idle = self._looking is None or self._looking.done()
         if self._told and idle and now >= self._due and not self.trouble:
-            self._due = now + EVERY
+            self._due = now + SAMPLE_INTERVAL_S
             loop = asyncio.get_running_loop()
             self._looking = loop.run_in_executor(None, self._look, dict(self._told))
         found, self._found = self._found, []
@@ -55,13 +55,13 @@ class Traffic:
             flows = flows_of(told)
         except Exception as error:  # of the kernel: the job goes on unmeasured
             self._failed += 1  # a dump of sockets is broken off where many come and go
-            if self._failed >= TIMES:
+            if self._failed >= MAX_FAILURES_IN_A_ROW:
                 self.trouble = f"connections are not measured: {error!r}"
             return
         self._failed = 0
         at = self._now()
         addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
-        found = told_apart(flows, told, addresses)
+        found = group_flows(flows, told, addresses)
         self._found += [TrafficSampled(pid=pid, at=at, flows=each) for pid, each in found.items()]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
@@ -81,22 +81,24 @@ class Traffic:
 
 
 def _between(declared: Declared) -> bool:
-    return has_servers(declared.cluster) or (declared.world_size > 1 and not declared.local)
+    return has_parameter_servers(declared.cluster) or (
+        declared.world_size > 1 and not declared.local
+    )
 
 
-def told_apart(
+def group_flows(
     flows: Mapping[int, tuple[Flow, ...]],
     told: Mapping[int, Declared],
     addresses: Mapping[int, Mapping[str, str]],
 ) -> dict[int, tuple[Flows, ...]]:
     """The flows of each process, by task or by host. Of a server that nobody is connected to any more that
     is told, too: else it were in use for ever."""
-    served = {pid: one for pid, one in told.items() if has_servers(one.cluster)}
-    found = by_task({p: flows.get(p, ()) for p in served}, served, addresses)
-    return found | by_host({p: f for p, f in flows.items() if p not in served})
+    served = {pid: one for pid, one in told.items() if has_parameter_servers(one.cluster)}
+    found = group_by_task({p: flows.get(p, ()) for p in served}, served, addresses)
+    return found | group_by_host({p: f for p, f in flows.items() if p not in served})
 
 
-def by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:
+def group_by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:
     """The flows of each process by the address of the host at their other end, this one left out."""
     found = {}
     for pid, many in flows.items():
@@ -113,11 +115,11 @@ def _host(end: str) -> str:
     return end.rpartition(":")[0].strip("[]")
 
 
-def has_servers(cluster: Mapping[str, str]) -> bool:
+def has_parameter_servers(cluster: Mapping[str, str]) -> bool:
     return any(task.startswith("ps:") for task in cluster)
 
 
-def by_task(
+def group_by_task(
     flows: Mapping[int, tuple[Flow, ...]],
     told: Mapping[int, Declared],
     addresses: Mapping[int, Mapping[str, str]],
@@ -125,7 +127,7 @@ def by_task(
     """The flows of each process by the task at their other end. Who opened a connection is known by the
     listed address that it goes to; who was called knows the caller by the socket at the other end on this
     host, else by the host that it calls from, where one task alone is listed there."""
-    callers = {flow.local: name(told[pid]) for pid, many in flows.items() for flow in many}
+    callers = {flow.local: task_name(told[pid]) for pid, many in flows.items() for flow in many}
     found: dict[int, tuple[Flows, ...]] = {}
     for pid, many in flows.items():
         listed = addresses[pid]
@@ -138,11 +140,11 @@ def by_task(
             there = hosts.get(flow.remote.rpartition(":")[0], set())
             if other is None and len(there) == 1:
                 other = next(iter(there))
-            if other is not None and other != name(told[pid]):
+            if other is not None and other != task_name(told[pid]):
                 groups[other].append(flow)
         found[pid] = tuple(Flows(task, tuple(each)) for task, each in sorted(groups.items()))
     return found
 
 
-def name(declared: Declared) -> str:
+def task_name(declared: Declared) -> str:
     return f"{declared.job}:{declared.index}"

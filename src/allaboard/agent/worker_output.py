@@ -10,12 +10,12 @@ from pathlib import Path
 from allaboard.agent.terminal import Terminal, WorkerLog
 from allaboard.launch.local_workers import Worker
 
-CROWDED = 0.05
+BACKPRESSURE_PAUSE_S = 0.05
 """Seconds that a worker's output waits where neither file nor terminal takes it."""
-READ = 1 << 16
+READ_BYTES = 1 << 16
 
 
-class Streams:
+class WorkerOutput:
     """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles;
     ``rank``: that of the first where it is a member of a job on several hosts."""
 
@@ -70,7 +70,7 @@ class Streams:
                 64 if fd in self._open else 0
             ):  # a child that it left behind may go on writing
                 try:
-                    data = os.read(fd, READ)
+                    data = os.read(fd, READ_BYTES)
                 except OSError:  # nothing there now, or closed already
                     break
                 if not data:
@@ -97,10 +97,12 @@ class Streams:
     def _read(self, loop: asyncio.AbstractEventLoop, log: WorkerLog, number: int, fd: int) -> None:
         if self._terminal.full and not log.kept:
             loop.remove_reader(fd)
-            loop.call_later(CROWDED, loop.add_reader, fd, self._read, loop, log, number, fd)
+            loop.call_later(
+                BACKPRESSURE_PAUSE_S, loop.add_reader, fd, self._read, loop, log, number, fd
+            )
             return
         try:
-            data = os.read(fd, READ)
+            data = os.read(fd, READ_BYTES)
         except BlockingIOError:
             return
         log.feed(number, data)

@@ -10,15 +10,15 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from allaboard.agent.process_watcher import Watch
-from allaboard.agent.worker_output import Streams
+from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.worker_output import WorkerOutput
 from allaboard.hosts import oom, proc
 from allaboard.protocol.events import Event, ProcessExited, WorkerLaunched
 
-Say = Callable[[str], None]
+WriteLine = Callable[[str], None]
 
 
-class Workers:
+class WorkerProcesses:
     """The agent's end of the reaper's socket.
 
     ``all_ended`` is set when nothing is left of them and below them, after `end`, but what is in ``left``.
@@ -29,9 +29,9 @@ class Workers:
     def __init__(
         self,
         reaper: socket.socket,
-        streams: Streams,
-        watch: Watch,
-        say: Say,
+        streams: WorkerOutput,
+        watch: ProcessWatcher,
+        say: WriteLine,
         wake: Callable[[], None],
         started: Callable[[int, int], None],
     ) -> None:

@@ -1,45 +1,65 @@
-"""The command line: one file a command, imported only when that command is called."""
+"""The command line: one file per command, imported only when that command is called.
+
+Each file has `add_arguments(parser)`, which declares the command's arguments and help, and `main(words)`, which
+takes the words after the command's name and returns the exit code. `main` raises `UsageError` for what cannot be
+done; it is printed here.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Sequence
 
-COMMANDS = ("run", "preflight", "check", "spec", "explain", "rules", "drill", "diagnose")
-"""One module each in this folder, with a function ``command``."""
-
-HANDED_ON = {
-    "context_settings": {
-        "ignore_unknown_options": True,
-        "allow_extra_args": True,
-        "help_option_names": [],
-    }
+COMMANDS = {
+    "run": "Start a training job, watch it, and report problems as they happen.",
+    "preflight": "Test the hosts and the network before the job; no script is run.",
+    "check": "Check configuration files and scripts for what would make training hang.",
+    "spec": "Print the cluster that the configuration describes, or convert it.",
+    "diagnose": "Find out why a job hangs or has failed, however it was started.",
+    "explain": "Explain a finding: what it means, why it matters, and what to do.",
+    "rules": "List everything that allaboard can report.",
+    "drill": "Put a fault into a small real job, and see whether it is found.",
+    "completion": "Print the completion script for bash, zsh or fish.",
 }
-"""Typer's settings of a command whose arguments are read elsewhere."""
+"""The commands in the order of the help, each with its summary. Each is a module of this folder."""
+USAGE_EXIT_CODE = 2
+INTERRUPTED_EXIT_CODE = 130
 
 
 def main() -> None:
     """Entry point of the ``allaboard`` script; exits with the command's exit code."""
-    from allaboard.cli.standard_output import told_where_it_breaks
+    from allaboard.cli.standard_output import exit_when_output_fails
 
-    with told_where_it_breaks():
-        _main()
+    with exit_when_output_fails():
+        sys.exit(run_command_line(sys.argv[1:]))
 
 
-def _main() -> None:
-    asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    # These are done in less time than it takes to build the application for the others.
-    if asked == "run":
-        from allaboard.options.run_command import main as run
+def run_command_line(words: Sequence[str]) -> int:
+    """Run the command that the words call, and return the exit code."""
+    if words and words[0] in COMMANDS:
+        return run_command(words[0], words[1:])
+    from allaboard.cli.top_level import print_help_or_misuse
 
-        sys.exit(run(sys.argv[2:]))
-    if asked == "preflight":
-        from allaboard.preflight.command_line import main as preflight
+    return print_help_or_misuse(words)
 
-        sys.exit(preflight(sys.argv[2:]))
-    if asked == "check":
-        from allaboard.check.command_line import main as check
 
-        sys.exit(check(sys.argv[2:]))
-    from allaboard.cli.application import build
+def run_command(name: str, words: Sequence[str]) -> int:
+    """Run one command with these words, and return the exit code; a UsageError is printed."""
+    from allaboard.options.usage_error import UsageError
 
-    build((asked,) if asked in COMMANDS else COMMANDS)()
+    command = importlib.import_module(f"allaboard.cli.{name}")
+    try:
+        code = command.main(words)
+    except UsageError as error:
+        print_error(f"allaboard {name}: {error}")
+        return USAGE_EXIT_CODE
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT_CODE
+    return int(code)
+
+
+def print_error(line: str) -> None:
+    """Print a line to standard error; bytes of a file name that are no text become question marks."""
+    sys.stderr.write(f"{line}\n".encode(errors="replace").decode())
+    sys.stderr.flush()

@@ -1,71 +1,112 @@
-"""`allaboard drill [NAME]`: a fault put into a real job, and seen to be found."""
+"""`allaboard drill [NAME]`: put a fault into a small real job, and see whether it is found."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from allaboard.contracts import FEWEST, MOST, USUAL, Drill
+from allaboard.options.usage_error import UsageError
+
+if TYPE_CHECKING:
+    from allaboard.options.command_parser import CommandParser
 
 
-def command(
-    name: Annotated[
-        str | None, typer.Argument(help="The drill to run. Without a name, all drills are listed.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("-n", min=FEWEST, max=MOST, help="How many workers the job has."),
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show everything that the run printed.")
-    ] = False,
-) -> None:
-    """Put a fault into a small real job under `allaboard run`, and see whether it is found."""
+def add_arguments(parser: CommandParser) -> None:
+    """Declare the arguments of `drill`."""
+    from allaboard.options.value_types import WholeNumber
+
+    parser.describe(
+        "[OPTIONS] [NAME]",
+        "Put a fault into a small real job under `allaboard run`, and see whether it is found.",
+        "Exit code: 0 the fault was found, 1 it was not, 2 usage error, or a drill that cannot run here.",
+        "allaboard drill",
+        "allaboard drill hang-sleep -n 4",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="the drill to run; without a name, all drills are listed",
+    )
+    parser.complete_value("name", drill_names)
+    parser.add_argument(
+        "-n",
+        dest="workers",
+        metavar="N",
+        type=WholeNumber(FEWEST, MOST),
+        help=f"start N workers, {FEWEST} to {MOST} (default: {USUAL}, or what the drill needs)",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show everything that the run printed"
+    )
+
+
+def drill_names() -> Iterable[str]:
+    """Return the name of every drill."""
+    from allaboard.drills import run_drill
+
+    return run_drill.all_drills()
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a drill, or list all, and return the exit code.
+
+    Raises:
+        UsageError: there is no such drill, or it cannot run here or with so many workers.
+    """
+    from allaboard.options.command_parser import build_parser
+
+    options = build_parser("drill", add_arguments).parse_words(words)
     from allaboard.drills import run_drill
     from allaboard.report.finding_text import finding_lines
 
-    known = run_drill.all_drills()
+    drills = run_drill.all_drills()
+    name = options.name
     if name is None:
-        for each, drill in known.items():
-            typer.echo(f"{each:<24} {drill.expects:<8} {drill.script}")
-        return
-    if name not in known:
-        typer.echo(f"allaboard drill: no drill {name!r}; `allaboard drill` lists all", err=True)
-        raise typer.Exit(2)
-    if lacking := run_drill.lacks(known[name]):
-        typer.echo(f"allaboard drill: {name} cannot be staged here: {lacking}", err=True)
-        raise typer.Exit(2)
-    if workers and (why := _unfit(name, workers, known[name])):
-        typer.echo(f"allaboard drill: -n {workers}: {why}", err=True)
-        raise typer.Exit(2)
-    result = run_drill.rehearse(name, workers=workers or USUAL)
-    if verbose:
-        typer.echo(result.output)
+        for listed_name, drill in drills.items():
+            print(f"{listed_name:<24} {drill.expects:<8} {drill.script}")
+        return 0
+    if name not in drills:
+        raise UsageError(
+            f"no drill {name!r}{_suggestion(name, drills)} `allaboard drill` lists all"
+        )
+    if missing := run_drill.lacks(drills[name]):
+        raise UsageError(f"{name} cannot be staged here: {missing}")
+    if options.workers and (reason := _unfit_reason(name, options.workers, drills[name])):
+        raise UsageError(f"-n {options.workers}: {reason}")
+    result = run_drill.rehearse(name, workers=options.workers or USUAL)
+    if options.verbose:
+        print(result.output)
     for finding in result.findings:
         for line in finding_lines(finding):
-            typer.echo(line)
-    after = f"{result.seconds:.1f} s after the fault" if result.seconds is not None else ""
+            print(line)
+    delay = f"{result.seconds:.1f} s after the fault" if result.seconds is not None else ""
     if result.passed:
-        told = "named by " if result.rule.isalnum() else ""
-        typer.echo(f"{name}: {told}{result.rule} {after}".rstrip())
-        return
-    typer.echo(
+        named = "named by " if result.rule.isalnum() else ""
+        print(f"{name}: {named}{result.rule} {delay}".rstrip())
+        return 0
+    sys.stderr.write(
         f"{name}: found={result.found} right rank={result.right_rank} "
-        f"exit code={result.exit_code} unexpected={[f.rule for f in result.others]} {after}",
-        err=True,
+        f"exit code={result.exit_code} unexpected={[f.rule for f in result.others]} {delay}\n"
     )
-    if not verbose:
-        typer.echo(result.output[-3000:], err=True)
-    raise typer.Exit(1)
+    if not options.verbose:
+        sys.stderr.write(result.output[-3000:] + "\n")
+    return 1
 
 
-def _unfit(name: str, workers: int, drill: Drill) -> str:
+def _suggestion(name: str, drills: Iterable[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, list(drills), n=1)
+    return f"; did you mean {close[0]}?" if close else ";"
+
+
+def _unfit_reason(name: str, workers: int, drill: Drill) -> str:
     """Return why the drill cannot be staged with this many workers, or ""."""
     if drill.workers and workers != drill.workers:
         return f"{name} needs {drill.workers} workers; leave -n out"
     if workers < drill.fewest:
-        return (
-            f"{name} needs {drill.fewest} or more: of two that differ nobody can say who is wrong"
-        )
+        return f"{name} needs {drill.fewest} or more: if two workers differ, neither is known to be wrong"
     return ""

@@ -1,35 +1,65 @@
-"""`allaboard explain CODE`: one rule's page."""
+"""`allaboard explain CODE`: the page of one rule."""
 
 from __future__ import annotations
 
-import difflib
-from typing import Annotated
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import typer
+from allaboard.options.usage_error import UsageError
+
+if TYPE_CHECKING:
+    from allaboard.options.command_parser import CommandParser
 
 
-def command(
-    code: Annotated[str, typer.Argument(help="A rule's code or name, e.g. HANG001.")],
-) -> None:
-    """Say what a finding means, why it matters, and what to do."""
-    from rich.console import Console
-    from rich.markdown import Markdown
+def add_arguments(parser: CommandParser) -> None:
+    """Declare the arguments of `explain`."""
+    parser.describe(
+        "RULE",
+        "Explain a finding: what it means, why it matters, and what to do.",
+        "Exit code: 0, or 2 if there is no such rule.",
+        "allaboard explain HANG001",
+        "allaboard explain port-taken",
+    )
+    parser.add_argument("rule", nargs="?", metavar="RULE", help="code or name of a rule")
+    parser.complete_value("rule", rule_codes)
 
-    from allaboard.rules.engine.catalogue import catalogue
-    from allaboard.rules.engine.pages import page
 
-    found = catalogue().find(code)
-    if found is None:
-        known = [e.code for e in catalogue().entries]
-        near = difflib.get_close_matches(code.upper(), known, n=3, cutoff=0.4)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        typer.echo(
-            f"allaboard explain: no rule {code!r}{hint} `allaboard rules` lists all.", err=True
+def main(words: Sequence[str]) -> int:
+    """Print the page of a rule. Raises UsageError if there is no such rule."""
+    from allaboard.options.command_parser import build_parser
+
+    rule = build_parser("explain", add_arguments).parse_words(words).rule
+    if rule is None:
+        raise UsageError(
+            "name a rule, for example: allaboard explain HANG001; `allaboard rules` lists all"
         )
-        raise typer.Exit(2)
-    text = page(found)
-    console = Console()
-    if console.is_terminal:
-        console.print(Markdown(text))
+    from allaboard.report.pages import page
+    from allaboard.rules.engine.catalogue import catalogue
+
+    entry = catalogue().find(rule)
+    if entry is None:
+        raise UsageError(f"no rule {rule!r}{_suggestion(rule)} `allaboard rules` lists all.")
+    text = page(entry)
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
     else:
-        typer.echo(text)
+        sys.stdout.write(text + "\n")
+    return 0
+
+
+def rule_codes() -> Iterable[str]:
+    """Return the code of every rule."""
+    from allaboard.rules.engine.catalogue import catalogue
+
+    return [entry.code for entry in catalogue().entries]
+
+
+def _suggestion(rule: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(rule.upper(), list(rule_codes()), n=3, cutoff=0.4)
+    return f"; did you mean {' or '.join(close)}?" if close else ";"

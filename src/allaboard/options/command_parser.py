@@ -58,6 +58,14 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n\n".join(fill(part, width, indent) for part in text.split("\n\n"))
 
 
+def build_parser(command: str, add_arguments: Callable[[CommandParser], None]) -> CommandParser:
+    """Return the parser of a command, with -h and --help."""
+    parser = CommandParser(command)
+    parser.add_argument("-h", "--help", action="help", help="show this help and exit")
+    add_arguments(parser)
+    return parser
+
+
 def help_width() -> int:
     """Return the columns for help: COLUMNS, else the terminal's width, else 80."""
     columns = os.environ.get("COLUMNS", "")
@@ -74,10 +82,9 @@ def help_width() -> int:
 class CommandParser(argparse.ArgumentParser):
     """Parses the words of one command; raises `UsageError` where argparse would exit."""
 
-    def __init__(self, command: str = "", description: str = "") -> None:
+    def __init__(self, command: str) -> None:
         super().__init__(
-            prog=f"allaboard {command}".rstrip(),
-            description=description,
+            prog=f"allaboard {command}",
             formatter_class=HelpFormatter,
             allow_abbrev=False,
             add_help=False,
@@ -89,9 +96,13 @@ class CommandParser(argparse.ArgumentParser):
         self._optionals.title = "options"
         self._positionals.title = "arguments"
 
-    def add_help_option(self) -> None:
-        """Add -h and --help, as the last of the options."""
-        self.add_argument("-h", "--help", action="help", help="show this help and exit")
+    def describe(self, usage: str, description: str, epilog: str, *examples: str) -> None:
+        """Set the texts of the help. ``usage`` begins behind the command's name; of several lines each is a
+        form of the command."""
+        forms = [f"{self.prog} {line}".rstrip() for line in usage.splitlines()] or [self.prog]
+        self.usage = "\n       ".join(forms)
+        self.description, self.epilog = description, epilog
+        self.examples = list(examples)
 
     def complete_value(self, dest: str, completion: ValueCompletion) -> None:
         """Say how a shell completes the values of the argument that is stored as ``dest``."""
@@ -105,7 +116,8 @@ class CommandParser(argparse.ArgumentParser):
         """Return the whole help text."""
         text = super().format_help()
         if self.examples:
-            text += "\nexamples:\n" + "".join(f"  {line}\n" for line in self.examples)
+            text = text.rstrip("\n") + "\n\nexamples:\n"
+            text += "".join(f"  {line}\n" for line in self.examples)
         return text
 
     def error(self, message: str) -> NoReturn:
@@ -128,7 +140,7 @@ class CommandParser(argparse.ArgumentParser):
             option = _typed_name(error.argument_name or "", words)
             raise UsageError(f"{option} {error.message.replace('argument ', '')}") from None
         if unparsed:
-            raise UsageError(f"unexpected argument {unparsed[0]!r}; see: {self.prog} --help")
+            raise UsageError(f'unexpected argument "{unparsed[0]}"; see: {self.prog} --help')
         return namespace
 
     def check_options(

@@ -18,7 +18,7 @@ from allaboard.options.usage_error import UsageError, usage
 from allaboard.options.worker_command import command, script
 
 if TYPE_CHECKING:
-    from allaboard.agent.background_check import Subject
+    from allaboard.agent.background_check import CheckSubject
     from allaboard.agent.options import Options
     from allaboard.cluster.transport.tls import Tls
     from allaboard.configuration.launcher_context import Described
@@ -55,14 +55,14 @@ def _run(given: argparse.Namespace, words: list[str], dashes: bool) -> int:
     except WorkerStartError as error:
         usage(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
-    from allaboard.agent.background_check import Subject
-    from allaboard.agent.main import run
+    from allaboard.agent.background_check import CheckSubject
+    from allaboard.agent.main import run_agent
 
-    subject = Subject(
+    subject = CheckSubject(
         script=script(words, given.module, dashes),
         variables={**os.environ, **plan.extra} if joined is not None else {},
     )
-    return run(started, _options(given, dashes, joined, subject, meeting, policy))
+    return run_agent(started, _options(given, dashes, joined, subject, meeting, policy))
 
 
 def _plan(
@@ -104,7 +104,7 @@ def _options(
     given: argparse.Namespace,
     dashes: bool,
     joined: Described | None,
-    subject: Subject,
+    subject: CheckSubject,
     meeting: Meeting,
     policy: Restarts,
 ) -> Options:

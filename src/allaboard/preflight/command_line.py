@@ -144,8 +144,8 @@ def _run(given: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     if given.leashed:
         remote_lifetime.end_with()
-    from allaboard.agent.background_check import Subject
-    from allaboard.agent.main import run
+    from allaboard.agent.background_check import CheckSubject
+    from allaboard.agent.main import run_agent
     from allaboard.agent.options import Options
     from allaboard.preflight.summary import exit_code_of
 
@@ -162,10 +162,10 @@ def _run(given: argparse.Namespace) -> int:
         tls=certificates,
         coordinator=meeting,
         # What we add ourselves repeats it under other names.
-        subject=Subject(variables=dict(os.environ)),
+        subject=CheckSubject(variables=dict(os.environ)),
         code=exit_code_of(one.size),
     )
-    code = run(started, options)
+    code = run_agent(started, options)
     _show(given, plan.run_dir, one._replace(place=meeting) if elects else one, depth)
     return code
 

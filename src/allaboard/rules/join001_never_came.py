@@ -112,7 +112,8 @@ def _ended(roll: Roll, gone: tuple[Member, ...]) -> Claim:
         f"launcher ended {'it' if len(gone) == 1 else 'them'}",
         who=tuple(who(told, r) for r in absent),
         evidence=(Evidence(f"world size {roll.size}", told.origin or told.call),),
-        fix=f"read the output of {whom}: most likely it failed before init, and the launcher ended the others",
+        fix=f"read the output of {whom}: most likely it failed before init, and the launcher ended the "
+        "others",
         certainty=Certainty.LIKELY,
         since=min(m.phase_since for m in gone),
     )
@@ -185,17 +186,20 @@ RULE = Rule(
         ),
         "it was rejected: no secret here": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_AWAY,), now=121.0),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it knows a secret of "
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it knows a "
+            "secret of "
             "the job, and the host where all meet was given none",
         ),
         "it was rejected: no certificate": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_BARE,), now=121.0),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has no certificate, "
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has no "
+            "certificate, "
             "and here one is wanted",
         ),
         "it was rejected: another job id": (
             gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_OTHER,), now=121.0),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it belongs to job 41, "
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it belongs "
+            "to job 41, "
             "this is 42",
         ),
         "a rejected worker of another job has a rank that is here": (

@@ -106,13 +106,17 @@ def _to_servers(one: Member) -> bool:
 
 
 def _reach(view: JobView, inside: list[Member]) -> str:
-    """Return advice that lets the members reach each other; on one host, only the loopback is between them."""
+    """Return advice that lets the members reach each other; on one host, only the loopback is between
+    them."""
     first, told = inside[0].who, inside[0].declared
     if view.joined and told is not None and _to_servers(inside[0]):
         own = f"{told.job}:{told.index}"
         ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
         tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
-        return f"on {first.host}: {tries}   # it waits without limit for a task that refuses or does not answer"
+        return (
+            f"on {first.host}: {tries}   # it waits without limit for a task that refuses or does not "
+            "answer"
+        )
     if all(map(joined_again, inside)):
         return OWN_PORT
     if len({m.who.host for m in inside}) > 1:

@@ -182,7 +182,8 @@ def _places(roll: Roll) -> Iterator[Claim]:
         names = ", ".join(f"rank {m.who.rank}" for m in members)
         told = members[0].declared
         yield Claim(
-            summary=f"{names} {'have' if len(members) > 1 else 'has'} the rendezvous address {_typed(told, place)}, "
+            summary=f"{names} {'have' if len(members) > 1 else 'has'} the rendezvous address "
+            f"{_typed(told, place)}, "
             f"the others have {_typed(told, right)}",
             who=tuple(m.who for m in members),
             evidence=(

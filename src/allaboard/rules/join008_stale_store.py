@@ -97,7 +97,8 @@ def _again(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
             f"attempt from the store at {where}: {len(earlier)} ranks met there before and have exited",
             who=tuple(m.who for m in those),
             evidence=(met, Evidence("torchrun keeps one store for all of its restarts", "PyTorch")),
-            fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; or use a new port each time",
+            fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; or use a new port each "
+            "time",
             certainty=Certainty.LIKELY,
             since=said.at if said is not None else those[0].phase_since,
         )
@@ -148,7 +149,8 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
             yield _left_by_destroy(roll, last, path, age)
             continue
         yield Claim(
-            summary=f"the rendezvous file {path} is left over from an earlier run: it was written before this "
+            summary=f"the rendezvous file {path} is left over from an earlier run: it was written before "
+            "this "
             "one began",
             who=tuple(m.who for m in roll.held if m.who.rank == 0),
             evidence=(
@@ -171,7 +173,8 @@ def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
     told = last.declared
     assert told is not None
     return Claim(
-        summary=f"the rendezvous file {path} is left over from an earlier group of this job: all ranks destroyed "
+        summary=f"the rendezvous file {path} is left over from an earlier group of this job: all ranks "
+        "destroyed "
         "it, but torch did not remove the file",
         who=tuple(m.who for m in roll.held if m.who.rank == 0),
         evidence=(
@@ -270,7 +273,8 @@ RULE = Rule(
         ),
         "a file, and all members are here": (
             _left_over(1),
-            "the rendezvous file /shared/meeting is left over from an earlier run: it was written before this "
+            "the rendezvous file /shared/meeting is left over from an earlier run: it was written before "
+            "this "
             "one began",
         ),
         "a file, at a later init": (

@@ -13,7 +13,7 @@ _SIGNAL = "killed by SIGABRT"
 def told_why(
     found: Sequence[Finding], heard: Iterable[Heard], relations_of: RelationsOf
 ) -> list[Finding]:
-    """Return the findings without ends by SIGABRT of processes that logged the reason before, in the same file.
+    """Return the findings without ends by SIGABRT of processes that logged the reason in the same file.
 
     JAX's client, XLA's rendezvous and NCCL's watchdog end their process so.
     """

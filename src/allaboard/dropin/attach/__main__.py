@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-from allaboard.agent.main import run
+from allaboard.agent.main import run_agent
 from allaboard.agent.options import Options
 from allaboard.configuration.launcher_context import Described, described, job_id
 from allaboard.dropin.attach.attached_process import attach
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         certificates = tls(argparse.Namespace())
-        return run(
+        return run_agent(
             launch,
             Options(
                 timeout=TOLD_AFTER if timeout is None else min(TOLD_AFTER, timeout),
