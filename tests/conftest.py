@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,8 @@ HERE_ONLY = "not on this machine"
 
 # Findings are wrapped at words to the width of the output. Tests look for whole sentences in what the commands
 # print; how lines are wrapped has tests of its own.
+REPORT_COLUMNS = shutil.get_terminal_size().columns
+"""Columns of pytest's own report, which would go by the variable as well."""
 os.environ["COLUMNS"] = "1000"
 
 # What a shell starts in the background is deaf to Ctrl-C, and so would be all that the tests start.
@@ -29,6 +32,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("busy")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        config.get_terminal_writer().fullwidth = REPORT_COLUMNS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -58,8 +58,8 @@ def test_three_lines_a_finding() -> None:
     assert (
         lines[0].endswith("so its index must be 0 to 1") and "counted_from_one.json:2:" in lines[0]
     )
-    assert lines[1].startswith("    because: 2 [task.index")
-    assert lines[2] == '    do: "task": {"type": "worker", "index": 1}'
+    assert lines[1].startswith("  why  2 [task.index")
+    assert lines[2] == '  do   "task": {"type": "worker", "index": 1}'
     assert lines[3].startswith("1 error in ")
 
 
@@ -68,7 +68,7 @@ def test_the_environment_is_read() -> None:
     done = allaboard("check", env=bad)
     assert done.returncode == 1
     assert "CFG013 error: RANK is 2 with WORLD_SIZE=2: it must be 0 to 1" in done.stdout
-    assert "    do: export RANK=1" in done.stdout
+    assert "  do   export RANK=1" in done.stdout
     assert "nothing to check" in allaboard("check").stdout
 
 
@@ -94,9 +94,9 @@ def test_all_tasks_does_not_ask_for_a_task() -> None:
 def test_the_whole_text_to_paste_on_demand() -> None:
     path = str(CORPUS / "kubernetes/no_service.yaml")
     short = allaboard("check", path).stdout
-    assert "    do: add a headless Service " in short and "clusterIP" not in short
+    assert "  do   add a headless Service " in short and "clusterIP" not in short
     whole = allaboard("check", path, "--fix-suggestions").stdout
-    assert "        kind: Service\n" in whole and "clusterIP: None" in whole
+    assert "       kind: Service\n" in whole and "clusterIP: None" in whole
 
 
 def test_secrets_and_control_characters_are_not_printed() -> None:
@@ -213,11 +213,11 @@ def test_a_file_rendezvous_is_looked_at(tmp_path: Path) -> None:
     missing = allaboard("check", env={**four, "INIT_METHOD": f"file://{tmp_path}/no/such/file"})
     assert missing.returncode == 1
     assert "CFG017 error: the rendezvous file cannot be made" in missing.stdout
-    assert f"    do: mkdir -p {tmp_path}/no/such" in missing.stdout
+    assert f"  do   mkdir -p {tmp_path}/no/such" in missing.stdout
     left = tmp_path / "rendezvous"
     left.write_text("an earlier run's store")
     os.utime(left, (1e9, 1e9))
     stale = allaboard("check", env={**four, "INIT_METHOD": f"file://{left}"})
-    assert "CFG018 error (likely)" in stale.stdout and f"    do: rm {left}" in stale.stdout
+    assert "CFG018 error (likely)" in stale.stdout and f"  do   rm {left}" in stale.stdout
     left.unlink()
     assert allaboard("check", env={**four, "INIT_METHOD": f"file://{left}"}).returncode == 0

@@ -13,6 +13,7 @@ BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 
 
 def test_the_page_tells_the_truth(tmp_path: Path) -> None:
+    # Without COLUMNS: as in a pipe.
     env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = 0
     for language, name, content in BLOCK.findall(PAGE.read_text()):

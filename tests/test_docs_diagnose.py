@@ -23,7 +23,8 @@ def test_there_are_transcripts() -> None:
 @pytest.mark.parametrize(("typed", "printed"), SHOWN, ids=[t for t, _ in SHOWN])
 def test_a_transcript_is_what_is_printed(typed: str, printed: str) -> None:
     command = [sys.executable, "-m", "allaboard", *shlex.split(typed)[1:]]
-    environment = {**os.environ, "NO_COLOR": "1"}
+    # Without COLUMNS: wrapped as in a pipe.
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | {"NO_COLOR": "1"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

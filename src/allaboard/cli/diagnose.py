@@ -1,4 +1,4 @@
-"""`allaboard diagnose PATH|PID…`: what is left of a job, or a job that hangs now, started by others."""
+"""`allaboard diagnose PATH|PID…`: find out why a job hangs or has failed, from its processes or its logs."""
 
 from __future__ import annotations
 
@@ -7,172 +7,235 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING
 
-import typer
+from allaboard.cli import USAGE_EXIT_CODE, print_error
+from allaboard.cli.standard_output import write_output
+from allaboard.options.usage_error import UsageError
 
 if TYPE_CHECKING:
-    from allaboard.facts import Diagnosis, HostLook
+    import argparse
 
-AGAIN = 2.0
-"""Seconds between two looks at a job in which the first found nothing."""
+    from allaboard.facts import Diagnosis, HostLook
+    from allaboard.options.command_parser import CommandParser
+
+SECOND_LOOK_DELAY_S = 2.0
+"""Time between two looks at a job in which the first found nothing."""
+STDIN_NAME = "-"
 _HOST = re.compile(r"[A-Za-z0-9_][\w.@-]*")
 """A host as ssh(1) takes it; one that begins with a dash would be an option."""
-_THERE = re.compile(rf"({_HOST.pattern}):(\d{{1,10}})")
+_REMOTE_PID = re.compile(rf"({_HOST.pattern}):(\d{{1,10}})")
 
 
-def command(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PATH|PID|HOST:PID]...",
-            help="Run folders, logs, stack dumps, Flight Recorder traces, or folders of them. Or processes: "
-            "PID on this host, HOST:PID on another one, over ssh. With --hosts: words from the command "
-            "lines of the ranks to look at there (default: all ranks).",
-        ),
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print whole stacks and all evidence.")
-    ] = False,
-    output: Annotated[str, typer.Option("--format", help="Output format: text or json.")] = "text",
-    hosts: Annotated[
-        str, typer.Option(metavar="H1,H2", help="Find the ranks on these hosts, over ssh.")
-    ] = "",
-    ssh: Annotated[
-        str, typer.Option(metavar="CMD", help="The ssh client, with its options.")
-    ] = "ssh",
-    remote: Annotated[
-        str,
-        typer.Option(metavar="CMD", help="The command that starts allaboard on the other hosts."),
-    ] = "",
-    bundle: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT.tar.gz",
-            help="Pack the diagnosis, logs and versions for a bug report, with secrets redacted.",
-        ),
-    ] = None,
-    look: Annotated[bool, typer.Option("--look", hidden=True)] = False,
-) -> None:
-    """Find the cause of a job that hangs now, or that has failed, and the evidence for it.
+def add_arguments(parser: CommandParser) -> None:
+    """Declare the arguments of `diagnose`."""
+    import argparse
 
-    Give PIDs if the job hangs, or its logs, dumps and traces if it failed. It only looks: no process is
-    paused or signalled. For a launcher (torchrun), the ranks that it started are looked at.
-    Exit code: 0 nothing found, 1 findings, 2 usage error, or a PATH or PID that does not exist.
+    parser.describe(
+        "[OPTIONS] PATH|PID|HOST:PID|-...\n[OPTIONS] --hosts H1,H2 [WORD...]",
+        "Find the cause of a job that hangs now, or that has failed, and the evidence for it.\n\n"
+        "Give the PIDs if the job hangs, or its logs, dumps and traces if it failed. Nothing is paused or "
+        "signalled. If you give the PID of a launcher (torchrun), the ranks that it started are examined.",
+        "Exit code: 0 nothing found, 1 findings, 2 usage error, or a PATH or PID that does not exist.",
+        "allaboard diagnose 4711",
+        "allaboard diagnose logs/",
+        "kubectl logs job/train | allaboard diagnose -",
+        "allaboard diagnose --hosts node0,node1 train.py",
+    )
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="PATH|PID|HOST:PID",
+        help="run folders, logs, stack dumps, Flight Recorder traces, or folders of them; - reads standard "
+        "input. Or processes: PID on this host, HOST:PID on another one, over ssh. With --hosts: words from "
+        "the command lines of the ranks to examine there (default: all ranks)",
+    )
+    parser.complete_value("targets", "file")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print whole stacks and all evidence"
+    )
+    parser.add_argument(
+        "--format", default="text", choices=("text", "json"), help="output format (default: text)"
+    )
+    parser.add_argument(
+        "--hosts", metavar="H1,H2", default="", help="find the ranks on these hosts, over ssh"
+    )
+    parser.add_argument(
+        "--ssh",
+        metavar="COMMAND",
+        default="ssh",
+        help="the ssh command, with its options (default: ssh)",
+    )
+    parser.add_argument(
+        "--remote",
+        metavar="COMMAND",
+        default="",
+        help="the command that starts allaboard on the other hosts",
+    )
+    parser.add_argument(
+        "--bundle",
+        metavar="OUT.tar.gz",
+        type=Path,
+        help="pack the diagnosis, logs and versions for a bug report, with secrets redacted",
+    )
+    # The question of another host's `diagnose --hosts`; the answer is JSON.
+    parser.add_argument("--look", action="store_true", help=argparse.SUPPRESS)
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the diagnosis, and return the exit code.
+
+    Raises:
+        UsageError: there is nothing to diagnose, or a target does not exist.
     """
-    given = targets or []
-    if output not in ("text", "json"):
-        _usage(f"--format {output}: it is text or json")
-    if look:
-        _answer(given)
-        return
-    if not given and not hosts:
-        _usage("give a run folder, logs or pids, or --hosts H1,H2 for all ranks there")
+    from allaboard.options.command_parser import build_parser
+
+    options = build_parser("diagnose", add_arguments).parse_words(words)
+    targets: list[str] = options.targets
+    if options.look:
+        return _answer_other_host(targets)
+    if not targets and not options.hosts:
+        raise UsageError(
+            "give a run folder, logs or pids, or --hosts H1,H2 for all ranks there; "
+            "see: allaboard diagnose --help"
+        )
+    if STDIN_NAME not in targets or options.hosts:
+        return _diagnose_and_print(options, targets, None)
+    from allaboard.cli.standard_input import copied_standard_input
+
+    with copied_standard_input() as copy:
+        named = [str(copy) if target == STDIN_NAME else target for target in targets]
+        return _diagnose_and_print(options, list(dict.fromkeys(named)), copy)
+
+
+def _diagnose_and_print(
+    options: argparse.Namespace, targets: list[str], stdin_copy: Path | None
+) -> int:
     paths: list[Path] = []
     looks: tuple[HostLook, ...] = ()
-    asked = _asked(hosts, given)
-    if asked:
-        looks = _there(asked, ssh, remote)
+    targets_by_host = _remote_targets(options.hosts, targets)
+
+    def look_at_hosts() -> tuple[HostLook, ...]:
+        return _look_at_hosts(targets_by_host, options.ssh, options.remote)
+
+    if targets_by_host:
+        looks = look_at_hosts()
     else:
-        pids = [t for t in given if t.isdigit() and not Path(t).exists()]
-        if pids and len(pids) < len(given):
-            _usage("give paths or pids, not both; for a folder whose name is a number: ./123")
-        looks = (_here(pids),) if pids else ()
-        paths = [] if pids else [Path(t) for t in given]
-    found = _live(looks) if looks else _left(paths)
-    if looks and _unsaid(found, looks):
-        looks, found = _again(looks, found, (lambda: _there(asked, ssh, remote)) if asked else None)
+        pids = [t for t in targets if t.isdigit() and not Path(t).exists()]
+        if pids and len(pids) < len(targets):
+            raise UsageError(
+                "give paths or pids, not both; for a folder whose name is a number: ./123"
+            )
+        looks = (_look_here(pids),) if pids else ()
+        paths = [] if pids else [Path(t) for t in targets]
+    diagnosis = _diagnose_looks(looks) if looks else _diagnose_paths(paths)
+    if looks and _needs_second_look(diagnosis, looks):
+        looks, diagnosis = _look_again(looks, diagnosis, look_at_hosts if targets_by_host else None)
+    if stdin_copy is not None:
+        from allaboard.cli.standard_input import named_as_standard_input
+
+        diagnosis = named_as_standard_input(diagnosis, stdin_copy)
     from allaboard.formats.redaction import shown
     from allaboard.report.diagnosis import as_json, as_text
     from allaboard.report.plain_text import output_width
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    said = (
-        as_json(found)
-        if output == "json"
-        else as_text(found, colour, verbose, output_width(sys.stdout.fileno()))
+    text = (
+        as_json(diagnosis)
+        if options.format == "json"
+        else as_text(diagnosis, colour, options.verbose, output_width(sys.stdout.fileno()))
     )
-    typer.echo(shown(said), nl=False)
-    if bundle is not None:
-        answers = {"diagnosis.txt": as_text(found, False, True), "diagnosis.json": as_json(found)}
-        _pack(bundle, answers, paths, looks)
-    if looks and all(one.trouble for one in looks):
-        raise typer.Exit(2)
-    raise typer.Exit(1 if found.findings else 0)
+    write_output(shown(text))
+    if options.bundle is not None:
+        answers = {
+            "diagnosis.txt": as_text(diagnosis, False, True),
+            "diagnosis.json": as_json(diagnosis),
+        }
+        _pack_bundle(options.bundle, answers, paths, looks)
+    if looks and all(look.trouble for look in looks):
+        return USAGE_EXIT_CODE
+    return 1 if diagnosis.findings else 0
 
 
-def _answer(targets: list[str]) -> None:
-    """What another host's allaboard asks for."""
+def _answer_other_host(targets: list[str]) -> int:
+    """Print what was seen of these processes, for the host that asks over ssh."""
     import msgspec
 
-    typer.echo(msgspec.json.encode(_here(targets)).decode())
+    print(msgspec.json.encode(_look_here(targets)).decode())
+    return 0
 
 
-def _here(targets: list[str]) -> HostLook:
+def _look_here(targets: list[str]) -> HostLook:
     from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen, here
 
     try:
         return here(chosen(targets), targets)
     except NoSuchProcessError as error:
-        _usage(str(error))
+        raise UsageError(str(error)) from None
 
 
-def _asked(hosts: str, targets: list[str]) -> dict[str, list[str]]:
-    """What to ask of which other host; empty where all is here."""
-    there = [_THERE.fullmatch(t) for t in targets if not Path(t).exists()]
-    asked: dict[str, list[str]] = {}
-    if not hosts and there and len(there) == len(targets) and all(there):
-        for match in filter(None, there):
-            asked.setdefault(match[1], []).append(match[2])
-        return asked
+def _remote_targets(hosts: str, targets: list[str]) -> dict[str, list[str]]:
+    """Return what to examine on which other host; empty if everything is on this host."""
+    matches = [_REMOTE_PID.fullmatch(t) for t in targets if not Path(t).exists()]
+    targets_by_host: dict[str, list[str]] = {}
+    if not hosts and matches and len(matches) == len(targets) and all(matches):
+        for match in filter(None, matches):
+            targets_by_host.setdefault(match[1], []).append(match[2])
+        return targets_by_host
     names = [h.strip() for h in hosts.split(",") if h.strip()]
     if hosts and (not names or any(not _HOST.fullmatch(h) for h in names)):
-        _usage(f"--hosts {hosts}: it is a list of host names, as node1,node2")
+        raise UsageError(f'--hosts expects host names, as node1,node2; got "{hosts}"')
     if hosts and any(t.isdigit() for t in targets):
-        _usage(f"a pid is one host's: {names[0]}:{next(t for t in targets if t.isdigit())}")
+        pid = next(t for t in targets if t.isdigit())
+        raise UsageError(f"a pid belongs to one host; try: allaboard diagnose {names[0]}:{pid}")
     return dict.fromkeys(names, targets)
 
 
-def _there(asked: dict[str, list[str]], ssh: str, remote: str) -> tuple[HostLook, ...]:
+def _look_at_hosts(
+    targets_by_host: Mapping[str, Sequence[str]], ssh: str, remote: str
+) -> tuple[HostLook, ...]:
     from allaboard.diagnosis.live.remote_diagnosis import looks
 
-    return looks(asked, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
+    return looks(targets_by_host, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
 
 
-def _live(looks: tuple[HostLook, ...], times: int = 1) -> Diagnosis:
+def _diagnose_looks(looks: tuple[HostLook, ...], times: int = 1) -> Diagnosis:
     from allaboard.diagnosis.live.live_diagnosis import diagnosis
 
     return diagnosis(looks, times)
 
 
-def _unsaid(found: Diagnosis, looks: tuple[HostLook, ...]) -> bool:
-    """Whether all were seen, and nothing was found: what began meanwhile shows at the next look."""
-    seen = not found.notes and not found.missing and not any(one.trouble for one in looks)
-    return seen and not found.findings and sum(len(one.present) for one in looks) > 1
+def _needs_second_look(diagnosis: Diagnosis, looks: tuple[HostLook, ...]) -> bool:
+    """Return True if all ranks were seen and nothing was found: a hang that has just begun shows later."""
+    is_complete = not (diagnosis.notes or diagnosis.missing or any(look.trouble for look in looks))
+    return is_complete and not diagnosis.findings and sum(len(look.present) for look in looks) > 1
 
 
-def _again(
+def _look_again(
     looks: tuple[HostLook, ...],
-    found: Diagnosis,
-    there: Callable[[], tuple[HostLook, ...]] | None,
+    diagnosis: Diagnosis,
+    look_at_hosts: Callable[[], tuple[HostLook, ...]] | None,
 ) -> tuple[tuple[HostLook, ...], Diagnosis]:
-    """A second look at the same processes; the first where one of them has ended meanwhile."""
+    """Return a second look at the same processes, or the first one if a process has ended since."""
     from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen, here
 
-    typer.echo("allaboard diagnose: no finding at the first look; looking once more", err=True)
-    time.sleep(AGAIN)
-    pids = [str(p.member.who.pid) for one in looks for p in one.present]
-    ended = [str(gone.pid) for one in looks for gone in one.departed]
+    print_error("allaboard diagnose: no finding at the first look; looking once more")
+    time.sleep(SECOND_LOOK_DELAY_S)
+    pids = [str(p.member.who.pid) for look in looks for p in look.present]
+    ended_pids = [str(departed.pid) for look in looks for departed in look.departed]
     try:
-        second = there() if there is not None else (here(chosen(pids), pids + ended),)
+        if look_at_hosts is not None:
+            second = look_at_hosts()
+        else:
+            second = (here(chosen(pids), pids + ended_pids),)
     except NoSuchProcessError:
-        return looks, found
-    return second, _live(second, times=2)
+        return looks, diagnosis
+    return second, _diagnose_looks(second, times=2)
 
 
-def _left(paths: list[Path]) -> Diagnosis:
+def _diagnose_paths(paths: list[Path]) -> Diagnosis:
     from allaboard.diagnosis.logs.diagnose_paths import of_paths
     from allaboard.diagnosis.logs.input_files import MissingInputError
     from allaboard.rules.engine.catalogue import catalogue
@@ -180,26 +243,22 @@ def _left(paths: list[Path]) -> Diagnosis:
     try:
         return of_paths(paths, catalogue())
     except MissingInputError as error:
-        _usage(str(error))
+        raise UsageError(str(error)) from None
     except OSError as error:
-        _usage(f"{error.filename}: {(error.strerror or str(error)).lower()}")
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"{error.filename}: {reason}") from None
 
 
-def _pack(
-    out: Path, answers: dict[str, str], paths: list[Path], looks: tuple[HostLook, ...]
+def _pack_bundle(
+    bundle: Path, answers: dict[str, str], paths: list[Path], looks: tuple[HostLook, ...]
 ) -> None:
     from allaboard.diagnosis.logs.bundle import pack
 
     try:
-        told = pack(out, answers, paths, looks)
+        packed = pack(bundle, answers, paths, looks)
     except OSError as error:
-        _usage(f"--bundle {out}: {(error.strerror or str(error)).lower()}")
-    typer.echo(
-        f"allaboard: packed {len(told)} files into {out}; look through it before you", err=True
+        raise UsageError(f"--bundle {bundle}: {(error.strerror or str(error)).lower()}") from None
+    print_error(
+        f"allaboard: packed {len(packed)} files into {bundle}; look through it before you\n"
+        f"  send it: tar -tzf {shlex.quote(str(bundle))}"
     )
-    typer.echo(f"  send it: tar -tzf {shlex.quote(str(out))}", err=True)
-
-
-def _usage(said: str) -> NoReturn:
-    typer.echo(f"allaboard diagnose: {said}", err=True)
-    raise typer.Exit(2)

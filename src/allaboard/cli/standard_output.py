@@ -1,4 +1,4 @@
-"""Every command writes to standard output; where that takes nothing any more one line says so."""
+"""Writing to standard output: if it fails, every command prints one line and exits."""
 
 from __future__ import annotations
 
@@ -9,49 +9,64 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-BROKEN = 1
-"""The exit code where what was found could not be written."""
+FAILED_OUTPUT_EXIT_CODE = 1
+"""Exit code when the answer could not be written."""
+
+
+def write_output(text: str) -> None:
+    """Write to standard output; what its encoding does not have is written as Python would (``\\udcff``)."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except UnicodeEncodeError:
+        sys.stdout.buffer.write(text.encode(errors="backslashreplace"))
 
 
 @contextlib.contextmanager
-def told_where_it_breaks() -> Iterator[None]:
-    """Exits with `BROKEN` where standard output is full or gone: with a line on standard error, without one
-    where the reader of a pipe has read enough. All other errors pass."""
+def exit_when_output_fails() -> Iterator[None]:
+    """Exit with `FAILED_OUTPUT_EXIT_CODE` when standard output is full or closed.
+
+    A line on standard error says why, except where the reader of a pipe has read enough (``| head``). Errors of
+    other files pass.
+    """
     if sys.stdout is None:  # started with it closed: what is written goes nowhere
         with open(os.devnull, "w") as sys.stdout:  # noqa: PTH123 - a device
             yield
         return
-    failed = _watched(sys.stdout)
+    output_errors = _record_errors(sys.stdout)
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
     except OSError as error:
-        if error not in failed:
+        if error not in output_errors:
             raise
         if error.errno != errno.EPIPE:
             reason = (error.strerror or str(error)).lower()
             sys.stderr.write(f"allaboard: standard output cannot be written: {reason}\n")
         # What is left in its buffer would fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(BROKEN)
+        sys.exit(FAILED_OUTPUT_EXIT_CODE)
 
 
-def _watched(stream: TextIO) -> list[OSError]:
-    """What its writes fail with from now on: a full disk under another file reads the same."""
-    failed: list[OSError] = []
+def _record_errors(stream: TextIO) -> list[OSError]:
+    """Return a list that will hold the errors of this stream's writes.
 
-    def watched(method: Callable[..., object]) -> Callable[..., object]:
-        def call(*given: object) -> object:
+    By itself an OSError does not say which file it came from: a full disk under another file looks the same.
+    """
+    errors: list[OSError] = []
+
+    def recorded(method: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
             try:
-                return method(*given)
+                return method(*arguments)
             except OSError as error:
-                failed.append(error)
+                errors.append(error)
                 raise
 
         return call
 
     for name in ("write", "flush"):
-        setattr(stream, name, watched(getattr(stream, name)))
-    return failed
+        setattr(stream, name, recorded(getattr(stream, name)))
+    return errors

@@ -23,17 +23,15 @@ class Interruptions:
         if event.signal not in ASKING or event.agent in self._asked_at:
             return
         self._asked_at[event.agent] = event.at
-        told = ReportInterruption(host=host, signal=event.signal, who=_called(there))
-        self._due.append(told)
+        report = ReportInterruption(host=host, signal=event.signal, who=_called(there))
+        self._due.append(report)
         if event.agent:
-            self.told(now, told)
+            self.told(Interruption(host=report.host, signal=report.signal, at=now, who=report.who))
 
-    def told(self, now: float, halted: ReportInterruption) -> Interruption | None:
-        """The host that decides has said so; None where no agent is interrupted by such a signal."""
-        if halted.signal not in ASKING:
-            return None
-        heard = Interruption(host=halted.host, signal=halted.signal, at=now, who=halted.who)
-        return self._known.setdefault((halted.host, halted.who), heard)
+    def told(self, interruption: Interruption) -> None:
+        """Remember an interruption that the leader reported; a signal that asks for no end is ignored."""
+        if interruption.signal in ASKING:
+            self._known.setdefault((interruption.host, interruption.who), interruption)
 
     def due(self) -> list[ReportInterruption]:
         """What was not said yet."""

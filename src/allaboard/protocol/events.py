@@ -7,14 +7,17 @@ import msgspec
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import (
     Call,
+    Finding,
     Flows,
     Frame,
     Grip,
     Holder,
     Holds,
+    Interruption,
     Knock,
     Link,
     LockWait,
+    Outcome,
     Reading,
     Recorded,
     Silence,
@@ -219,6 +222,41 @@ class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     place: str = ""
 
 
+class CoordinatorChanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Another coordinator decides for this host from now on, or this host's own one does again."""
+
+    is_local: bool
+    """True if this host's own coordinator decides; False if that of the leader does."""
+
+
+class GateOpened(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The gate was opened for a member of this host as another host's coordinator had decided."""
+
+    at: float
+    """When (s)."""
+
+
+class JobEndOrdered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The job is being ended on this host, as another part than its own coordinator decided."""
+
+    outcome: Outcome
+    reason: str
+    final: bool = False
+    """True if no part of the job is restarted, whatever the policy says."""
+
+
+class FindingReported(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Another host's coordinator made, or resolved, this finding."""
+
+    finding: Finding
+
+
+class InterruptionReported(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Another host's coordinator reported that an agent was asked to end the job."""
+
+    interruption: Interruption
+
+
 Event = (
     WorkerLaunched
     | ProcessSampled
@@ -239,4 +277,9 @@ Event = (
     | PortChecked
     | SnapshotTaken
     | RoleTaken
+    | CoordinatorChanged
+    | GateOpened
+    | JobEndOrdered
+    | FindingReported
+    | InterruptionReported
 )

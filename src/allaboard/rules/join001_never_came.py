@@ -34,7 +34,7 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import coming, declared, gathering, held, member
 
-ALIKE = {
+FIX_BY_REJECTION = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
     "no-tls": "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or "
     "none",
@@ -47,12 +47,12 @@ ALIKE = {
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        gone = sent_away(roll)
-        if gone and unaccounted(roll) and _visible(view, roll) and not roll.late:
-            yield _ended(roll, gone)
+        ended = sent_away(roll)
+        if ended and unaccounted(roll) and _sees_all_hosts(view, roll) and not roll.late:
+            yield _claim_ended_by_launcher(roll, ended)
             continue
         absent, waiting = roll.never_heard_of, _waiting(view, roll)
-        if not absent or not waiting or not _visible(view, roll):
+        if not absent or not waiting or not _sees_all_hosts(view, roll):
             continue
         since = [m.phase_since for m in waiting]
         waited = view.now - max(view.launched_at, *since)
@@ -66,7 +66,7 @@ def _waiting(view: JobView, roll: Roll) -> tuple[Member, ...]:
     return roll.held or (() if view.joined else roll.inside)
 
 
-def _visible(view: JobView, roll: Roll) -> bool:
+def _sees_all_hosts(view: JobView, roll: Roll) -> bool:
     """Return True if this agent can see all hosts of the job; otherwise absence proves nothing."""
     if view.joined:
         return view.leads
@@ -74,9 +74,9 @@ def _visible(view: JobView, roll: Roll) -> bool:
 
 
 def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
-    told, absent = roll.here[0].declared, roll.never_heard_of
-    assert told is not None
-    names = called(told, absent, 16)
+    declaration, absent = roll.here[0].declared, roll.never_heard_of
+    assert declaration is not None
+    names = called(declaration, absent, 16)
     present = f"{len(roll.here)} of {roll.size} have"
     summary = f"{names} {_has(absent)} not joined ({present})"
     refused = turned_away(view, roll)
@@ -84,16 +84,16 @@ def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
         summary += f"; {away(refused[0])}"
     return Claim(
         summary=summary,
-        who=tuple(who(told, r) for r in absent),
+        who=tuple(who(declaration, r) for r in absent),
         evidence=(
-            Evidence(f"world size {roll.size}", told.origin or told.call),
+            Evidence(f"world size {roll.size}", declaration.origin or declaration.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
             *((Evidence(f"rendezvous at {view.place}", "--coordinator"),) if view.place else ()),
-            *(Evidence(one, "roll call") for one in map(away, refused[1:])),
+            *(Evidence(reason, "roll call") for reason in map(away, refused[1:])),
         ),
-        fix=_over_ssh(told.origin, absent)
-        or (ALIKE[refused[0].kind] if refused else "")
-        or f"start {names}, or {_fewer(told, len(roll.here))}{_one_place(view.place)}",
+        fix=_advise_ssh(declaration.origin, absent)
+        or (FIX_BY_REJECTION[refused[0].kind] if refused else "")
+        or f"start {names}, or {_advise_fewer_members(declaration, len(roll.here))}{_advise_coordinator(view.place)}",
         # Members that are already inside init may meet ranks there that this agent cannot see.
         certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
         since=since,
@@ -101,21 +101,21 @@ def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
     )
 
 
-def _ended(roll: Roll, gone: tuple[Member, ...]) -> Claim:
+def _claim_ended_by_launcher(roll: Roll, ended: tuple[Member, ...]) -> Claim:
     """Report ranks whose peers were ended in init, as a launcher does when one of its workers fails."""
-    told = gone[0].declared
-    assert told is not None
+    declaration = ended[0].declared
+    assert declaration is not None
     absent = unaccounted(roll)
-    whom = called(told, absent, 16)
+    absent_names = called(declaration, absent, 16)
     return Claim(
-        summary=f"{whom} {_has(absent)} not joined; {member_names.names(gone)} waited in init until the "
-        f"launcher ended {'it' if len(gone) == 1 else 'them'}",
-        who=tuple(who(told, r) for r in absent),
-        evidence=(Evidence(f"world size {roll.size}", told.origin or told.call),),
-        fix=f"read the output of {whom}: most likely it failed before init, and the launcher ended the "
+        summary=f"{absent_names} {_has(absent)} not joined; {member_names.names(ended)} waited in init until the "
+        f"launcher ended {'it' if len(ended) == 1 else 'them'}",
+        who=tuple(who(declaration, r) for r in absent),
+        evidence=(Evidence(f"world size {roll.size}", declaration.origin or declaration.call),),
+        fix=f"read the output of {absent_names}: most likely it failed before init, and the launcher ended the "
         "others",
         certainty=Certainty.LIKELY,
-        since=min(m.phase_since for m in gone),
+        since=min(m.phase_since for m in ended),
     )
 
 
@@ -123,21 +123,21 @@ def _has(ranks: tuple[int, ...]) -> str:
     return "have" if len(ranks) > 1 else "has"
 
 
-def _fewer(told: Declared, here: int) -> str:
+def _advise_fewer_members(declaration: Declared, here: int) -> str:
     """Return the advice for a job that was meant to have fewer members."""
-    if told.cluster:
+    if declaration.cluster:
         return "remove it from the cluster in the TF_CONFIG of all other tasks"
     return f"correct the world size where it is set (to {here}?)"
 
 
-def _one_place(place: str) -> str:
+def _advise_coordinator(address: str) -> str:
     """Return a reminder to give --coordinator on every host, or "" if the user did not give one."""
-    if not place:
+    if not address:
         return ""
-    return f"; if it is running, give it {place} too, with --coordinator or ALLABOARD_COORDINATOR"
+    return f"; if it is running, give it {address} too, with --coordinator or ALLABOARD_COORDINATOR"
 
 
-def _over_ssh(origin: str, absent: tuple[int, ...]) -> str:
+def _advise_ssh(origin: str, absent: tuple[int, ...]) -> str:
     """Return the ssh command to try if `preflight --hosts` starts the ranks, else ""."""
     if not origin.startswith("--hosts"):
         return ""

@@ -41,13 +41,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
-    place = member.stack.user if member.stack is not None else None
-    doing = f"at {place}" if place is not None else _phase(member)
+    frame = member.stack.user if member.stack is not None else None
+    doing = f"at {frame}" if frame is not None else _describe_phase(member)
     evidence = [
         Evidence(f"{len(roll.here)} of {roll.size} have joined, {waited:.0f} s ago", "roll call")
     ]
-    if place is not None and place.text:
-        evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
+    if frame is not None and frame.text:
+        evidence.append(Evidence(frame.text, f"{frame.file}:{frame.line}"))
     if member.candidate:
         evidence.append(Evidence("a child process that has not called init", "/proc"))
     name = member.who.name
@@ -64,7 +64,7 @@ def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool)
     )
 
 
-def _phase(member: Member) -> str:
+def _describe_phase(member: Member) -> str:
     if member.phase is Phase.IMPORTING:
         return f"importing {member.detail}"
     return "in user code"

@@ -26,78 +26,80 @@ from allaboard.facts.signal_name import signal_name
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        waits = _wait_inside(view, roll)
-        not_they = sent_away(roll)
-        for one in (m for m in roll.gone if not _raised_in(roll, m) and m not in not_they):
+        waits = _others_wait_in_init(view, roll)
+        ended_by_launcher = sent_away(roll)
+        for member in (
+            m for m in roll.gone if not _raised_in(roll, m) and m not in ended_by_launcher
+        ):
             # A child process may be any program: only a member that was held surely belongs to the job.
-            if one.interrupted is None and (roll.held or (waits and not one.candidate)):
-                yield _claim(roll, one)
+            if member.interrupted is None and (roll.held or (waits and not member.candidate)):
+                yield _claim(roll, member)
 
 
-def _wait_inside(view: JobView, roll: Roll) -> bool:
+def _others_wait_in_init(view: JobView, roll: Roll) -> bool:
     """Return True if members that were not held (`--observe`) have waited in init for STOOD seconds."""
     since = max((m.phase_since for m in roll.inside), default=view.now)
     return bool(roll.missing) and view.now - since >= MIN_STUCK_S
 
 
-def _raised_in(roll: Roll, one: Member) -> bool:
+def _raised_in(roll: Roll, member: Member) -> bool:
     """Return True if it reached this init and left it by an exception: members at the gate have yet to enter
     the init that it was in."""
-    return one.round == roll.round > 0 and one.phase < Phase.ARRIVED
+    return member.round == roll.round > 0 and member.phase < Phase.ARRIVED
 
 
-def _claim(roll: Roll, one: Member) -> Claim:
-    end, error = one.exit, one.raised
+def _claim(roll: Roll, member: Member) -> Claim:
+    end, error = member.exit, member.raised
     assert end is not None
     evidence = [
         Evidence("the connection to its agent is lost and was not restored", "roll call")
         if end.lost
-        else Evidence(_how(one), "wait status")
+        else Evidence(_describe_end(member), "wait status")
     ]
     if error is not None:
-        place = (
+        source = (
             f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
         )
-        evidence.append(Evidence(f"{error.type}: {error.message[:200]}", place))
+        evidence.append(Evidence(f"{error.type}: {error.message[:200]}", source))
     elif end.last_line:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     evidence.append(
         Evidence(f"{len(roll.held or roll.inside)} of {roll.size} wait in init", "roll call")
     )
-    at = f" at {error.where}" if error is not None and error.where is not None else ""
-    host, who = one.who.host, one.who.name
+    location = f" at {error.where}" if error is not None and error.where is not None else ""
+    host, name = member.who.host, member.who.name
     return Claim(
-        summary=f"{who} is lost {_which(roll, one)}: host {host} is no longer reachable"
+        summary=f"{name} is lost {_which_init(roll, member)}: host {host} is no longer reachable"
         if end.lost
-        else f"{who} exited {_which(roll, one)} ({_how(one)}){at}",
-        who=(one.who,),
+        else f"{name} exited {_which_init(roll, member)} ({_describe_end(member)}){location}",
+        who=(member.who,),
         evidence=tuple(evidence),
         fix=f"check that {host} is up and on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
         else (error is not None and advice(error))
-        or f"read its output{_log(one)}, fix the cause and restart the job",
+        or f"read its output{_log_hint(member)}, fix the cause and restart the job",
         # A helper program of a worker exits in the same way; and members that were not held may meet others.
-        certainty=Certainty.LIKELY if one.candidate or not roll.held else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if member.candidate or not roll.held else Certainty.CERTAIN,
         since=error.at if error is not None else end.at,
     )
 
 
-def _which(roll: Roll, one: Member) -> str:
+def _which_init(roll: Roll, member: Member) -> str:
     """Return the init that it did not reach: a job may join several times, and it passed the earlier ones."""
-    through = min(one.round, roll.round - 1)
+    through = min(member.round, roll.round - 1)
     if through < 1:
         return "before init"
     return f"after {through} init{'s' if through > 1 else ''}, before its next one"
 
 
-def _log(one: Member) -> str:
-    if one.worker < 0 or ATTACHED in one.notes:
+def _log_hint(member: Member) -> str:
+    if member.worker < 0 or ATTACHED in member.notes:
         return ""  # it exited before it was seen, or its output was not recorded
-    return f" ({one.log} in the run folder, if `allaboard run` started it)"
+    return f" ({member.log} in the run folder, if `allaboard run` started it)"
 
 
-def _how(one: Member) -> str:
-    end = one.exit
+def _describe_end(member: Member) -> str:
+    end = member.exit
     assert end is not None
     if end.oom:
         return "killed by the kernel, out of memory"

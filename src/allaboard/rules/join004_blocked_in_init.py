@@ -34,92 +34,102 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 
-TRIES = 8
+MAX_COMMANDS = 8
 """Most `nc` commands in one piece of advice."""
-PATIENCE = 20.0
+MIN_BLOCKED_S = 20.0
 """Seconds in init before it is reported; a healthy gloo or gRPC start takes less than three."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        inside = list(roll.inside)
-        if not inside or any(m.cpu > BUSY for m in inside):
+        blocked_members = list(roll.inside)
+        if not blocked_members or any(m.cpu > BUSY for m in blocked_members):
             continue
-        if roll.gone or any(collective_with_servers(m) for m in inside):
+        if roll.gone or any(collective_with_servers(m) for m in blocked_members):
             continue  # JOIN003 or a PS rule reports the cause
         if before(view, roll):
             continue  # JOIN008
         if roll.never_heard_of:
             continue  # JOIN001 reports it, or they run without the probe and may be inside init
-        since = max(m.phase_since for m in inside)
-        if view.now - since < PATIENCE:
+        since = max(m.phase_since for m in blocked_members)
+        if view.now - since < MIN_BLOCKED_S:
             continue
-        call = inside[0].declared.call if inside[0].declared is not None else "init"
-        absent = called(inside[0].declared, roll.missing, 64)
-        elsewhere = _listens_elsewhere(inside)
+        call = (
+            blocked_members[0].declared.call if blocked_members[0].declared is not None else "init"
+        )
+        missing_names = called(blocked_members[0].declared, roll.missing, 64)
+        elsewhere = _rank_0_on_wrong_port(blocked_members)
         if elsewhere is not None:
-            yield _bound(elsewhere, inside, since)
+            yield _claim_wrong_port(elsewhere, blocked_members, since)
             continue
-        through = [m for m in roll.here if m.phase > Phase.JOINING]
-        told = "no rank is missing"
+        completed = [m for m in roll.here if m.phase > Phase.JOINING]
+        remainder = "no rank is missing"
         if roll.missing:
-            told = f"{absent} {'have' if len(roll.missing) > 1 else 'has'} not entered it"
-        elif _to_servers(inside[0]):
-            told = "all tasks that it connects to are up"
-        elif through:
-            out = called(None, (m.who.rank for m in through), 64)
-            told = f"{out} {'have' if len(through) > 1 else 'has'} completed it"
-        blocked = f"{len(inside)} of {roll.size} are"
-        if _to_servers(inside[0]):
-            blocked = f"{names(inside)} {'are' if len(inside) > 1 else 'is'}"
-        again = all(map(joined_again, inside)) and not roll.missing
+            remainder = (
+                f"{missing_names} {'have' if len(roll.missing) > 1 else 'has'} not entered it"
+            )
+        elif _connects_to_servers(blocked_members[0]):
+            remainder = "all tasks that it connects to are up"
+        elif completed:
+            completed_names = called(None, (m.who.rank for m in completed), 64)
+            remainder = f"{completed_names} {'have' if len(completed) > 1 else 'has'} completed it"
+        blocked = f"{len(blocked_members)} of {roll.size} are"
+        if _connects_to_servers(blocked_members[0]):
+            blocked = f"{names(blocked_members)} {'are' if len(blocked_members) > 1 else 'is'}"
+        again = all(map(joined_again, blocked_members)) and not roll.missing
         yield Claim(
-            summary=f"{blocked} blocked inside {call}; {told}",
-            who=tuple(m.who for m in inside),
+            summary=f"{blocked} blocked inside {call}; {remainder}",
+            who=tuple(m.who for m in blocked_members),
             evidence=(
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
-                Evidence(f"rendezvous at {_place(inside[0])}", "declared"),
+                Evidence(f"rendezvous at {_address(blocked_members[0])}", "declared"),
                 *(
-                    [Evidence(f"init number {inside[0].round} of this process", "black box")]
+                    [
+                        Evidence(
+                            f"init number {blocked_members[0].round} of this process", "black box"
+                        )
+                    ]
                     * again
                 ),
             ),
-            fix=f"{_look(view, roll)}see what {absent} {agrees('do', roll.missing)} instead; the others can "
+            fix=f"{_command_for_late_member(view, roll)}see what {missing_names} {agrees('do', roll.missing)} instead; the others can "
             f"only wait for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
-            else _reach(view, inside),
+            else _advise_network(view, blocked_members),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             since=since,
         )
 
 
-def _look(view: JobView, roll: Roll) -> str:
+def _command_for_late_member(view: JobView, roll: Roll) -> str:
     """Return the command that shows where the first late member is, or ""."""
-    own = [m for m in roll.late if not m.candidate]
-    return f"{on_host(view, own[0], f'py-spy dump --pid {own[0].who.pid}')}   # " if own else ""
+    late = [m for m in roll.late if not m.candidate]
+    return f"{on_host(view, late[0], f'py-spy dump --pid {late[0].who.pid}')}   # " if late else ""
 
 
-def _to_servers(one: Member) -> bool:
+def _connects_to_servers(member: Member) -> bool:
     """Return True for a TensorFlow 2 chief, which connects to servers at the addresses of the cluster."""
-    return one.declared is not None and one.declared.call == TF2_CHIEF
+    return member.declared is not None and member.declared.call == TF2_CHIEF
 
 
-def _reach(view: JobView, inside: list[Member]) -> str:
+def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
     """Return advice that lets the members reach each other; on one host, only the loopback is between
     them."""
-    first, told = inside[0].who, inside[0].declared
-    if view.joined and told is not None and _to_servers(inside[0]):
-        own = f"{told.job}:{told.index}"
-        ends = [a.rpartition(":") for task, a in told.cluster.items() if task != own]
-        tries = "; ".join(f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:TRIES])
+    first_who, declaration = blocked_members[0].who, blocked_members[0].declared
+    if view.joined and declaration is not None and _connects_to_servers(blocked_members[0]):
+        own_task = f"{declaration.job}:{declaration.index}"
+        ends = [a.rpartition(":") for task, a in declaration.cluster.items() if task != own_task]
+        tries = "; ".join(
+            f"nc -vz -w3 {host.strip('[]')} {port}" for host, _, port in ends[:MAX_COMMANDS]
+        )
         return (
-            f"on {first.host}: {tries}   # it waits without limit for a task that refuses or does not "
+            f"on {first_who.host}: {tries}   # it waits without limit for a task that refuses or does not "
             "answer"
         )
-    if all(map(joined_again, inside)):
+    if all(map(joined_again, blocked_members)):
         return OWN_PORT
-    if len({m.who.host for m in inside}) > 1:
+    if len({m.who.host for m in blocked_members}) > 1:
         return (
             "open all ports above 1024 between the hosts, or set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME "
             "to the interface by which they reach each other"
@@ -127,37 +137,37 @@ def _reach(view: JobView, inside: list[Member]) -> str:
     return (
         "all are on one host: check that its loopback is up and not filtered "
         "(ip link show lo; iptables -S; nft list ruleset), or try GLOO_SOCKET_IFNAME=lo; "
-        f"py-spy dump --native --pid {inside[0].who.pid} shows where it is blocked"
+        f"py-spy dump --native --pid {blocked_members[0].who.pid} shows where it is blocked"
     )
 
 
-def _listens_elsewhere(inside: list[Member]) -> Member | None:
+def _rank_0_on_wrong_port(blocked_members: list[Member]) -> Member | None:
     """Return rank 0 if it is set to listen on a port other than the one that all connect to."""
-    for one in inside:
-        told = one.declared
+    for member in blocked_members:
+        declaration = member.declared
         if (
-            told is not None
-            and told.rank == 0
-            and told.bind
-            and _port(told.bind) != _port(told.place)
+            declaration is not None
+            and declaration.rank == 0
+            and declaration.bind
+            and _port(declaration.bind) != _port(declaration.place)
         ):
-            return one
+            return member
     return None
 
 
-def _bound(one: Member, inside: list[Member], since: float) -> Claim:
-    told = one.declared
-    assert told is not None
-    there, here = _port(told.place), _port(told.bind)
+def _claim_wrong_port(rank_0: Member, blocked_members: list[Member], since: float) -> Claim:
+    declaration = rank_0.declared
+    assert declaration is not None
+    connect_port, listen_port = _port(declaration.place), _port(declaration.bind)
     return Claim(
-        summary=f"{one.who.name} listens on port {here}, but all ranks connect to port {there}",
-        who=tuple(m.who for m in inside),
+        summary=f"{rank_0.who.name} listens on port {listen_port}, but all ranks connect to port {connect_port}",
+        who=tuple(m.who for m in blocked_members),
         evidence=(
-            Evidence(told.bind, "coordinator_bind_address"),
-            Evidence(told.place.removeprefix("tcp://"), "coordinator_address"),
+            Evidence(declaration.bind, "coordinator_bind_address"),
+            Evidence(declaration.place.removeprefix("tcp://"), "coordinator_address"),
         ),
-        fix=f"set the port of coordinator_bind_address to {there}, or remove the argument, unless port "
-        f"{there} is forwarded to {here}",
+        fix=f"set the port of coordinator_bind_address to {connect_port}, or remove the argument, unless port "
+        f"{connect_port} is forwarded to {listen_port}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,
@@ -168,27 +178,33 @@ def _port(address: str) -> str:
     return address.rpartition(":")[2]
 
 
-def _place(one: object) -> str:
-    told = getattr(one, "declared", None)
-    return (told.place or "its cluster spec") if told is not None else "an unknown address"
+def _address(member: object) -> str:
+    declaration = getattr(member, "declared", None)
+    return (
+        (declaration.place or "its cluster spec")
+        if declaration is not None
+        else "an unknown address"
+    )
 
 
-def _told(rank: int, bind: str) -> Member:
-    told = declared(rank, 2, framework="jax", place="tcp://a:30000", bind=bind if rank == 0 else "")
-    return member(rank, phase=Phase.JOINING, phase_since=60.0, declared=told)
+def _jax_member(rank: int, bind: str) -> Member:
+    declaration = declared(
+        rank, 2, framework="jax", place="tcp://a:30000", bind=bind if rank == 0 else ""
+    )
+    return member(rank, phase=Phase.JOINING, phase_since=60.0, declared=declaration)
 
 
 def _task(rank: int, job_name: str, phase: Phase) -> Member:
     cluster = {"chief:0": "a:1", "worker:0": "b:1", "ps:0": "c:1"}
     call = TF2_CHIEF if job_name == "chief" else "tf.distribute.Server"
-    who = Who(job=job_name, index=0, rank=rank, host="abc"[rank], pid=101)
-    told = declared(rank, call=call, job=job_name, index=0, cluster=cluster, place="")
-    return member(rank, who=who, phase=phase, phase_since=60.0, declared=told)
+    identity = Who(job=job_name, index=0, rank=rank, host="abc"[rank], pid=101)
+    declaration = declared(rank, call=call, job=job_name, index=0, cluster=cluster, place="")
+    return member(rank, who=identity, phase=phase, phase_since=60.0, declared=declaration)
 
 
-def _second(rank: int) -> Member:
-    told = declared(rank, again=True)
-    return member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=told)
+def _rejoining(rank: int) -> Member:
+    declaration = declared(rank, again=True)
+    return member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=declaration)
 
 
 RULE = Rule(
@@ -208,11 +224,11 @@ RULE = Rule(
             "2 of 3 are blocked inside init_process_group; rank 0 has completed it",
         ),
         "JAX's coordinator binds a different port": (
-            job(*(_told(r, "0.0.0.0:30003") for r in range(2)), launched=2),
+            job(*(_jax_member(r, "0.0.0.0:30003") for r in range(2)), launched=2),
             "worker 0 listens on port 30003, but all ranks connect to port 30000",
         ),
         "it binds that port": (
-            job(*(_told(r, "0.0.0.0:30000") for r in range(2)), launched=2),
+            job(*(_jax_member(r, "0.0.0.0:30000") for r in range(2)), launched=2),
             "2 of 2 are blocked inside init_process_group; no rank is missing",
         ),
         "TensorFlow 2's chief does not reach a server": (
@@ -225,7 +241,7 @@ RULE = Rule(
             "chief 0 is blocked inside ParameterServerStrategy; all tasks that it connects to are up",
         ),
         "joining again in the same process": (
-            job(*(_second(r) for r in range(3))),
+            job(*(_rejoining(r) for r in range(3))),
             "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
         "one never entered": (

@@ -30,26 +30,26 @@ def check(view: JobView) -> Iterator[Claim]:
                 yield _claim(roll, alive, view.joined, view.place)
 
 
-def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> Claim:
-    told, rank = twins[0].declared, twins[0].who.rank
-    tasks = told is not None and bool(told.cluster)
+def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, coordinator: str) -> Claim:
+    declaration, rank = twins[0].declared, twins[0].who.rank
+    tasks = declaration is not None and bool(declaration.cluster)
     which = twins[0].who.name if tasks else f"rank {rank}"
     # If more ranks are missing than were claimed twice, some of them may still join.
-    settled = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
-    absent = f"; no process is {called(told, roll.missing)}" if settled else ""
+    complete = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
+    absent = f"; no process is {called(declaration, roll.missing)}" if complete else ""
     hosts = list(dict.fromkeys(m.who.host for m in twins))
     on = f", on {' and '.join(hosts)}" if joined else ""
     each = [f"pid {m.who.pid}" + (f" on {m.who.host}" if joined else "") for m in twins]
-    spare = f"rank {roll.missing[0]}" if settled else "the rank it should have"
+    unclaimed = f"rank {roll.missing[0]}" if complete else "the rank it should have"
     if tasks:
-        spare = f"the {'unclaimed task' if settled else 'task it should be'} in its TF_CONFIG"
-    twice = (
+        unclaimed = f"the {'unclaimed task' if complete else 'task it should be'} in its TF_CONFIG"
+    if_started_twice = (
         f"if the job was started twice on {hosts[0]}, stop one; otherwise "
         if len(hosts) == 1
         else ""
     )
-    if place and _apart(twins):
-        twice = (
+    if coordinator and _meet_at_different_addresses(twins):
+        if_started_twice = (
             "if these are two jobs, give each its own ALLABOARD_JOB_ID or --coordinator; otherwise "
         )
     return Claim(
@@ -61,32 +61,40 @@ def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, place: str) -> C
                 for name, m in zip(each, twins, strict=True)
                 if m.declared is not None
             ),
-            *((Evidence(f"rendezvous at {place}", "--coordinator"),) if place else ()),
+            *((Evidence(f"rendezvous at {coordinator}", "--coordinator"),) if coordinator else ()),
         ),
-        fix=(twice if joined else "") + (_listed(twins) or f"give {' or '.join(each)} {spare}"),
+        fix=(if_started_twice if joined else "")
+        + (_advise_listed_task(twins) or f"give {' or '.join(each)} {unclaimed}"),
         since=max(m.phase_since for m in twins),
     )
 
 
-def _listed(twins: tuple[Member, ...]) -> str:
+def _advise_listed_task(twins: tuple[Member, ...]) -> str:
     """Return advice for the one whose host the cluster lists under another task, or ""."""
-    for one in twins:
-        told = one.declared
-        cluster = told.cluster if told is not None else {}
-        here = [t for t, a in cluster.items() if a.rpartition(":")[0] == one.who.host]
-        if told is not None and len(here) == 1 and here[0] != f"{told.job}:{told.index}":
+    for member in twins:
+        declaration = member.declared
+        cluster = declaration.cluster if declaration is not None else {}
+        here = [t for t, a in cluster.items() if a.rpartition(":")[0] == member.who.host]
+        if (
+            declaration is not None
+            and len(here) == 1
+            and here[0] != f"{declaration.job}:{declaration.index}"
+        ):
             task, address = here[0].replace(":", " "), cluster[here[0]]
-            return f"on {one.who.host}: set the task to {task}, which the cluster lists there ({address})"
+            return f"on {member.who.host}: set the task to {task}, which the cluster lists there ({address})"
     return ""
 
 
-def _apart(twins: tuple[Member, ...]) -> bool:
+def _meet_at_different_addresses(twins: tuple[Member, ...]) -> bool:
     """Return True if they have different rendezvous addresses, as processes of different jobs do."""
-    told = [m.declared for m in twins if m.declared is not None]
-    return any((t.place, t.cluster) != (told[0].place, told[0].cluster) for t in told)
+    declarations = [m.declared for m in twins if m.declared is not None]
+    return any(
+        (t.place, t.cluster) != (declarations[0].place, declarations[0].cluster)
+        for t in declarations
+    )
 
 
-_OTHERS = held(1, declared=declared(1, place="tcp://c:29500"))
+_OTHER_JOB = held(1, declared=declared(1, place="tcp://c:29500"))
 _CLUSTER = {"chief:0": "a:1", "worker:0": "b:1", "worker:1": "c:1"}
 _TASKS = tuple(
     held(
@@ -119,7 +127,7 @@ RULE = Rule(
         ),
         "two jobs at one etcd prefix": (
             gathering(
-                held(0), held(1), _OTHERS, joined=True, leads=True, place="etcd://node9:2379/a"
+                held(0), held(1), _OTHER_JOB, joined=True, leads=True, place="etcd://node9:2379/a"
             ),
             "2 processes claim to be rank 1, on a; no process is rank 2",
         ),

@@ -22,40 +22,42 @@ from allaboard.facts.samples import declared, gathering, held
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        present = {s: ms for s, ms in roll.sizes.items() if any(_now(m) for m in ms)}
+        present = {s: ms for s, ms in roll.sizes.items() if any(_counts(m) for m in ms)}
         if len(present) > 1 and roll.settled(view.now):
-            yield _tied(roll) if roll.tied else _claim(roll)
+            yield _claim_tie(roll) if roll.tied else _claim(roll)
 
 
-def _now(member: Member) -> bool:
+def _counts(member: Member) -> bool:
     """Return True if the member is at its start. Parameter servers are never held at the gate; they count
     while they live."""
-    told = member.declared
-    return member.alive and (member.phase <= Phase.JOINING or (told is not None and not told.hold))
-
-
-def _claim(roll: Roll) -> Claim:
-    odd = tuple(m for size, ms in roll.sizes.items() if size != roll.size for m in ms)
-    told = {m.declared.world_size for m in odd if m.declared is not None}
-    others = ", ".join(str(s) for s in sorted(told))
-    lists = _lists(roll, odd)
-    return Claim(
-        summary=f"{names(odd)} {agrees('expect', odd)} world size {others}, the others {roll.size}"
-        + lists,
-        who=tuple(m.who for m in odd),
-        evidence=tuple(
-            Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
-            for m in (*odd[:2], roll.sizes[roll.size][0])
-            if m.declared is not None
-        ),
-        fix=f"give {names(odd)} the same cluster as the others in TF_CONFIG"
-        if lists
-        else f"set the world size of {names(odd)} to {roll.size} ({_where(odd[0])})",
-        since=max(m.phase_since for m in odd),
+    declaration = member.declared
+    return member.alive and (
+        member.phase <= Phase.JOINING or (declaration is not None and not declaration.hold)
     )
 
 
-WHERE = {
+def _claim(roll: Roll) -> Claim:
+    minority = tuple(m for size, ms in roll.sizes.items() if size != roll.size for m in ms)
+    minority_sizes = {m.declared.world_size for m in minority if m.declared is not None}
+    sizes = ", ".join(str(s) for s in sorted(minority_sizes))
+    lists = _task_difference(roll, minority)
+    return Claim(
+        summary=f"{names(minority)} {agrees('expect', minority)} world size {sizes}, the others {roll.size}"
+        + lists,
+        who=tuple(m.who for m in minority),
+        evidence=tuple(
+            Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
+            for m in (*minority[:2], roll.sizes[roll.size][0])
+            if m.declared is not None
+        ),
+        fix=f"give {names(minority)} the same cluster as the others in TF_CONFIG"
+        if lists
+        else f"set the world size of {names(minority)} to {roll.size} ({_world_size_source(minority[0])})",
+        since=max(m.phase_since for m in minority),
+    )
+
+
+WORLD_SIZE_SOURCE = {
     "torch": "WORLD_SIZE, or world_size=",
     "jax": "num_processes=, or JAX_NUM_PROCESSES",
     "tensorflow": "the cluster in TF_CONFIG",
@@ -63,43 +65,47 @@ WHERE = {
 """Where the world size is set, by framework."""
 
 
-def _where(one: Member) -> str:
-    told = one.declared.framework if one.declared is not None else ""
-    return WHERE.get(told, "WORLD_SIZE")
+def _world_size_source(member: Member) -> str:
+    framework = member.declared.framework if member.declared is not None else ""
+    return WORLD_SIZE_SOURCE.get(framework, "WORLD_SIZE")
 
 
-def _lists(roll: Roll, odd: tuple[Member, ...]) -> str:
+def _task_difference(roll: Roll, minority: tuple[Member, ...]) -> str:
     """Return which tasks its cluster lacks or has in addition, or ""."""
-    told, usual = odd[0].declared, roll.sizes[roll.size][0].declared
-    if told is None or usual is None or not (told.cluster and usual.cluster):
+    declaration, majority = minority[0].declared, roll.sizes[roll.size][0].declared
+    if declaration is None or majority is None or not (declaration.cluster and majority.cluster):
         return ""
-    lacks = [t.replace(":", " ") for t in usual.cluster if t not in told.cluster]
-    alone = [t.replace(":", " ") for t in told.cluster if t not in usual.cluster]
-    said = [
-        f"{words} {', '.join(ts[:4])}" for words, ts in (("without", lacks), ("with", alone)) if ts
+    lacks = [t.replace(":", " ") for t in majority.cluster if t not in declaration.cluster]
+    alone = [t.replace(":", " ") for t in declaration.cluster if t not in majority.cluster]
+    differences = [
+        f"{preposition} {', '.join(ts[:4])}"
+        for preposition, ts in (("without", lacks), ("with", alone))
+        if ts
     ]
-    return f" ({' and '.join(said)})" if said else ""
+    return f" ({' and '.join(differences)})" if differences else ""
 
 
-def _tied(roll: Roll) -> Claim:
+def _claim_tie(roll: Roll) -> Claim:
     """Report a tie: as many members declared one world size as another, so nothing shows which is right."""
-    said = {s: ms for s, ms in sorted(roll.sizes.items()) if len(ms) == len(roll.sizes[roll.size])}
-    people = tuple(m for ms in said.values() for m in ms)
-    sizes = " or ".join(str(s) for s in said)
+    by_size = {
+        s: ms for s, ms in sorted(roll.sizes.items()) if len(ms) == len(roll.sizes[roll.size])
+    }
+    members = tuple(m for ms in by_size.values() for m in ms)
+    sizes = " or ".join(str(s) for s in by_size)
     return Claim(
         summary=", ".join(
-            f"{names(ms)} {agrees('expect', ms)} world size {s}" for s, ms in said.items()
+            f"{names(ms)} {agrees('expect', ms)} world size {s}" for s, ms in by_size.items()
         ),
-        who=tuple(m.who for m in people),
+        who=tuple(m.who for m in members),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {s}", m.declared.origin)
-            for s, ms in said.items()
+            for s, ms in by_size.items()
             for m in ms[:2]
             if m.declared is not None
         ),
         fix=f"give all of them the same world size ({sizes}, the number that you start) in WORLD_SIZE, "
         "world_size=, or the cluster in TF_CONFIG",
-        since=max(m.phase_since for m in people),
+        since=max(m.phase_since for m in members),
     )
 
 

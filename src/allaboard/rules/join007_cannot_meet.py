@@ -28,36 +28,47 @@ def check(view: JobView) -> Iterator[Claim]:
         if roll.held and roll.settled(view.now):
             clusters = _clusters(roll)
             if clusters:
-                found = list(_names(view, roll, clusters)) or list(_tasks(clusters))
-                yield from found or _orders(clusters)
-            yield from _places(roll)
+                claims = list(_task_names(view, roll, clusters)) or list(_task_addresses(clusters))
+                yield from claims or _task_orders(clusters)
+            yield from _rendezvous_addresses(roll)
 
 
-def _names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
+def _task_names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
     """Report TensorFlow tasks that have the same addresses under different task names: which name is right is
     unknown."""
-    told = _told(clusters)
+    members_by_cluster = _members_by_cluster(clusters)
     # Without a majority: a job that `run` starts without roles has a cluster of workers only.
-    plain = view.launched == roll.size
-    usual = max(told, key=lambda c: (len(told[c]), plain and _workers(c)), default=())
-    task_of = {address: task for task, address in usual}
-    for cluster, members in told.items():
-        there = {address: task for task, address in cluster}
-        if there.keys() != task_of.keys() or set(there.values()) == set(task_of.values()):
+    without_roles = view.launched == roll.size
+    majority = max(
+        members_by_cluster,
+        key=lambda c: (len(members_by_cluster[c]), without_roles and _workers(c)),
+        default=(),
+    )
+    task_of = {address: task for task, address in majority}
+    for cluster, members in members_by_cluster.items():
+        their_tasks = {address: task for task, address in cluster}
+        if their_tasks.keys() != task_of.keys() or set(their_tasks.values()) == set(
+            task_of.values()
+        ):
             continue
-        address = next(a for a in there if there[a] != task_of[a])
-        names = ", ".join(_name(m).replace(":", " ") for m in members)
-        others = ", ".join(_name(m).replace(":", " ") for m in told[usual][:4])
-        here, right = there[address].replace(":", " "), task_of[address].replace(":", " ")
-        first = members[0].declared
-        origin = first.origin if first is not None else ""
+        address = next(a for a in their_tasks if their_tasks[a] != task_of[a])
+        names = ", ".join(_task_of(m).replace(":", " ") for m in members)
+        majority_names = ", ".join(
+            _task_of(m).replace(":", " ") for m in members_by_cluster[majority][:4]
+        )
+        their_task, right = (
+            their_tasks[address].replace(":", " "),
+            task_of[address].replace(":", " "),
+        )
+        declaration = members[0].declared
+        origin = declaration.origin if declaration is not None else ""
         yield Claim(
-            summary=f"{names} has different task names in its cluster: {address} is {here}, but {right} for "
-            f"{others}",
+            summary=f"{names} has different task names in its cluster: {address} is {their_task}, but {right} for "
+            f"{majority_names}",
             who=tuple(m.who for m in members),
             evidence=(
-                Evidence(", ".join(sorted(there.values())), f"{origin} of {names}"),
-                Evidence(", ".join(sorted(task_of.values())), f"{origin} of {others}"),
+                Evidence(", ".join(sorted(their_tasks.values())), f"{origin} of {names}"),
+                Evidence(", ".join(sorted(task_of.values())), f"{origin} of {majority_names}"),
             ),
             fix=f"give all workers the same cluster, with the same task names: the cluster of {names} in "
             f"{origin} differs",
@@ -69,88 +80,95 @@ def _workers(cluster: tuple[tuple[str, str], ...]) -> bool:
     return all(task.startswith("worker:") for task, _ in cluster)
 
 
-def _tasks(clusters: Clusters) -> Iterator[Claim]:
+def _task_addresses(clusters: Clusters) -> Iterator[Claim]:
     """Report TensorFlow tasks with several addresses. Ports must agree; host names may be aliases of one
     host."""
-    said: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
+    members_by_address: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
     for cluster, members in clusters:
         for task, address in cluster.items():
-            said[task][address] += members
-    for task, addresses in said.items():
+            members_by_address[task][address] += members
+    for task, addresses in members_by_address.items():
         if len({_port(a) for a in addresses}) < 2:
             continue
         # The majority is right; without one, the task itself knows where it listens.
-        own = {a: any(_name(m) == task for m in ms) for a, ms in addresses.items()}
-        right = max(addresses, key=lambda a: (len(addresses[a]), own[a]))
+        is_own = {a: any(_task_of(m) == task for m in ms) for a, ms in addresses.items()}
+        right = max(addresses, key=lambda a: (len(addresses[a]), is_own[a]))
         for address, members in addresses.items():
             if _port(address) != _port(right):
-                yield _task_claim(task, address, members, right, own[right])
+                yield _task_claim(task, address, members, right, is_own[right])
 
 
 def _clusters(roll: Roll) -> Clusters:
     """Return each distinct cluster and the members that have it, comparing by identity first: clusters are
     long, and nearly all members share one object."""
     by_text: Clusters = []
-    known: dict[int, list[Member]] = {}
+    members_by_id: dict[int, list[Member]] = {}
     for member in roll.here:
         cluster = member.declared.cluster if member.declared else None
         if not cluster:
             continue
-        if id(cluster) not in known:
-            same = next((ms for c, ms in by_text if c == cluster), None)
-            if same is None:
-                by_text.append((cluster, same := []))
-            known[id(cluster)] = same
-        known[id(cluster)].append(member)
+        if id(cluster) not in members_by_id:
+            members = next((ms for c, ms in by_text if c == cluster), None)
+            if members is None:
+                by_text.append((cluster, members := []))
+            members_by_id[id(cluster)] = members
+        members_by_id[id(cluster)].append(member)
     return by_text
 
 
-def _told(clusters: Clusters) -> dict[tuple[tuple[str, str], ...], list[Member]]:
+def _members_by_cluster(clusters: Clusters) -> dict[tuple[tuple[str, str], ...], list[Member]]:
     """Return the members of each cluster, which is given as (task, address) pairs."""
-    told: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
-    for addresses, those in clusters:
-        told[tuple(sorted(addresses.items()))] += those
-    return told
+    members_by_cluster: dict[tuple[tuple[str, str], ...], list[Member]] = defaultdict(list)
+    for addresses, members in clusters:
+        members_by_cluster[tuple(sorted(addresses.items()))] += members
+    return members_by_cluster
 
 
-def _task_claim(task: str, wrong: str, members: list[Member], right: str, own: bool) -> Claim:
-    names = ", ".join(_name(m).replace(":", " ") for m in members)
-    told = members[0].declared
-    origin = told.origin if told is not None else ""
-    where = "it listens" if own else "the others expect it"
+def _task_claim(
+    task: str, wrong: str, members: list[Member], right: str, by_task_itself: bool
+) -> Claim:
+    names = ", ".join(_task_of(m).replace(":", " ") for m in members)
+    declaration = members[0].declared
+    origin = declaration.origin if declaration is not None else ""
+    right_source = "it listens" if by_task_itself else "the others expect it"
     itself = names == task.replace(":", " ")
     return Claim(
-        summary=f"{names} listens at {wrong}, but {where} at {right}"
+        summary=f"{names} listens at {wrong}, but {right_source} at {right}"
         if itself
         else f"{names} cannot connect to {task.replace(':', ' ')}: {names} expects it at {wrong}, but "
-        f"{where} at {right}",
+        f"{right_source} at {right}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"{task} = {wrong}", f"{origin} of {names}"),
-            Evidence(f"{task} = {right}", f"{origin} of " + (task if own else "the others")),
+            Evidence(
+                f"{task} = {right}", f"{origin} of " + (task if by_task_itself else "the others")
+            ),
         ),
         fix=f"in {origin} of {names}, replace {wrong} with {right}",
         since=max(m.phase_since for m in members),
     )
 
 
-def _orders(clusters: Clusters) -> Iterator[Claim]:
+def _task_orders(clusters: Clusters) -> Iterator[Claim]:
     """Report TensorFlow tasks whose addresses are swapped. An address that no other cluster has may be an
     alias."""
-    told = _told(clusters)
-    if len(told) < 2:
+    members_by_cluster = _members_by_cluster(clusters)
+    if len(members_by_cluster) < 2:
         return
-    usual = max(told, key=lambda c: (len(told[c]), -min(m.who.rank for m in told[c])))
-    right = dict(usual)
-    task_of = {address: task for task, address in usual}
-    for cluster, members in told.items():
+    majority = max(
+        members_by_cluster,
+        key=lambda c: (len(members_by_cluster[c]), -min(m.who.rank for m in members_by_cluster[c])),
+    )
+    right = dict(majority)
+    task_of = {address: task for task, address in majority}
+    for cluster, members in members_by_cluster.items():
         moved = [(t, a) for t, a in cluster if right.get(t, a) != a and a in task_of]
         if not moved:
             continue
         task, address = moved[0]
-        names = ", ".join(_name(m).replace(":", " ") for m in members)
-        first = members[0].declared
-        origin = first.origin if first is not None else ""
+        names = ", ".join(_task_of(m).replace(":", " ") for m in members)
+        declaration = members[0].declared
+        origin = declaration.origin if declaration is not None else ""
         yield Claim(
             summary=f"{names} has the tasks in a different order: {address} is "
             f"{task.replace(':', ' ')}, but {task_of[address].replace(':', ' ')} for the others",
@@ -164,44 +182,44 @@ def _orders(clusters: Clusters) -> Iterator[Claim]:
         )
 
 
-def _places(roll: Roll) -> Iterator[Claim]:
+def _rendezvous_addresses(roll: Roll) -> Iterator[Claim]:
     """Report PyTorch and JAX members whose rendezvous addresses have different ports."""
-    places = Counter([m.declared.place for m in roll.here if m.declared and m.declared.place])
-    if len(places) < 2 or len({_port(p) for p in places}) < 2:
+    counts = Counter([m.declared.place for m in roll.here if m.declared and m.declared.place])
+    if len(counts) < 2 or len({_port(p) for p in counts}) < 2:
         return
     leader = next(
         (m.declared.place for m in roll.here if m.declared and m.declared.rank == 0), None
     )
-    right = places.most_common(1)[0][0]
-    if len(set(places.values())) == 1 and leader is not None:
+    right = counts.most_common(1)[0][0]
+    if len(set(counts.values())) == 1 and leader is not None:
         right = leader
-    for place in places:
-        if _port(place) == _port(right):
+    for address in counts:
+        if _port(address) == _port(right):
             continue
-        members = [m for m in roll.here if m.declared and m.declared.place == place]
+        members = [m for m in roll.here if m.declared and m.declared.place == address]
         names = ", ".join(f"rank {m.who.rank}" for m in members)
-        told = members[0].declared
+        declaration = members[0].declared
         yield Claim(
             summary=f"{names} {'have' if len(members) > 1 else 'has'} the rendezvous address "
-            f"{_typed(told, place)}, "
-            f"the others have {_typed(told, right)}",
+            f"{_as_configured(declaration, address)}, "
+            f"the others have {_as_configured(declaration, right)}",
             who=tuple(m.who for m in members),
             evidence=(
-                Evidence(place, f"{told.origin if told else ''} of {names}"),
-                Evidence(right, f"{places[right]} others"),
+                Evidence(address, f"{declaration.origin if declaration else ''} of {names}"),
+                Evidence(right, f"{counts[right]} others"),
             ),
-            fix=f"give {names} the address {_typed(told, right)}",
+            fix=f"give {names} the address {_as_configured(declaration, right)}",
             since=max(m.phase_since for m in members),
         )
 
 
-def _typed(told: Declared | None, place: str) -> str:
+def _as_configured(declaration: Declared | None, address: str) -> str:
     """Return the address as the user gives it to this framework: JAX takes host:port only."""
-    jax = told is not None and told.framework == "jax"
-    return place.removeprefix("tcp://") if jax else place
+    jax = declaration is not None and declaration.framework == "jax"
+    return address.removeprefix("tcp://") if jax else address
 
 
-def _name(member: Member) -> str:
+def _task_of(member: Member) -> str:
     return f"{member.who.job}:{member.who.index}"
 
 
@@ -209,27 +227,27 @@ def _port(address: str) -> str:
     return address.rpartition(":")[2]
 
 
-def _tf(rank: int, **wrong: str) -> Member:
+def _tf_worker(rank: int, **wrong: str) -> Member:
     cluster = {f"worker:{r}": f"127.0.0.1:2000{r}" for r in range(3)}
     cluster |= {k.replace("_", ":"): v for k, v in wrong.items()}
-    told = declared(
+    declaration = declared(
         rank, framework="tensorflow", index=rank, cluster=cluster, place="", origin="TF_CONFIG"
     )
-    return held(rank, declared=told)
+    return held(rank, declared=declaration)
 
 
-def _two(rank: int, job: str, *tasks: str) -> Member:
+def _one_of_two(rank: int, job: str, *tasks: str) -> Member:
     cluster = {t: f"a:{i}" for i, t in enumerate(tasks)}
-    told = declared(
+    declaration = declared(
         rank, 2, framework="tensorflow", job=job, index=rank if job == "worker" else 0,
         cluster=cluster, place="", origin="TF_CONFIG",
     )  # fmt: skip
-    who = Who(job=job, index=told.index, rank=rank, host="a", pid=100 + rank)
-    return held(rank, 2, who=who, declared=told)
+    identity = Who(job=job, index=declaration.index, rank=rank, host="a", pid=100 + rank)
+    return held(rank, 2, who=identity, declared=declaration)
 
 
-def _jax(rank: int, place: str) -> Member:
-    return held(rank, declared=declared(rank, framework="jax", place=f"tcp://{place}"))
+def _jax(rank: int, address: str) -> Member:
+    return held(rank, declared=declared(rank, framework="jax", place=f"tcp://{address}"))
 
 
 _HOSTS = {"worker_0": "a:1", "worker_1": "b:1", "worker_2": "c:1"}
@@ -239,23 +257,23 @@ RULE = Rule(
     check=check,
     fires_on={
         "one port wrong in one TF_CONFIG": (
-            gathering(_tf(0), _tf(1, worker_0="127.0.0.1:21000"), _tf(2)),
+            gathering(_tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), _tf_worker(2)),
             "worker 1 cannot connect to worker 0: worker 1 expects it at 127.0.0.1:21000, but it listens "
             "at 127.0.0.1:20000",
         ),
         "one calls itself the chief": (
             gathering(
-                _two(0, "chief", "chief:0", "worker:0"),
-                _two(1, "worker", "worker:0", "worker:1"),
+                _one_of_two(0, "chief", "chief:0", "worker:0"),
+                _one_of_two(1, "worker", "worker:0", "worker:1"),
                 launched=2,
             ),
             "chief 0 has different task names in its cluster: a:0 is chief 0, but worker 0 for worker 1",
         ),
         "hosts in another order": (
             gathering(
-                _tf(0, **_HOSTS),
-                _tf(1, **_HOSTS),
-                _tf(2, **_HOSTS | {"worker_0": "b:1", "worker_1": "a:1"}),
+                _tf_worker(0, **_HOSTS),
+                _tf_worker(1, **_HOSTS),
+                _tf_worker(2, **_HOSTS | {"worker_0": "b:1", "worker_1": "a:1"}),
             ),
             "worker 2 has the tasks in a different order: b:1 is worker 0, but worker 1 for the others",
         ),
@@ -273,17 +291,20 @@ RULE = Rule(
     },
     silent_on={
         "one more may join and decide the majority": gathering(
-            _tf(0), _tf(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
+            _tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
         ),
         "an alias that no other member uses": gathering(
-            _tf(0, **_HOSTS), _tf(1, **_HOSTS | {"worker_1": "b.example:1"}), _tf(2, **_HOSTS)
+            _tf_worker(0, **_HOSTS),
+            _tf_worker(1, **_HOSTS | {"worker_1": "b.example:1"}),
+            _tf_worker(2, **_HOSTS),
         ),
         "a chief and a worker": gathering(
-            _two(0, "chief", "chief:0", "worker:0"), _two(1, "worker", "chief:0", "worker:0")
+            _one_of_two(0, "chief", "chief:0", "worker:0"),
+            _one_of_two(1, "worker", "chief:0", "worker:0"),
         ),
-        "one cluster": gathering(_tf(0), _tf(1), _tf(2)),
+        "one cluster": gathering(_tf_worker(0), _tf_worker(1), _tf_worker(2)),
         "another name for the same host": gathering(
-            _tf(0), _tf(1, worker_0="localhost:20000"), _tf(2)
+            _tf_worker(0), _tf_worker(1, worker_0="localhost:20000"), _tf_worker(2)
         ),
     },
     since="0.1",

@@ -43,7 +43,7 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 
-PATIENCE = 2.0
+MIN_HELD_S = 2.0
 """Seconds: an earlier run may be about to close its store."""
 
 
@@ -54,10 +54,10 @@ def check(view: JobView) -> Iterator[Claim]:
     store = holder is not None and holder.answer is Answer.STORE
     if holder is not None and holder.job and not holder.ours:
         store = False  # JOIN009 reports another job's store
-    if holder is not None and store and waiting and view.now - holder.at >= PATIENCE:
+    if holder is not None and store and waiting and view.now - holder.at >= MIN_HELD_S:
         yield _held(view, waiting[0], holder)
-    yield from _files(view, rolls)
-    yield from _again(view, rolls)
+    yield from _stale_files(view, rolls)
+    yield from _misled_restarts(view, rolls)
     tried = attempt(view, Answer.STORE)
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
         return
@@ -75,7 +75,7 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _again(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+def _misled_restarts(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
     """Report addresses of an earlier attempt. torchrun restarts all ranks at the store that it keeps (since
     PyTorch 2.4), where the addresses of the earlier ranks remain: a rank that reads one connects to a closed
     port."""
@@ -104,11 +104,11 @@ def _again(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         )
 
 
-def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+def _stale_files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
     """Report the file of a file:// rendezvous that ranks of an earlier run have joined, as it was before any
     member of this run was released."""
     if not view.joined:
-        yield from _left_here(view, rolls)
+        yield from _stale_files_of_this_host(view, rolls)
     for roll in rolls:
         first = [m for m in roll.held if m.who.rank == 0]
         old = [m for m in first if 0 < roll.size <= int(m.facts.get("rendezvous joined", "0"))]
@@ -132,7 +132,7 @@ def _files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         )
 
 
-def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+def _stale_files_of_this_host(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
     """Report such a file if this host has all members. Each read the file when it reached its init; the last
     to do so decides, and only a file older than the job is reported. Members on other hosts may have created
     it legitimately, until as many have joined as there are."""
@@ -146,7 +146,7 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
             continue
         path, age = told.place.removeprefix("file://"), last.facts.get("rendezvous age", "")
         if roll.round > 1:
-            yield _left_by_destroy(roll, last, path, age)
+            yield _claim_left_by_destroy(roll, last, path, age)
             continue
         yield Claim(
             summary=f"the rendezvous file {path} is left over from an earlier run: it was written before "
@@ -166,7 +166,7 @@ def _left_here(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         )
 
 
-def _left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
+def _claim_left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
     """Report a file that torch failed to remove. In torch/csrc/distributed/c10d/FileStore.cpp a leaving rank
     counts itself out in two steps, and removes the file if both show that it is the last; two that leave at
     the same moment may each miss one."""

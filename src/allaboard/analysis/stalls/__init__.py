@@ -1,1 +1,1 @@
-"""Why members that make no progress do not move."""
+"""Reasons why members that make no progress do not move."""

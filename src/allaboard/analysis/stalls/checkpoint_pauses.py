@@ -1,5 +1,7 @@
-"""Who writes a checkpoint, evaluates, or waits for the answer of another process while others wait for it:
-a pause, and no hang."""
+"""Pauses that are no hangs: a member writes a checkpoint, evaluates, or waits for a process outside the job.
+
+The other members wait for it meanwhile, and go on when it comes back.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
 
 MAX_PAUSE_S = 60.0
-"""Seconds in which a member that is idle in a checkpoint or an evaluation may do what shows no CPU and no
-I/O of its own: an upload by another process, a file system that takes its time. Or wait for the answer of
-another process: a model that is asked for rewards, actors that play their games."""
+"""Seconds that a member may be idle in a checkpoint, an evaluation or a request before its pause counts as a
+stall. Such a pause may show no CPU and no I/O of its own: another process uploads, the file system is slow, a
+reward model or a simulator computes the answer."""
 PAUSED_CORES = 0.03
-"""Cores: on a host that is full, who computes gets no more than a few hundredths."""
+"""Cores from which a pausing member counts as computing; on a fully loaded host it gets only a few hundredths."""
 _ACTIVITY_TEXT = {"checkpoint": "writes a checkpoint", "evaluation": "evaluates"}
 _OUTSIDE_ANSWER_TEXT = "waits for the answer of another process"
 _CHECKPOINT_READER = "torch/distributed/checkpoint/state_dict_loader.py"
@@ -29,8 +31,11 @@ _CHECKPOINT_READER = "torch/distributed/checkpoint/state_dict_loader.py"
 
 @cached_per_view
 def pausing_members(view: JobView) -> tuple[Member, ...]:
-    """Who is inside of a checkpoint or an evaluation while nobody moves, and others are not; where all are,
-    those for whom the others wait in a collective of it; () where that is not to be told."""
+    """Return the members whose pause the others wait for, while nobody moves; () if that is not known.
+
+    These are the members inside a checkpoint or an evaluation while others are not. If all members are inside
+    one, those that are not in a collective of it: the others wait for them there.
+    """
     if not view.stalled:
         return ()
     alive = [m for m in view.alive if not m.launcher]
@@ -50,13 +55,13 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
 
 
 def is_in_short_pause(view: JobView, member: Member) -> bool:
-    """Whether it is in such a pause, and not for long: where it is says nothing yet."""
+    """Return True while a pause of this member is short enough that its place in the code proves nothing yet."""
     pausing = bool(member.spent.now) or awaits_outside_answer(member) or evaluates_by_name(member)
     return pausing and view.now - stalled_since(view) < MAX_PAUSE_S
 
 
 def is_pause_progressing(view: JobView) -> bool:
-    """Whether somebody in such a pause gets on: its stacks differ, and it computes, reads or writes."""
+    """Return True if a pausing member makes progress: its stacks change, and it computes, reads or writes."""
     return any(
         m.stack is not None and m.stack.moving and _is_working(m) for m in pausing_members(view)
     )
@@ -71,9 +76,11 @@ def _is_working(member: Member) -> bool:
 
 
 def awaits_outside_answer(member: Member) -> bool:
-    """Whether it waits for the answer of another process, by itself or by a thread that it waits for. Where a
-    thread of it has ended by an exception, that explains its wait better; so does a process of its own that
-    is stopped or was killed, and a collective that it is in, which a framework may call in threads."""
+    """Return True if this member waits for the answer of a process outside the job, itself or in a thread.
+
+    Return False where there is a better explanation of the wait: a thread of it that died of an exception, a
+    child process that is stopped or was killed, or a collective (which a framework may call in a thread).
+    """
     if member.stack is None or ended_thread(member) is not None or member_waits_for_peers(member):
         return False
     if member.stack.stopped or killed_below(member):
@@ -83,7 +90,7 @@ def awaits_outside_answer(member: Member) -> bool:
 
 
 def pause_line(view: JobView) -> str:
-    """Whom the others wait for, in what and where; "" for nobody."""
+    """Return the status line that names the pausing members, what they do and where; "" if nobody pauses."""
     pausing = pausing_members(view)
     if not pausing:
         return ""

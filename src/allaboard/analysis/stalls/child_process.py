@@ -1,4 +1,4 @@
-"""What a member waits for that stands in a wait for a child process of its own."""
+"""Members that wait for a child process of their own: which child, its command, and how to look at it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from allaboard.analysis.stalls.stopped_child import resume_command, stopped_chil
 from allaboard.facts import Evidence, JobView, Member
 
 _MAX_COMMAND_CHARS = 40
-"""Characters of a command that a sentence has room for."""
+"""Characters shown of a child's command line."""
 
 
 def awaits_child(member: Member) -> bool:
-    """Whether its main thread waits for a child process, whatever that does."""
+    """Return True if the member's main thread waits for a child process, whatever the child does."""
     return spot(member.stack) is Spot.CHILD
 
 
 def describe_child(member: Member) -> str:
-    """``its child process 4711 (unzip data.zip)``, ``a child process`` where none is known."""
+    """Return "its child process 4711 (unzip data.zip)", or "a child process" if none is known."""
     children = member.stack.children if member.stack is not None else ()
     if not children:
         return "a child process"
@@ -30,15 +30,14 @@ def describe_child(member: Member) -> str:
 
 
 def child_evidence(member: Member) -> tuple[Evidence, ...]:
-    """Who of the children is stopped, and their commands."""
+    """Return which children of the member are stopped, and the command lines of the first two."""
     children = member.stack.children if member.stack is not None else ()
     commands = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
     return (*stopped_children_evidence(member), *commands)
 
 
 def child_command(view: JobView, member: Member) -> str:
-    """What to type to see what the child does, or to let one go on that is stopped; "" where no child is
-    known."""
+    """Return the command that shows what the child does, or resumes a stopped one; "" if no child is known."""
     if resume := resume_command(view, member):
         return resume
     children = member.stack.children if member.stack is not None else ()

@@ -1,5 +1,6 @@
-"""A thread of a member that ended by an exception: the program goes on, and may wait for ever for what that
-thread was to make.
+"""Threads of a member that died of an exception.
+
+The program goes on without the thread, and may wait for ever for what the thread should have delivered.
 """
 
 from __future__ import annotations
@@ -17,31 +18,35 @@ THREAD_RAISED_NOTE, THREAD_CALLED_NOTE, THREAD_ENDED_NOTE = (
 )
 _EXCEPTHOOK_SOURCE = "its excepthook"
 _WAITS_FOR_THREAD = (Spot.LOCK, Spot.SLEEP, Spot.DATA, Spot.USER, Spot.ANSWER)
-"""Where a program waits for a thread of its own, or looks now and then whether that has made something."""
+"""Places at which a program waits for one of its threads, or polls for a result of the thread."""
 
 
 class EndedThread(msgspec.Struct, frozen=True):
-    """``raised`` is its error, ``place`` the line and function that raised it, ``called`` the framework's
-    operation that it was in last; "" where not known. ``step`` is how many steps its process had done,
-    ``did`` what the thread had a part in: "steps", "calls" of the framework between members, or "nothing" of
-    the kind; "end" where the interpreter was about to end."""
+    """The last thread of a member that died of an exception, read from the notes of its black box."""
 
     raised: str
+    """The exception as "Type: message"."""
     raised_at: str
+    """Place that raised it, as "FILE:LINE in FUNCTION"; "" if not known."""
     last_call: str = ""
+    """The framework's operation that the thread was in last; "" if not known."""
     step: int = 0
+    """Number of training steps that the process had done when the thread died."""
     took_part_in: str = ""
+    """What the thread had worked on: "steps", "calls" (the framework's calls between members), "nothing" of
+    either, or "end" if the interpreter was about to exit."""
     name: str = ""
+    """The thread's name; "" if not known."""
 
     @property
     def error(self) -> tuple[str, str]:
-        """The type of its error, and what that says."""
+        """Return the type and the message of the exception."""
         kind, _, message = self.raised.partition(": ")
         return kind, message
 
 
 def ended_thread(member: Member) -> EndedThread | None:
-    """The last thread of this member that ended by an exception; None where there was none."""
+    """Return the last thread of this member that died of an exception, or None."""
     note = member.notes.get(THREAD_RAISED_NOTE, "")
     if not note:
         return None
@@ -55,8 +60,11 @@ def ended_thread(member: Member) -> EndedThread | None:
 
 
 def owes_message(member: Member, waiting: tuple[Member, ...]) -> bool:
-    """Whether somebody waits for the other side of a message with this member, the like of which was the last
-    that a thread of it did before that ended by an exception; and the member itself is at something else."""
+    """Return True if a waiting member needs a message that this member's dead thread should have exchanged.
+
+    The last call of the dead thread shows this: it was a point-to-point call of the matching direction with
+    the same peer. Return False if the member itself is in a point-to-point call now.
+    """
     ended = ended_thread(member)
     last_message = message(ended.last_call) if ended is not None else None
     if last_message is None or (member.op is not None and message(member.op.name)):
@@ -71,7 +79,7 @@ def owes_message(member: Member, waiting: tuple[Member, ...]) -> bool:
 
 
 def dead_thread_evidence(member: Member) -> tuple[Evidence, ...]:
-    """What the last such thread of this member raised, and where; nothing where there was none."""
+    """Return what the member's dead thread raised, where, and its last message; () if no thread has died."""
     thread = ended_thread(member)
     if thread is None:
         return ()
@@ -84,8 +92,10 @@ def dead_thread_evidence(member: Member) -> tuple[Evidence, ...]:
 
 
 def dead_thread_clause(member: Member) -> str:
-    """The end of a sentence that says where a member stands: the thread that it seems to wait for.
-    "" where it waits for no thread, or none has ended."""
+    """Return the clause ", after a thread of worker-1 raised …" for a member that waits at a lock.
+
+    Return "" if the member does not wait for a lock, or none of its threads has died.
+    """
     thread = ended_thread(member)
     if thread is None or spot(member.stack) is not Spot.LOCK:
         return ""
@@ -95,8 +105,10 @@ def dead_thread_clause(member: Member) -> str:
 
 
 def dead_thread_advice(member: Member, wait_frame: Frame) -> str:
-    """What to do about the thread that has ended, where its member waits ``at`` a place for what that was
-    to make, as far as it shows; else ""."""
+    """Return what to do about the dead thread of a member that seems to wait for it at ``wait_frame``.
+
+    Return "" if no thread has died, or the member's place is none at which a program waits for a thread.
+    """
     thread = ended_thread(member)
     if thread is None or spot(member.stack) not in _WAITS_FOR_THREAD:
         return ""

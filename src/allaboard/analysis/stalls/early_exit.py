@@ -1,4 +1,4 @@
-"""Who ended with exit code 0 while others still trained, and waited for it or fell because of it."""
+"""Members that exited with code 0 while others still trained, and the members that wait or failed because of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from allaboard.analysis.stalls.stall import find_stall
 from allaboard.facts import JobView, Member, Phase
 
 EXIT_NOTICE_DELAY_S = 0.3
-"""Seconds by which the end of a process may be seen later than what its peers raise because of it."""
+"""Seconds by which the exit of a process may be noticed later than the errors that it causes in its peers."""
 
 
 def find_early_exits(view: JobView) -> tuple[list[Member], list[Member]] | None:
-    """Those who left, and those who suffer from it; None where nobody did, or somebody failed first."""
+    """Return the members that left early and those that suffer from it.
+
+    Return None if no member left early, nobody suffers from it, or a member that failed by itself before the
+    first of the victims is the better answer.
+    """
     exited = [m for m in view.members if _exited_early(m)]
     # With parameter servers nobody waits for a worker that is done but in a synchronous optimizer.
     if not exited or has_servers(view) or any(map(_left_after_thread_died, exited)):
@@ -48,12 +52,12 @@ def _exited_early(member: Member) -> bool:
 
 
 def exited_by_itself(member: Member) -> bool:
-    """Whether its interpreter came to its end without an exception, with a code that nobody told us."""
+    """Return True if the interpreter shut down without an exception, but the exit code is not known."""
     return member.unheard and not member.launcher and member.phase is Phase.LEAVING
 
 
 def _left_after_thread_died(member: Member) -> bool:
-    """Whether it left because a thread that trained had raised, which is told as that."""
+    """Return True if the member left because its training thread had died, which has a rule of its own."""
     thread = ended_thread(member)
     return (
         thread is not None
@@ -63,7 +67,7 @@ def _left_after_thread_died(member: Member) -> bool:
 
 
 def _suffers_from(view: JobView, member: Member, exited: list[Member]) -> bool:
-    """It waits for one of them in a collective that stands, or fell with a lost peer after that left."""
+    """Return True if the member waits in a stalled collective for one that exited, or failed by losing it."""
     if failed(member):
         return lost_peer(member) and failed_at(member) >= min(map(ended_at, exited)) - 1.0
     current_stall = find_stall(view)
@@ -79,7 +83,7 @@ def _suffers_from(view: JobView, member: Member, exited: list[Member]) -> bool:
 
 
 def _awaited_among(member: Member, exited: list[Member]) -> list[Member] | None:
-    """Those of the gone without whom the call that this one is in cannot end; None where it does not say."""
+    """Return the exited members without whom the member's current call cannot complete; None if not known."""
     op = member.op
     side = message(op.name) if op is not None else None
     if side is not None:

@@ -1,6 +1,7 @@
-"""Who evaluates by the name of its function, where no hook of a framework tells: in plain Python, in JAX.
+"""Members that evaluate, recognised by the names of their functions where no hook of a framework reports it.
 
-From outside, a metric that one rank computes looks like a loop that never ends; its name does not.
+That is so in plain Python and in JAX. From outside, a metric that one rank computes looks like an endless
+loop; only the function's name gives it away.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ _EVALUATION_NAMES = re.compile(
 
 
 def evaluates_by_name(member: Member) -> bool:
-    """Whether it computes in a function of the user's own that is called after an evaluation: in Python, or
-    in an operation that TensorFlow runs at once."""
+    """Return True if the member computes in a user's function that is named after an evaluation.
+
+    It computes in Python itself, or in an operation that TensorFlow executes eagerly.
+    """
     if (
         member.stack is None
         or member.op is not None

@@ -1,4 +1,4 @@
-"""Who tries again and again to write a checkpoint, in vain, while others wait for it."""
+"""Members that fail to write a checkpoint again and again while others wait for them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from allaboard.facts import JobView, Member
 
 NOT_SAVED_NOTE = "not saved"
 MIN_FAILURES_IN_A_ROW = 3
-"""Failures in a row: one or two are met by a retry that is meant to help."""
+"""Failures in a row from which a checkpoint counts as failing; one or two may be cured by a retry."""
 
 
 class FailingCheckpoint(msgspec.Struct, frozen=True):
-    """``times`` in a row a checkpoint could not be written, the last for this ``error``, at ``place``."""
+    """A checkpoint that could not be written several times in a row."""
 
     failures_in_a_row: int
+    """Number of failed attempts since the last success."""
     error: str
+    """Error of the last attempt."""
     location: str
+    """Place in the user's code that made the last attempt, as "FILE:LINE in FUNCTION"."""
 
 
 def find_failing_checkpoint(view: JobView, member: Member) -> FailingCheckpoint | None:
-    """What this member meets, once the others have waited for as long as a checkpoint may take."""
+    """Return the member's failing checkpoint, once the stall has lasted as long as a checkpoint may take."""
     count, _, details = member.notes.get(NOT_SAVED_NOTE, "").partition(" ")
     if (
         not count.isdecimal()

@@ -1,9 +1,9 @@
-"""Whether one thread of a Python process keeps the interpreter to itself.
+"""Threads of a Python process that hold the GIL and do not release it.
 
 A thread that wants the GIL asks for it every 5 ms (``sys.getswitchinterval()``; ``take_gil`` in CPython's
-ceval_gil.h): it stands in futex(2) at one address, computes nothing, and wakes some 200 times a second. Where
-the owner runs Python code it gets what it asks for, and is elsewhere at the next look. Where it is always
-found at that address, and the owner is the same, the owner is in native code that does not let go.
+ceval_gil.h): it waits in futex(2) at one address, computes nothing, and wakes some 200 times a second. While
+the owner runs Python code, the thread soon gets the GIL and is elsewhere at the next look. If it is found at
+that address at every look, and the owner stays the same, the owner is in native code that holds the GIL.
 """
 
 from __future__ import annotations
@@ -17,38 +17,43 @@ from allaboard.facts import Frame, Grip, Member, Stack, Task
 from allaboard.formats.dumps.stack_frames import SpiedThread
 
 MIN_GIL_WAKES_PER_S = 60.0
-"""Times a second that a thread wakes at least while it waits for the GIL; a busy host delays it."""
+"""Wake-ups a second that a thread makes at least while it waits for the GIL; a busy host delays them."""
 MAX_GIL_WAKES_PER_S = 400.0
 WAITING_THREAD_CORES = 0.05
-"""Cores below which a thread that wakes often counts as waiting."""
+"""Cores below which a thread that wakes often counts as waiting for the GIL."""
 SYSCALL_SAMPLES, MIN_FUTEX_SHARE = 24, 0.7
-"""Looks at the system call of such a thread, and the share of them that must find it at one futex; on a busy
-host it is on its way back to it now and then."""
+"""Number of samples of such a thread's system call, and the share of them that must show it at one futex. On a
+busy host it is on its way back to the futex now and then."""
 FUTEX_SYSCALL = {"x86_64": 202, "aarch64": 98, "ppc64le": 221, "s390x": 238, "riscv64": 98}
-"""futex(2) in the kernel's table of each machine."""
+"""Number of futex(2) in the kernel's system call table of each machine architecture."""
 MIN_LOOK_SPAN_S, MAX_LOOK_SPAN_S = 0.3, 15.0
-"""Seconds between the two looks, at least and at most."""
+"""Least and most seconds between the two snapshots that are compared."""
 
 
 class ThreadsSnapshot(msgspec.Struct, frozen=True):
-    """One look at the threads of a process: ``tasks`` by kernel thread id; where a closer look was taken,
-    ``asking`` are the threads that stood at one futex all the time, and ``spied`` its Python threads."""
+    """The threads of a process at one moment."""
 
     taken_at: float
+    """Time of the snapshot (s, CLOCK_MONOTONIC)."""
     tasks: dict[int, Task]
+    """The kernel's counters of each thread, by kernel thread id."""
     at_futex: frozenset[int] = frozenset()
+    """Ids of the threads that stayed at one futex; empty unless system calls were sampled."""
     python_threads: tuple[SpiedThread, ...] = ()
+    """The Python threads with their frames; empty unless py-spy was asked."""
 
 
 def may_be_at_futex(sample: str, machine: str) -> bool:
-    """Whether it may stand at a futex as far as one such text tells: it does, or it runs."""
+    """Return True if one sample of /proc/PID/task/TID/syscall shows the thread at a futex, or running."""
     call = sample.split()
     return len(call) < 2 or call[0] == str(FUTEX_SYSCALL.get(machine))
 
 
 def stays_at_futex(samples: Sequence[str], machine: str) -> bool:
-    """Whether a thread stood at one futex whenever it did not run; ``samples`` are texts of its
-    /proc/PID/task/TID/syscall, proc(5)."""
+    """Return True if a thread was at one and the same futex whenever it did not run.
+
+    ``samples`` are texts of its /proc/PID/task/TID/syscall, see proc(5).
+    """
     calls = [s.split()[:2] for s in samples]
     calls_seen = {tuple(c) for c in calls if len(c) == 2}
     if len(calls_seen) != 1 or machine not in FUTEX_SYSCALL:
@@ -60,7 +65,7 @@ def stays_at_futex(samples: Sequence[str], machine: str) -> bool:
 
 
 def possible_gil_waiters(earlier: ThreadsSnapshot, later: ThreadsSnapshot) -> dict[int, float]:
-    """The threads that may be waiting for the GIL, and how often a second they woke."""
+    """Return the wake-ups a second of the threads that may be waiting for the GIL, by kernel thread id."""
     span = later.taken_at - earlier.taken_at
     if not MIN_LOOK_SPAN_S <= span <= MAX_LOOK_SPAN_S:
         return {}
@@ -78,8 +83,11 @@ def possible_gil_waiters(earlier: ThreadsSnapshot, later: ThreadsSnapshot) -> di
 
 
 def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) -> Grip | None:
-    """The thread that had the GIL at both looks, while another Python thread asked for it all the time;
-    None where there is none, or it cannot be told."""
+    """Return the thread of process ``pid`` that kept the GIL from one snapshot to the next.
+
+    Another Python thread must have waited for the GIL all that time. Return None if there is no such thread,
+    or the snapshots cannot show it.
+    """
     earlier_owner, owner = _gil_owner(earlier), _gil_owner(later)
     if (
         earlier_owner is None
@@ -115,8 +123,11 @@ def _gil_owner(glance: ThreadsSnapshot) -> SpiedThread | None:
 
 
 def blocking_gil_grip(member: Member) -> Grip | None:
-    """The thread of this member that lets no other run, where that holds the member up: its main thread
-    is that thread, or wants to run. None where that thread itself waits for the other members."""
+    """Return the grip on the GIL that holds this member up, or None.
+
+    Its main thread is the one that keeps the GIL, or waits for it. A thread that itself waits for the other
+    members while it keeps the GIL is not to blame: return None.
+    """
     gil_holder = member.stack.grip if member.stack is not None else None
     if gil_holder is None or not (gil_holder.main or gil_holder.stops_main):
         return None
@@ -124,5 +135,5 @@ def blocking_gil_grip(member: Member) -> Grip | None:
 
 
 def gil_holder_frame(gil_holder: Grip) -> Frame:
-    """Where it is, in the user's own code if it comes from there."""
+    """Return the frame to show for the thread that keeps the GIL: the user's innermost one, else the innermost."""
     return next((f for f in gil_holder.frames if f.is_user), gil_holder.frames[0])

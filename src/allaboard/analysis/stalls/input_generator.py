@@ -1,7 +1,7 @@
-"""Input that the user's own Python makes in a thread of the framework: who is held up by it.
+"""Members held up by a Python generator that feeds them from a thread of the framework.
 
-The main thread of such a process is in a training step, as that of one that waits for its peers is, or at its
-iterator; the line that matters is the one of the generator.
+The main thread of such a process is in a training step, just as if it waited for its peers, or at its
+iterator. The line that matters is the generator's.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 
 GENERATOR_IDLE_CORES = 0.03
-"""Cores: a generator that makes a batch now and then uses more, however long it sleeps between them."""
+"""Cores below which a generator counts as idle; one that makes a batch now and then uses more on average."""
 MAX_BATCH_WAIT_S = 60.0
-"""Seconds in one place from which a generator is no slow one any more, whatever it does there: it sleeps,
-waits for a lock, polls for a file, or turns in a loop."""
+"""Seconds at one place after which a generator counts as stuck rather than slow, whatever it does there: it
+sleeps, waits for a lock, polls for a file, or spins in a loop."""
 _STUCK_SPOTS = (Spot.USER, Spot.CHILD, Spot.ANSWER)
 
 
 def generator_may_deliver(view: JobView, member: Member) -> bool:
-    """Whether a generator feeds it that may well make its next batch: the wait for that is no hang."""
+    """Return True if the member waits for a generator that may well deliver its next batch: no hang."""
     stack = member.stack
     return (
         stack is not None and bool(stack.fed_by) and member_at_stuck_generator(view, member) is None
@@ -29,9 +29,11 @@ def generator_may_deliver(view: JobView, member: Member) -> bool:
 
 
 def member_at_stuck_generator(view: JobView, member: Member) -> Member | None:
-    """The member with the stack of the generator that feeds it, where that stays at one place in code of its
-    own and does nothing there, or has been there for long; None where it does not, or nothing of the kind is
-    known."""
+    """Return the member with the stack of the generator that feeds it in place of its own, if that is stuck.
+
+    A generator is stuck if it idles at one place in its own code, or has been there for MAX_BATCH_WAIT_S.
+    Return None if no generator is known, or it still moves.
+    """
     stack = member.stack
     if stack is None or not stack.fed_by or stack.flows:
         return None

@@ -1,4 +1,4 @@
-"""Values of a JAX program that are read through NumPy: a wait in C, of which the probe sees nothing.
+"""Values of a JAX program that are read through NumPy: a wait in C that the probe does not see.
 
 NumPy takes an array of one device (`loss.addressable_data(0)`, `loss[0]` after `jax.pmap`) through Python's
 buffer protocol, so JAX's own reading of values is never called, and no frame is left.
@@ -16,15 +16,17 @@ _NUMPY_READ_LINE = re.compile(
     r"\b(?:np|numpy|onp)\.(?:as(?:any|contiguous|fortran)?array|ascontiguousarray|array|copy|is(?:finite|nan|inf)"
     r"|float\d+)\s*\(|\bmemoryview\s*\("
 )
-"""What of NumPy takes an array in C without a frame of its own: the program's line shows it alone."""
+"""Calls of NumPy that take an array in C without a Python frame of their own; only the source line shows them."""
 _NUMPY_ARRAY_CALL = re.compile(r"\bas(?:any)?array\s*\(|\barray\s*\(")
 _JAX_TREE_FILE = "jax/_src/tree_util.py"
-"""Calls a function of C for each leaf (`jax.tree.map(np.asarray, …)`); one in Python would have a frame."""
+"""Calls a C function for each leaf (`jax.tree.map(np.asarray, …)`); a Python function would have its own frame."""
 
 
 def reads_jax_value(member: Member) -> bool:
-    """Whether the main thread of a JAX program stands where NumPy asks for a value: it waits for the result,
-    and so for the others who compute it, wherever it uses no CPU."""
+    """Return True if the main thread of a JAX program is where NumPy asks for a value.
+
+    If it uses no CPU there, it waits for the result, and so for the peers that compute it too.
+    """
     stack = member.stack
     if (
         member.framework != "jax"

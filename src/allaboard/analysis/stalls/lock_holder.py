@@ -1,4 +1,4 @@
-"""Who holds the lock that a member waits for, as far as the text of its code says."""
+"""The thread that holds the lock that a member waits for, as far as the source text shows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from allaboard.facts import Holds, Member
 
 
 def find_lock_holder(member: Member) -> tuple[Holds, Holds] | None:
-    """The main thread, and the one that holds what it wants; None where no such one is seen."""
+    """Return the waiting main thread and the thread that holds its lock; None if no holder is seen."""
     if spot(member.stack) is not Spot.LOCK or member.stack is None or not member.stack.threads:
         return None
     main, *background_threads = member.stack.threads

@@ -1,4 +1,4 @@
-"""All of a group wait for each other, and no better answer is known: what is seen of why.
+"""Groups whose members all wait for each other, and what may explain it.
 
 A member that has ended, a call that differs, or a link that fell silent is a better answer, and has a rule
 of its own.
@@ -31,31 +31,34 @@ from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
 
 MAX_NAMED_RANKS = 4
-"""Members that are named."""
+"""Ranks that a sentence names before it counts the rest."""
 CROSS_HOST_WAIT_S = 10.0
-"""Seconds that members of several hosts have stood before nothing better is known."""
+"""Seconds that a stall between hosts must last before a silent link would have shown as a better answer."""
 
 
 class MutualWait(NamedTuple):
-    """Who waits for each other, and of what may explain it the first that is seen: members of which two
-    threads are in one group (``shared``), whose thread has ended (``fallen``), who wait for each other's
-    messages, as all others do in the end (``tied``), or who wait in groups that each other has not entered
-    (``circle``). At most one of these is not empty."""
+    """A stall in which all wait for each other. At most one of the four possible explanations is not empty."""
 
     stall: Stall
+    """The stall that this is."""
     two_threaded: tuple[Member, ...] = ()
+    """Members of which two threads are in calls of one group."""
     lost_thread: tuple[Member, ...] = ()
+    """Members of which a thread has died that the others seem to wait for."""
     message_knot: tuple[Member, ...] = ()
+    """Members that wait for each other's messages; all others wait for them in the end."""
     group_cycle: tuple[Member, ...] = ()
+    """Members that wait in groups which the next of them has not entered."""
 
     @property
     def waiting(self) -> tuple[Member, ...]:
+        """Return all members that wait."""
         return self.stall.waiting
 
 
 @cached_per_view
 def find_mutual_wait(view: JobView) -> MutualWait | None:
-    """None where somebody moves, or there is a better answer."""
+    """Return the mutual wait; None if a member moves, or there is a better explanation of the stall."""
     current_stall = find_stall(view)
     if (
         current_stall is None
@@ -100,13 +103,16 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
 
 
 def _may_be_pickling(member: Member) -> bool:
-    """Whether it may write or read an object, before or after that is exchanged, within the same call."""
+    """Return True if the member may be pickling or unpickling within a collective that exchanges objects."""
     return member.op is not None and "_object" in member.op.name and member.cpu >= IDLE_CORES
 
 
 def _members_with_lost_thread(current_stall: Stall) -> tuple[Member, ...]:
-    """Those of whom a thread has ended by an exception, while another one waits in a thread beside its main
-    one, or for a message of the kind that this thread sent or received last; () where nobody waits so."""
+    """Return the members whose dead thread explains the stall; () if there is none.
+
+    Either another member waits in a thread beside its main one, or it waits for a message of the kind that
+    the dead thread exchanged last.
+    """
     in_side_thread = [m for m in current_stall.waiting if m.op is not None and m.op.beside]
     fallen = tuple(
         m
@@ -119,12 +125,12 @@ def _members_with_lost_thread(current_stall: Stall) -> tuple[Member, ...]:
 
 
 def waiting_hosts(current_stall: Stall) -> set[str]:
-    """On which those are who wait."""
+    """Return the names of the hosts on which members wait."""
     return {m.who.host for m in current_stall.waiting}
 
 
 def name_waiting_ranks(view: JobView, waiting: tuple[Member, ...]) -> str:
-    """Those who wait, as a sentence begins; by their ranks where the rest of the job moves."""
+    """Return "all 4 members", or "ranks 0, 2" if only a part of the job waits: the subject of a sentence."""
     ranks = [str(m.who.rank) for m in waiting]
     if len(ranks) == sum(1 for m in view.alive if not m.launcher):
         return f"all {len(ranks)} members"
@@ -133,7 +139,7 @@ def name_waiting_ranks(view: JobView, waiting: tuple[Member, ...]) -> str:
 
 
 def describe_position(member: Member, call: str = "") -> str:
-    """In which call (``call`` in place of its name), and at which line of the user's."""
+    """Return in which call the member is and at which line of the user's code; ``call`` replaces its name."""
     user_frame = member.stack.user if member.stack is not None else None
     activity = (
         (call or member.op.name)
@@ -146,6 +152,6 @@ def describe_position(member: Member, call: str = "") -> str:
 
 
 def describe_entered_call(view: JobView, member: Member) -> str:
-    """``call 21 of group 1``: what a member is inside of, where its group is known."""
+    """Return "call 21 of group 1" for the call that the member is in; "" if its group is not known."""
     state = entered(member)
     return f"call {state.number} of {group_name(view, state.key)}" if state is not None else ""

@@ -1,4 +1,4 @@
-"""Among members that stand still: who waits for the others, and who is somewhere else."""
+"""The members that make no progress, divided into those that wait for their peers and those that are elsewhere."""
 
 from __future__ import annotations
 
@@ -20,41 +20,46 @@ from allaboard.facts import Evidence, JobView, Member, Phase, Stack
 from allaboard.facts.memo import cached_per_view
 
 COMPUTING_OPS = ("tf.function", "DDP backward", "jit ")
-"""Operations that compute too, ..."""
+"""Prefixes of the operations in which a process may compute as well as wait for its peers."""
 RESULT_READS = ("jax.Array value", "block_until_ready")
-"""... and those in which a process waits for what it computes itself, alone or with others."""
+"""Operations in which a process waits for a result that it computes itself, alone or with its peers."""
 JITTED_NOTE = "jitted at"
-"""The note of where a program calls its jitted step, which waits in native code without a frame, ..."""
+"""Note with the line at which a program calls its jitted step, which waits in native code without a frame."""
 JITTED_BY_NOTE = "jitted by"
-"""... and that of the line of a library that does it for the program (`jax.pmap`, `nnx.jit`)."""
+"""Note with the line of a library that calls the jitted step for the program (`jax.pmap`, `nnx.jit`)."""
 IDLE_CORES = 0.2
 """Cores below which a process counts as not computing."""
 ASLEEP_S = 3.0
-"""Seconds in one wait of the kernel, from which a process counts as sleeping."""
+"""Seconds in state S from which a process counts as asleep."""
 MIN_STILL_SAMPLES, MIN_STILL_SPAN_S = 4, 1.2
-"""Looks at a stack, and the seconds over them, before it may be called still."""
+"""Samples of a stack, and the seconds that they must span, before it may be called still."""
 
 
 class Stall(msgspec.Struct, frozen=True):
-    """``waiting``: in a collective or a step, without computing; ``elsewhere``: alive and not there;
-    ``gripped``: wherever they are, one of their threads lets no other run."""
+    """The members that stand still, divided by what they do."""
 
     waiting: tuple[Member, ...]
+    """Members in a collective or a step that do not compute: they wait for their peers."""
     absent: tuple[Member, ...]
+    """Live members that are somewhere else, and may be the ones waited for."""
     gil_blocked: tuple[Member, ...] = ()
+    """Members, wherever they are, of which one thread keeps the GIL."""
 
 
 @cached_per_view
 def find_stall(view: JobView) -> Stall | None:
-    """None while nobody stands still, or has joined, or has been looked at yet; where a server is lost,
-    which explains every wait; and while the job is being ended, whatever each still does then.
-    Asynchronous workers wait for no peer, and none of them is ``waiting``."""
+    """Return the current stall, or None.
+
+    There is none while no member stands still, has joined, or has a stack sample. A lost parameter server
+    explains every wait, and while the job is being ended nothing is judged: None as well. Asynchronous workers
+    wait for no peer, so none of them is in ``waiting``.
+    """
     if view.ending:
         return None
     stalled = stalled_members(view)
     if not any(m.stack is not None for m in stalled) or lost(view):
         return None
-    # Who only serves is awaited by nobody's collective, and has rules of its own.
+    # No collective waits for a task that only serves; such tasks have rules of their own.
     joined = tuple(m for m in stalled if not serves(m))
     gil_blocked = tuple(m for m in joined if blocking_gil_grip(m) is not None)
     gil_blocked_keys = {m.called for m in gil_blocked}
@@ -80,8 +85,11 @@ def find_stall(view: JobView) -> Stall | None:
 def _members_that_owe_a_call(
     waiting: tuple[Member, ...], absent: tuple[Member, ...]
 ) -> tuple[Member, ...]:
-    """Those of the others without whom a call cannot end in which somebody waits: of a group that has them,
-    and that they have not made. All of them where that is not known of each call, or is so of none."""
+    """Return the absent members without whom a call that somebody waits in cannot complete.
+
+    Such a member belongs to the call's group and has not made the call. Return all absent members if this is
+    not known of each call, or if none of them owes one.
+    """
     calls = [entered(m) for m in waiting]
     known_calls = [s for s in calls if s is not None and s.ranks]
     if len(known_calls) < len(calls):
@@ -101,9 +109,11 @@ def _members_that_owe_a_call(
 def _split_by_stuck_generator(
     view: JobView, waiting: tuple[Member, ...]
 ) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """Those of the waiting that wait for each other, and those whose step takes its batch from a generator
-    that stands. Only where nobody else explains the stall, and not where most are so: such a one may wait
-    for its peers as well, with a generator that has nothing to do yet."""
+    """Divide the waiting into those that wait for each other and those whose step waits for a stuck generator.
+
+    Ask this only if nobody else explains the stall. If most members have a stuck generator, it explains
+    nothing: they may wait for their peers as well, with a generator that has nothing to do yet.
+    """
     at_generator_of = {
         m.called: stuck
         for m in waiting
@@ -117,8 +127,11 @@ def _split_by_stuck_generator(
 
 
 def member_waits_for_peers(member: Member) -> bool:
-    """Whether this member waits for its peers: its black box or its stack is in a collective, and
-    where that may as well be its own computing (a training step), it uses no CPU."""
+    """Return True if this member waits for its peers.
+
+    Its black box or its stack shows it in a collective. Where it may as well compute there (in a training
+    step), it must use no CPU.
+    """
     if member.stopped:
         return False
     if member.op is not None and member.op.name in RESULT_READS:
@@ -145,7 +158,7 @@ def _is_in_jitted_step(member: Member) -> bool:
 
 
 def describe_hidden_wait(member: Member) -> str:
-    """In what it waits where neither a black box nor a frame shows it: "a jitted step"; else ""."""
+    """Return what the member waits in if neither its black box nor a frame shows it ("a jitted step"), else ""."""
     if member.op is not None:
         return ""
     if in_operation(member):
@@ -156,8 +169,10 @@ def describe_hidden_wait(member: Member) -> str:
 
 
 def is_still(member: Member) -> bool:
-    """Whether repeated looks found it at one place, not waiting for I/O (state D), nor doing any: neither it
-    nor its children read, write, or exchange anything with somebody."""
+    """Return True if repeated samples found the member at one place, without any I/O.
+
+    It is not in state D, and neither it nor its children read, write, or exchange bytes through sockets.
+    """
     stack = member.stack
     if member.os_state == "D" or max(member.io, member.traffic) >= MOVING_BYTES_PER_S:
         return False
@@ -165,14 +180,16 @@ def is_still(member: Member) -> bool:
 
 
 MIN_STUCK_S = 4.0
-"""Seconds that others must have waited for one that `stands` before that is told: it may be about to go
-on."""
+"""Seconds that others must have waited for an `is_stuck_idle` member before it is reported: it may be about to
+go on."""
 
 
 def is_stuck_idle(view: JobView, member: Member) -> bool:
-    """Whether it is at one place and computes nothing: nothing that it does will bring it further. Where no
-    stack may be taken, the kernel tells it of one that has yet to come to init: it sleeps, and has not woken
-    up."""
+    """Return True if the member is at one place and computes nothing, so that it will not go on by itself.
+
+    If no stack can be sampled, a member that has yet to reach init counts as stuck once it has slept for
+    ASLEEP_S in the kernel without waking up.
+    """
     if not member.alive or member.cpu >= IDLE_CORES:
         return False
     slept = view.now - member.os_state_since if member.os_state == "S" else 0.0
@@ -180,18 +197,18 @@ def is_stuck_idle(view: JobView, member: Member) -> bool:
 
 
 def is_settled_stack(stack: Stack | None) -> bool:
-    """Whether a stack was looked at often and for long enough, and was the same at all looks."""
+    """Return True if a stack was sampled often and for long enough, and never changed."""
     if stack is None or stack.moving:
         return False
     return stack.samples >= MIN_STILL_SAMPLES and stack.span >= MIN_STILL_SPAN_S
 
 
 TRANSFER_BYTES_PER_S = 1e5
-"""Bytes a second through sockets from which a member counts as transferring: heartbeats are far less."""
+"""Bytes a second through sockets from which a member counts as transferring; heartbeats are far less."""
 
 
 def is_transferring(view: JobView) -> bool:
-    """Whether all that live are in a collective, and bytes still flow: a long transfer is no stall."""
+    """Return True if all live members are in a collective and bytes still flow: a long transfer is no stall."""
     joined = [m for m in view.alive if not m.launcher and not serves(m)]
     return (
         bool(joined)
@@ -201,11 +218,11 @@ def is_transferring(view: JobView) -> bool:
 
 
 MOVING_BYTES_PER_S = 4096.0
-"""Bytes per second, of reads and writes or through sockets, above which a process counts as moving."""
+"""Bytes a second, read and written or through sockets, from which a process counts as moving."""
 
 
 def waiting_evidence(current_stall: Stall) -> Evidence:
-    """Who waits, and in what: the sentence that every hang finding carries."""
+    """Return which members wait, and in what: the sentence that every hang finding carries."""
     example = current_stall.waiting[0]
     user_frame = example.stack.user if example.stack is not None else None
     activity = (

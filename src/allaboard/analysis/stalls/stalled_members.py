@@ -1,8 +1,7 @@
-"""Which members stand still: all of them, or those of a group whose call nobody can complete.
+"""The members that stand still: all of them, or those of a group whose call nobody can complete.
 
-A job moves as long as one member does. But members that wait in a call of a group of their own wait
-for that group alone: where everybody whom they await stands still too, they stand, whatever the rest of the
-job does.
+A job moves as long as one member does. But members in a call of a smaller group wait for that group alone:
+if everybody they wait for stands still too, they are stalled, whatever the rest of the job does.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ GroupKey = tuple[str, int]
 
 @cached_per_view
 def stalled_members(view: JobView) -> tuple[Member, ...]:
-    """The members that stand still for longer than the job's rhythm explains; () while all is well."""
+    """Return the members that have stood still for longer than the job's rhythm explains; () while all is well."""
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
     if view.stalled:
         return joined
@@ -34,7 +33,7 @@ def stalled_members(view: JobView) -> tuple[Member, ...]:
 
 
 def stalled_since(view: JobView) -> float:
-    """When they came to stand (s)."""
+    """Return the time since which the stalled members have stood still (s, CLOCK_MONOTONIC)."""
     if view.stalled:
         return view.progress_at
     return max((m.moved_at for m in stalled_members(view)), default=view.progress_at)
@@ -42,7 +41,7 @@ def stalled_since(view: JobView) -> float:
 
 @cached_per_view
 def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Member, ...]], ...]:
-    """Who waits, without moving, in a call of which group, for which members that go on elsewhere."""
+    """Return each member that waits in a call, the call's group, and the awaited members that go on elsewhere."""
     members_behind = _MembersBehind(view)
     still_moving: dict[tuple[GroupKey, int], tuple[Member, ...]] = {}
     missed = []
@@ -64,12 +63,12 @@ def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Memb
 
 
 def _is_ending(member: Member) -> bool:
-    """Whether it has come to its end: what it does there is no going on."""
+    """Return True if the member is about to exit; what it still does then is no progress."""
     return member.raised is not None or member.phase is Phase.LEAVING
 
 
 def _awaited_group(view: JobView, member: Member) -> GroupKey | None:
-    """The group in whose call it waits, without having moved for a while."""
+    """Return the group in whose call the member has waited for a while, or None."""
     if member.op is None or not member.op.position or not _is_quiet(view, member) or member.stopped:
         return None
     states = [
@@ -88,7 +87,7 @@ def _members_by_group(view: JobView) -> dict[GroupKey, list[tuple[Member, GroupS
 
 
 class _MembersBehind:
-    """Who of a group has not come to a call. Of each call it is worked out once: all that wait in it ask."""
+    """The members of a group that have not reached a call, worked out once a call: all that wait in it ask."""
 
     def __init__(self, view: JobView) -> None:
         self._view = view
@@ -103,7 +102,7 @@ class _MembersBehind:
         return self._behind_at[call]
 
     def group_members(self, key: GroupKey) -> tuple[Member, ...]:
-        """All members of a group that have used it; the same tuple for all that ask."""
+        """Return all members that have used a group; each time the very same tuple (`_stuck_for_good`)."""
         if key not in self._whole_groups:
             self._whole_groups[key] = tuple(m for m, _ in self._groups[key])
         return self._whole_groups[key]
@@ -112,7 +111,7 @@ class _MembersBehind:
 def _find_members_behind(
     view: JobView, members: list[tuple[Member, GroupState]], position: int
 ) -> tuple[Member, ...] | None:
-    """The members of a group that have not come to this call; None where not all of them are known."""
+    """Return the members of a group that have not reached this call; None if not all members are known."""
     behind = [m for m, s in members if s.number < position]
     state = members[0][1]
     if len(members) < state.size:
@@ -131,9 +130,13 @@ def _find_members_behind(
 def _stuck_for_good(
     view: JobView, joined: tuple[Member, ...], awaited: dict[int, tuple[Member, ...]]
 ) -> tuple[Member, ...]:
-    """Those that wait for nobody who moves, however far round, and those whom they wait for."""
+    """Return the members that wait, directly or through others, only for members that do not move.
+
+    The members that they wait for are part of the answer if they are alive.
+    """
     moving = {m.called for m in joined if not _is_quiet(view, m) and not m.stopped}
-    # All that wait in one call await the same members, and have the very same tuple of them.
+    # All that wait in one call share one tuple of awaited members, so its id() stands for the call. With
+    # thousands of ranks, comparing the tuples themselves would be quadratic.
     calls = {id(awaited_members): awaited_members for awaited_members in awaited.values()}
     waiters = defaultdict(list)
     for called, awaited_members in awaited.items():

@@ -1,4 +1,4 @@
-"""Processes below a member that are stopped (SIGSTOP, Ctrl-Z): what it waits for may be theirs to make."""
+"""Child processes of a member that are stopped (SIGSTOP, Ctrl-Z); the member may wait for what they deliver."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from allaboard.analysis.member_names import on_host
 from allaboard.facts import Evidence, JobView, Member
 
 MAX_SHOWN_PIDS = 4
-"""Processes that a sentence has room for."""
+"""Processes that a sentence names before it counts the rest."""
 
 
 def describe_stopped_children(member: Member) -> str:
-    """``its process 4711 is stopped (SIGSTOP or Ctrl-Z), not dead``; "" where none is."""
+    """Return "its process 4711 is stopped (SIGSTOP or Ctrl-Z), not dead"; "" if none is stopped."""
     pids = _stopped_pids(member)
     if not pids:
         return ""
@@ -20,7 +20,7 @@ def describe_stopped_children(member: Member) -> str:
 
 
 def stopped_children_evidence(member: Member) -> tuple[Evidence, ...]:
-    """For how long each has been seen so."""
+    """Return for how long each stopped process has been seen in state T."""
     stopped = member.stack.stopped if member.stack is not None else ()
     return tuple(
         Evidence(f"process {pid} in state T for at least {span:.0f} s", f"/proc/{pid}/stat")
@@ -29,7 +29,7 @@ def stopped_children_evidence(member: Member) -> tuple[Evidence, ...]:
 
 
 def resume_command(view: JobView, member: Member) -> str:
-    """What to type to let them go on; "" where none is stopped."""
+    """Return the command that resumes the stopped processes; "" if none is stopped."""
     pids = _stopped_pids(member)
     return on_host(view, member, f"kill -CONT {' '.join(pids)}") if pids else ""
 

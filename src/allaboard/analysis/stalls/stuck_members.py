@@ -1,7 +1,7 @@
-"""Who stays at one place of its own while others wait for it, and what may explain that.
+"""Members that stay at one place of their own while others wait for them, and why.
 
-What often takes long for a good reason is told after a minute only: a call of a library, a checkpoint that
-is tried again and again, a child process that shows nothing.
+What often takes long for a good reason is reported only after a minute: a call of a library, a checkpoint that
+is retried, a child process that shows no activity.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from allaboard.facts import Evidence, JobView, Member
 from allaboard.facts.memo import cached_per_view
 
 MIN_BUSY_SAMPLES, MIN_BUSY_SPAN_S = 6, 2.0
-"""Looks at one place, and the seconds over them, before a member that uses its CPU is said to stay there."""
+"""Samples at one place, and the seconds that they must span, before a member that uses its CPU counts as stuck."""
 CHILD_WAIT_S = 60.0
-"""Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 tells of it."""
+"""Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 reports it."""
 LONG_LIBRARY_CALL_S = 60.0
-"""Seconds in one call of a library, with its CPU busy, before that is told: most that end do so before."""
+"""Seconds in one busy call of a library before it is reported; most calls that return at all return earlier."""
 MAX_SETUP_COLLECTIVES = 10
-"""Collectives that a member may have been in before its training begins: models are compared and spread."""
+"""Collectives that a member may make before its training begins: models are compared and broadcast."""
 _STUCK_SPOTS = (Spot.USER, Spot.CHILD)
 
 
 class StuckReason(StrEnum):
-    """What keeps it there."""
+    """What keeps a member at its place."""
 
     CODE = "its own code, or a child process"
     CALL = "a call of a library"
@@ -44,16 +44,19 @@ class StuckReason(StrEnum):
 
 
 class StuckMember(NamedTuple):
-    """``others`` says who waits for it."""
+    """A member that stays at one place while others wait for it."""
 
     member: Member
+    """The member that is stuck."""
     reason: StuckReason
+    """What keeps it there."""
     waiting: Evidence
+    """Which members wait for it, and in what."""
 
 
 @cached_per_view
 def find_stuck_members(view: JobView) -> tuple[StuckMember, ...]:
-    """Everybody for whom others wait and who stays at one place."""
+    """Return all members that stay at one place while others wait for them."""
     current_stall = find_stall(view)
     if current_stall is None or not current_stall.waiting:
         return ()
@@ -86,13 +89,15 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
 
 
 def _awaits_recent_child(view: JobView, member: Member) -> bool:
-    """Whether it waits for a child process, and not for long: of what that does elsewhere (a copy made by a
-    service, a command on another host) nothing is seen here."""
+    """Return True if the member has not waited long for a child process.
+
+    What the child does elsewhere cannot be seen from here: a copy made by a service, a command on another host.
+    """
     return awaits_child(member) and view.now - stalled_since(view) < CHILD_WAIT_S
 
 
 def _is_preparing(view: JobView, member: Member) -> bool:
-    """Whether it computes before its first step, and not for long: it builds a vocabulary, a kernel."""
+    """Return True if the member has not computed long before its first step: it builds a vocabulary, a kernel."""
     return (
         not _has_begun_training(member)
         and not is_idle(member)
@@ -101,13 +106,16 @@ def _is_preparing(view: JobView, member: Member) -> bool:
 
 
 def _has_begun_training(member: Member) -> bool:
-    """Whether its training has begun, as far as steps or collectives show it."""
+    """Return True if the member's training has begun, as far as its steps or collectives show it."""
     return member.step > 0 or member.ops > MAX_SETUP_COLLECTIVES
 
 
 def _is_at_own_code(member: Member) -> bool:
-    """A member that computes inside a library is at work; one that spins in user code is not. That
-    takes more looks: an evaluation in plain Python is at a few lines for a moment, too."""
+    """Return True if the member is idle, or spins in the user's own code.
+
+    A member that computes inside a library is at work. Spinning takes more samples to prove: an evaluation in
+    plain Python stays at a few lines for a moment, too.
+    """
     assert member.stack is not None
     if is_idle(member):
         return True
@@ -120,8 +128,10 @@ def _is_at_own_code(member: Member) -> bool:
 
 
 def _is_in_long_library_call(member: Member) -> bool:
-    """A member that computes in one call of a library for longer than most take. Only once it has
-    trained: what is prepared before (a tokenizer, a compiled program) may take its time."""
+    """Return True if the member has computed in one call of a library for longer than most calls take.
+
+    Only a member that has trained: preparations (a tokenizer, a compiled program) may take their time.
+    """
     if member.stack is None or member.stopped or member.os_state == "D" or member.spent.now:
         return False
     if not _has_begun_training(member):
@@ -136,5 +146,5 @@ def _is_in_long_library_call(member: Member) -> bool:
 
 
 def is_idle(member: Member) -> bool:
-    """Whether it computes nothing; one that always wants to run gets little CPU where others take it."""
+    """Return True if the member computes nothing. One in state R is not idle: on a full host it gets little CPU."""
     return member.cpu < IDLE_CORES and member.os_state != "R"

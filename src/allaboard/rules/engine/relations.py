@@ -1,7 +1,7 @@
 """How findings relate: which follow from others, and in which order they are printed. Pure.
 
 What a rule's findings mean for those of others is declared on the rule (``contracts.Relations``), or holds
-for a whole family of rules and stands in a table here. No other module decides between findings by their codes.
+for a whole family of rules and stands in a table here: no other module decides between findings by code.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def suppress_consequences(
 def without_interruption(
     findings: Iterable[Finding], relations_of: RelationsOf
 ) -> tuple[Finding, ...]:
-    """Return findings from the logs of a run that its user interrupted, without that and its consequences."""
+    """Return findings from the logs of a run that its user interrupted, without that and what followed."""
     relations = ((f, relations_of(f.rule)) for f in findings)
     return tuple(f for f, r in relations if not (r.interruption or r.consequence_only))
 
@@ -114,7 +114,7 @@ def _shows_any(finding: Finding, patterns: Sequence[str]) -> bool:
 def _merge_exceptions(
     ends: Iterable[Finding], messages: Iterable[Finding], relations_of: RelationsOf
 ) -> tuple[list[Finding], list[Finding]]:
-    """Return the ends without exceptions that quote a message of a failure below the user's code, and messages.
+    """Return the ends without exceptions that quote a failure below the user's code, and the messages.
 
     Such a message takes over the exception's members, and as evidence the line where it was raised: that line
     is not what needs a fix.
