@@ -65,7 +65,7 @@ def run(trace: traces.Trace) -> dict[str, Any]:
         began = time.perf_counter()
         commands = job.handle(clock.now, *events)
         looks = [c for c in commands if isinstance(c, SampleStacks)]
-        stands = bool(looks) or (stands and job.view(clock.now).stalled)
+        stands = bool(looks) or (stands and job.status.view(clock.now).stalled)
         for look in looks:
             alive = [p for p in look.pids if trace.pids[p] not in trace.dead]
             commands += job.handle(clock.now, *(trace.stack(p, clock.now, at) for p in alive))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.tls import TlsFiles
 
 
 def authority(folder: Path, name: str) -> tuple[Path, Path]:
@@ -25,7 +25,7 @@ def authority(folder: Path, name: str) -> tuple[Path, Path]:
 
 def signed(
     folder: Path, name: str, by: tuple[Path, Path], extension: str = "", days: int = 2
-) -> Tls:
+) -> TlsFiles:
     """A host's files, signed by this authority; ``extension`` as openssl writes it."""
     key, asked, cert = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
     words = ["-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"]
@@ -35,7 +35,7 @@ def signed(
         (folder / f"{name}.ext").write_text(extension)
         signer += ["-extfile", str(folder / f"{name}.ext")]
     _openssl("x509", "-req", "-in", str(asked), *signer, "-days", str(days), "-out", str(cert))
-    return Tls(cert, key, by[1])
+    return TlsFiles(cert, key, by[1])
 
 
 def _openssl(*words: str) -> None:

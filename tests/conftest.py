@@ -34,6 +34,7 @@ settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], 
 settings.load_profile("busy")
 
 
+@pytest.hookimpl(trylast=True)  # the reporter is made in another one
 def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin("terminalreporter"):
         config.get_terminal_writer().fullwidth = REPORT_COLUMNS

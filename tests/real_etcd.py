@@ -8,14 +8,14 @@ import time
 import urllib.request
 from pathlib import Path
 
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.tls import TlsFiles
 
 
 class started:
     """An etcd of our own on two free ports of 127.0.0.1; with ``tls`` it has that certificate, and wants one
     of the same authority of every client."""
 
-    def __init__(self, folder: Path, tls: Tls | None = None) -> None:
+    def __init__(self, folder: Path, tls: TlsFiles | None = None) -> None:
         folder.mkdir(exist_ok=True)
         self._port, peers = free(), free()
         self._tls = tls

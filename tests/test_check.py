@@ -21,7 +21,7 @@ CORPUS = Path(__file__).parent / "corpus"
 def allaboard(
     *arguments: str, env: dict[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    clean = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **(env or {})}
+    clean = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "COLUMNS": "1000", **(env or {})}
     return subprocess.run(
         [sys.executable, "-m", "allaboard", *arguments],
         capture_output=True,
@@ -67,7 +67,7 @@ def test_the_environment_is_read() -> None:
     bad = {"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
     done = allaboard("check", env=bad)
     assert done.returncode == 1
-    assert "CFG013 error: RANK is 2 with WORLD_SIZE=2: it must be 0 to 1" in done.stdout
+    assert "error CFG013 rank-range: RANK is 2 with WORLD_SIZE=2: it must be 0 to 1" in done.stdout
     assert "  do   export RANK=1" in done.stdout
     assert "nothing to check" in allaboard("check").stdout
 
@@ -75,7 +75,9 @@ def test_the_environment_is_read() -> None:
 def test_standard_input() -> None:
     done = allaboard("check", "-", stdin="{'cluster': {}}")
     assert done.returncode == 1
-    assert done.stdout.startswith("<stdin>:1:2: CFG002 error: TF_CONFIG is not JSON")
+    assert done.stdout.startswith(
+        "<stdin>:1:2: error CFG002 tf-config-not-json: TF_CONFIG is not JSON"
+    )
 
 
 def test_select_and_ignore() -> None:
@@ -169,9 +171,12 @@ def test_several_views_are_compared(tmp_path: Path) -> None:
         (folder / "tf_config.json").write_text(text)
     done = allaboard("check", *(str(p) for p in sorted(tmp_path.glob("*/tf_config.json"))))
     assert done.returncode == 1
-    assert "ENV001 error" in done.stdout and "in another order" in done.stdout
-    assert "ENV003 error" in done.stdout and "are both worker 1" in done.stdout
-    assert "ENV004 warning" in done.stdout and "worker 2 has no configuration" in done.stdout
+    assert "error ENV001 cluster-order: " in done.stdout and "in another order" in done.stdout
+    assert "error ENV003 same-identity: " in done.stdout and "are both worker 1" in done.stdout
+    assert (
+        "warning ENV004 rank-missing: " in done.stdout
+        and "worker 2 has no configuration" in done.stdout
+    )
 
 
 def test_slurm_becomes_tf_config() -> None:
@@ -212,12 +217,16 @@ def test_a_file_rendezvous_is_looked_at(tmp_path: Path) -> None:
     four = {"RANK": "0", "WORLD_SIZE": "2"}
     missing = allaboard("check", env={**four, "INIT_METHOD": f"file://{tmp_path}/no/such/file"})
     assert missing.returncode == 1
-    assert "CFG017 error: the rendezvous file cannot be made" in missing.stdout
+    assert "error CFG017 file-rendezvous: the rendezvous file cannot be made" in missing.stdout
     assert f"  do   mkdir -p {tmp_path}/no/such" in missing.stdout
     left = tmp_path / "rendezvous"
     left.write_text("an earlier run's store")
     os.utime(left, (1e9, 1e9))
     stale = allaboard("check", env={**four, "INIT_METHOD": f"file://{left}"})
-    assert "CFG018 error (likely)" in stale.stdout and f"  do   rm {left}" in stale.stdout
+    assert (
+        "error CFG018 file-stale: " in stale.stdout
+        and "(likely)" in stale.stdout
+        and f"  do   rm {left}" in stale.stdout
+    )
     left.unlink()
     assert allaboard("check", env={**four, "INIT_METHOD": f"file://{left}"}).returncode == 0

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 
 from allaboard.check.collect import config_of, configuration_sources, from_files
 from allaboard.check.environment import environment
 from allaboard.check.read_file import Source
 from allaboard.check.source_material import Parsed, parse
-from allaboard.cli.spec import TARGETS, command
+from allaboard.cli.spec import TARGETS, main
 from allaboard.configuration.spec import tasks
 from allaboard.configuration.spec.conversion_choices import completed
 from allaboard.facts import ClusterSpec, facts_of
+from allaboard.options.usage_error import UsageError
 from allaboard.rules.cfg013_rank_range import RULE
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -121,11 +121,9 @@ def test_what_is_no_address_is_not_converted(
 ) -> None:
     told = '{"cluster": {"worker": [null, "b:1"]}, "task": {"type": "worker", "index": 0}}'
     monkeypatch.setenv("TF_CONFIG", told)
-    with pytest.raises(typer.Exit) as ended:
-        command(target=target)
-    assert ended.value.exit_code == 2
-    said = capsys.readouterr()
-    assert not said.out and "cluster.worker[0] is a null, not an address" in said.err
+    with pytest.raises(UsageError, match=r"cluster.worker\[0\] is a null, not an address"):
+        main(["--as", target])
+    assert not capsys.readouterr().out
 
 
 def test_the_remedy_for_a_world_of_none_is_a_world() -> None:

@@ -16,7 +16,7 @@ import msgspec
 from allaboard.agent.main import reduce_gc_frequency
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.leader import Leader
-from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Phase
@@ -71,7 +71,7 @@ def facts(rank: int) -> dict[str, str]:
 
 def works(targets: int) -> bytes:
     """What a host met when it tried so many others."""
-    return b"".join(FIGURES.pack(1.234e-4 + i * 1e-6, 9.876e8) for i in range(targets))
+    return b"".join(LINK_FIGURES.pack(1.234e-4 + i * 1e-6, 9.876e8) for i in range(targets))
 
 
 async def main() -> None:
@@ -123,8 +123,8 @@ async def main() -> None:
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             say(full=full, decided=time.monotonic(), cpu=time.process_time() - began,
                 mb=most / 1024, at_start_mb=before / 1024,
-                ticks=ticks, looks=job.turns.taken, in_ticks=spent,
-                findings=[f.rule for f in job.ledger.findings])  # fmt: skip
+                ticks=ticks, looks=job.status.evaluations, in_ticks=spent,
+                findings=[f.rule for f in job.status.findings])  # fmt: skip
             await asyncio.sleep(20)  # until everybody has heard it; ended by who started us
             return
         woken.clear()

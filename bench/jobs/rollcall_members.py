@@ -77,30 +77,34 @@ class Member:
             self.stage = 1
         out = b""
         while True:
-            word, self.data = wire.take(self.data, wire.LONG)
+            word, self.data = wire.take_message(self.data, wire.MAX_MEMBER_FRAME_BYTES)
             if word is None:
                 return out, False
             if isinstance(word, Challenge):
-                out += self._hello(word) + wire.LENGTH.pack(len(self.told)) + self.told
+                out += self._hello(word) + wire.LENGTH_PREFIX.pack(len(self.told)) + self.told
             elif isinstance(word, wire.Welcome):
-                shown = wire.proof(SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}")
-                assert wire.proven(word.proof, shown)
+                shown = wire.make_proof(
+                    SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}"
+                )
+                assert wire.proofs_match(word.proof, shown)
             elif isinstance(word, TryThese):
-                out += wire.frame(Tried(worked=works(len(word.targets))))
+                out += wire.encode_frame(Tried(worked=works(len(word.targets))))
             elif isinstance(word, Release):
-                out += wire.frame(Released())
+                out += wire.encode_frame(Released())
             elif isinstance(word, Orders) and any(map(_verdict, word.commands)):
                 return out, True
 
     def _hello(self, challenge: Challenge) -> bytes:
         self.challenge = challenge.nonce
         hello = Hello(
-            version=wire.VERSION, nonce=self.nonce, proof="", job="job=1", host=f"h{self.rank}",
+            version=wire.PROTOCOL_VERSION, nonce=self.nonce, proof="", job="job=1", host=f"h{self.rank}",
             pid=7, rank=self.rank, data="127.0.0.1:1", wall=time.time(), mono=time.monotonic(),
             session=self.nonce,
         )  # fmt: skip
-        shown = wire.proof(SECRET, "caller", challenge.nonce, self.nonce, wire.claimed(hello))
-        return wire.frame(msgspec.structs.replace(hello, proof=shown))
+        shown = wire.make_proof(
+            SECRET, "caller", challenge.nonce, self.nonce, wire.proof_subject(hello)
+        )
+        return wire.encode_frame(msgspec.structs.replace(hello, proof=shown))
 
 
 def _verdict(command: Command) -> bool:

@@ -69,7 +69,8 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     """One thing that allaboard can say.
 
     A rule lives in ``rules/<code>_<name>.py``, whose docstring is its published page, and is the
-    ``RULE`` at the end of that file.
+    ``RULE`` at the end of that file. A family of small rules that differ in a few values is a table
+    ``RULES`` in ``rules/<family>_<name>.py``: ``<code>_<name>`` to rule, and each rule has its ``page``.
     """
 
     stage: Stage
@@ -95,6 +96,8 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     a look at thousands of members."""
     relations: Relations = Relations()
     """How its findings relate to those of other rules."""
+    page: str = ""
+    """Its published page; "" for the docstring of its file."""
 
 
 FEWEST, USUAL, MOST = 2, 3, 8
@@ -153,17 +156,14 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigurationSource(msgspec.Struct, frozen=True, kw_only=True):
-    """One source of configuration, in ``resolve/<source>.py``, whose file name is its name.
-
-    Attributes:
-        resolve: what it finds in the material, nothing where the source is absent; pure, and
-            never raises on bad input: what cannot be read becomes a Problem of the PartialSpec.
-        write: a spec as this source's own text (`allaboard spec --as`); None where it has none.
-            Raises ValueError, with the sentence to print, where the spec lacks what it needs.
-    """
+    """One source of configuration, in ``configuration/sources/<source>.py``, whose file name is its name."""
 
     resolve: Callable[[Material], Iterable[PartialSpec]]
+    """Returns what it finds in the material, nothing where the source is absent. Pure; never raises on bad
+    input: what cannot be read becomes a Problem of the PartialSpec."""
     write: Callable[[ClusterSpec], str] | None = None
+    """Returns a spec as this source's own text (`allaboard spec --as`); None if it has none. Raises ValueError,
+    with the sentence to print, if the spec lacks what it needs."""
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):

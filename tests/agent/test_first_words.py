@@ -8,8 +8,8 @@ import pytest
 
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.listener import Connection, Listener
-from allaboard.cluster.transport.wire import Told, Word
+from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.wire import Message, Told
 from allaboard.facts import Knock
 from allaboard.protocol.events import Event, MemberFactsReported
 
@@ -32,7 +32,7 @@ class Meeting:
     async def _way(self) -> str:
         return self.address
 
-    def _said(self, member: Connection, word: Word | None) -> None:
+    def _said(self, member: MemberConnection, word: Message | None) -> None:
         if isinstance(word, Told):
             self.told.append(list(word.events))
             self.changed.set()

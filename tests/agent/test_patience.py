@@ -9,7 +9,7 @@ import time
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.tcp_keepalive import GONE
+from allaboard.cluster.transport.tcp_keepalive import HOST_LOST_AFTER_S
 from allaboard.protocol.commands import OpenGate
 
 
@@ -34,7 +34,7 @@ async def _trains() -> None:
             (member,) = leader._members.values()
             assert follower._writer is not None and member.stream._sock is not None
             ours, theirs = member.stream._sock, follower._writer.get_extra_info("socket")
-            assert _bound(ours) == _bound(theirs) == GONE
+            assert _bound(ours) == _bound(theirs) == HOST_LOST_AFTER_S
             leader.route(OpenGate(pid=1, round=1))  # the chief's, which runs here
             leader.due(time.monotonic())
             while _bound(theirs):

@@ -8,10 +8,10 @@ import socket
 import sys
 from collections.abc import Callable
 
-from allaboard.cluster.transport.client_handshake import Identity, enter
-from allaboard.cluster.transport.connect_probe import dial
-from allaboard.cluster.transport.listener import Connection, Listener
-from allaboard.cluster.transport.wire import Word
+from allaboard.cluster.transport.client_handshake import Identity, shake_hands
+from allaboard.cluster.transport.connect_probe import connect_and_greet
+from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.wire import Message
 
 Binder = Callable[[int], Callable[[], None]]
 """Binds a port, and returns what lets go of it."""
@@ -68,7 +68,7 @@ async def hand_over(binder: Binder, times: int, same_port: bool = True) -> None:
     port = _free()
     for _ in range(times):
         port = port if same_port else _free()
-        here: list[Connection] = []
+        here: list[MemberConnection] = []
         listener = Listener("", b"", here.append, _ignore, _nobody)
         await listener.open(port)
         writers = [await _member(port, rank) for rank in range(2)]
@@ -87,8 +87,8 @@ async def hand_over(binder: Binder, times: int, same_port: bool = True) -> None:
 
 
 async def _member(port: int, rank: int) -> asyncio.StreamWriter:
-    met = await dial(f"127.0.0.1:{port}")
-    await enter(met, Identity("", b"", f"h{rank}", rank, ""))
+    met = await connect_and_greet(f"127.0.0.1:{port}")
+    await shake_hands(met, Identity("", b"", f"h{rank}", rank, ""))
     assert met.writer is not None
     return met.writer
 
@@ -99,7 +99,7 @@ def _free() -> int:
         return int(one.getsockname()[1])
 
 
-def _ignore(member: Connection, word: Word | None) -> None:
+def _ignore(member: MemberConnection, word: Message | None) -> None:
     pass
 
 

@@ -9,9 +9,17 @@ from collections.abc import Awaitable, Callable
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.client_handshake import Identity, enter
-from allaboard.cluster.transport.connect_probe import dial
-from allaboard.cluster.transport.wire import Orders, Release, Released, Told, Tried, TryThese, Word
+from allaboard.cluster.transport.client_handshake import Identity, shake_hands
+from allaboard.cluster.transport.connect_probe import connect_and_greet
+from allaboard.cluster.transport.wire import (
+    Message,
+    Orders,
+    Release,
+    Released,
+    Told,
+    Tried,
+    TryThese,
+)
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Answer, Declared, Finding, Link, Phase
@@ -104,11 +112,11 @@ class Rally:
         let through."""
         reader, writer = await self._aboard(rank)
         while True:
-            word = await wire.read(reader, wire.LONG)
+            word = await wire.read_message(reader, wire.MAX_MEMBER_FRAME_BYTES)
             if isinstance(word, TryThese):
-                writer.write(wire.frame(Tried(links=_links(f"h{rank}", word.targets))))
+                writer.write(wire.encode_frame(Tried(links=_links(f"h{rank}", word.targets))))
             elif isinstance(word, Release):
-                writer.write(wire.frame(Released()))
+                writer.write(wire.encode_frame(Released()))
             elif _opens(word):
                 self.through.add(rank)
                 writer.close()
@@ -117,24 +125,31 @@ class Rally:
     async def come_and_go(self, rank: int) -> None:
         """A host comes aboard, and its stream breaks."""
         _, writer = await self._aboard(rank)
-        while not any(r.rank == rank for r in self.job.records.values()):
+        while f"h{rank}" not in {
+            m.who.host for m in self.job.status.view(time.monotonic()).members
+        }:
             await asyncio.sleep(0.01)
         writer.transport.abort()
-        while 1 in self.job.crossing.agents:
+        while self.agents_elsewhere:
             await asyncio.sleep(0.01)
+
+    @property
+    def agents_elsewhere(self) -> set[str]:
+        """Hosts whose agents are connected."""
+        return set(self.job.status.view(time.monotonic()).clocks)
 
     async def _aboard(self, rank: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         who = Identity("job=1", self.secret, f"h{rank}", rank, "127.0.0.1:1", f"session of {rank}")
         while True:
-            met = await dial(self.address)
+            met = await connect_and_greet(self.address)
             if met.answer is Answer.ABOARD:
                 break
             await asyncio.sleep(0.05)
         assert met.reader is not None and met.writer is not None
-        await enter(met, who)
+        await shake_hands(met, who)
         answer = MemberFactsReported(pid=7, facts={"count CPUs": "1"})
         told = Told(events=(self.seen(rank, 7), answer), mono=time.monotonic())
-        met.writer.write(wire.frame(told))
+        met.writer.write(wire.encode_frame(told))
         return met.reader, met.writer
 
     async def all_aboard(self, *besides: Callable[[], Awaitable[object]]) -> None:
@@ -157,7 +172,7 @@ class Rally:
         return self.told(rule)
 
 
-def _opens(word: Word) -> bool:
+def _opens(word: Message) -> bool:
     return isinstance(word, Orders) and any(isinstance(c, OpenGate) for c in word.commands)
 
 

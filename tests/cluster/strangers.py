@@ -7,8 +7,12 @@ import os
 import ssl
 
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.client_handshake import HandshakeRefusedError, Identity, enter
-from allaboard.cluster.transport.connect_probe import dial
+from allaboard.cluster.transport.client_handshake import (
+    HandshakeRefusedError,
+    Identity,
+    shake_hands,
+)
+from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.cluster.transport.wire import Told
 
 
@@ -75,20 +79,20 @@ async def garbage(port: int, source: str) -> None:
 
 async def garbled(port: int, source: str) -> None:
     """Greets as a member does, and goes on with no message of ours."""
-    await say(port, wire.GREETING + wire.LENGTH.pack(9) + b"not json!", source)
+    await say(port, wire.GREETING + wire.LENGTH_PREFIX.pack(9) + b"not json!", source)
 
 
 async def oversized(port: int, source: str) -> None:
     """Greets as a member does, and announces more than anybody may say."""
-    await say(port, wire.GREETING + wire.LENGTH.pack(1 << 31) + bytes(1000), source)
+    await say(port, wire.GREETING + wire.LENGTH_PREFIX.pack(1 << 31) + bytes(1000), source)
 
 
 async def knock(port: int, who: Identity) -> str:
     """A worker with allaboard; why it was turned away, "" where it was not."""
-    met = await dial(f"127.0.0.1:{port}")
+    met = await connect_and_greet(f"127.0.0.1:{port}")
     assert met.writer is not None, met
     try:
-        await enter(met, who)
+        await shake_hands(met, who)
     except HandshakeRefusedError as error:
         return error.kind
     finally:
@@ -98,11 +102,11 @@ async def knock(port: int, who: Identity) -> str:
 
 async def member_of_no_measure(port: int, who: Identity) -> bytes:
     """A member that says more in one message than a member may; what it hears after that."""
-    met = await dial(f"127.0.0.1:{port}")
+    met = await connect_and_greet(f"127.0.0.1:{port}")
     assert met.writer is not None and met.reader is not None
-    await enter(met, who)
-    met.writer.write(wire.frame(Told(events=(), mono=0.0)))
-    met.writer.write(wire.LENGTH.pack(wire.LONG + 1))
+    await shake_hands(met, who)
+    met.writer.write(wire.encode_frame(Told(events=(), mono=0.0)))
+    met.writer.write(wire.LENGTH_PREFIX.pack(wire.MAX_MEMBER_FRAME_BYTES + 1))
     try:
         return await met.reader.read()
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.cluster.transport.connect_probe import dial, written
+from allaboard.cluster.transport.connect_probe import connect_and_greet, join_address
 from allaboard.cluster.transport.listener import Listener
 from allaboard.facts import Answer
 
@@ -20,7 +20,7 @@ def test_any_free_port_answers_at_addresses_of_both_families(address: str) -> No
         listener = Listener("", b"", lambda m: None, lambda m, w: None, lambda *k: None)
         await listener.open(0)
         try:
-            found = await dial(written(address, listener.port))
+            found = await connect_and_greet(join_address(address, listener.port))
             if found.writer is not None:
                 found.writer.close()
             return found.answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.cluster.transport import inbound_handshake
-from allaboard.cluster.transport.inbound_handshake import Connection
+from allaboard.cluster.transport.inbound_handshake import MemberConnection
 from allaboard.cluster.transport.wire import Hello
 
 
@@ -24,7 +24,7 @@ def test_a_host_that_was_suspended_is_dated_right_again(monkeypatch: pytest.Monk
         mono=900.0,
         wall=0.0,
     )
-    one = Connection(None, hello, 1, "", (0.0, 0.0))  # type: ignore[arg-type]
+    one = MemberConnection(None, hello, 1, "", (0.0, 0.0))  # type: ignore[arg-type]
     assert one.offset == 100.0
 
     def heard(at: float, late: float, suspended: float = 0.0) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from allaboard.cluster.transport.epoll_poller import Ears
+from allaboard.cluster.transport.epoll_poller import EpollPoller
 from allaboard.cluster.transport.stream import Stream
 
 MUCH = 4 << 20
@@ -21,7 +21,7 @@ class End:
 
     made: ClassVar[list[End]] = []
 
-    def __init__(self, ears: Ears) -> None:
+    def __init__(self, ears: EpollPoller) -> None:
         self.made.append(self)
         self.other, mine = socket.socketpair()
         self.other.setblocking(False)
@@ -36,11 +36,11 @@ class End:
         self.ended += 1
 
 
-def _within(work: Callable[[Ears], Coroutine[Any, Any, None]]) -> None:
+def _within(work: Callable[[EpollPoller], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
         try:
             async with asyncio.timeout(20):
-                await work(Ears())
+                await work(EpollPoller())
         finally:
             for end in End.made:
                 end.other.close()
@@ -56,7 +56,7 @@ async def _until(true: Callable[[], object]) -> None:
 
 
 def test_each_hears_its_own() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         ends = [End(ears) for _ in range(1000)]
         for number, end in enumerate(ends):
             end.other.send(b"%d" % number)
@@ -71,7 +71,7 @@ def test_each_hears_its_own() -> None:
 
 
 def test_who_reads_late_gets_all_of_it() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         end = End(ears)
         end.stream.write(bytes(MUCH))
         assert end.stream.outstanding
@@ -87,7 +87,7 @@ def test_who_reads_late_gets_all_of_it() -> None:
 
 @pytest.mark.parametrize("closing", [False, True])
 def test_who_goes_without_reading_is_let_go(closing: bool) -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         end = End(ears)
         end.stream.write(bytes(MUCH))
         if closing:
@@ -100,7 +100,7 @@ def test_who_goes_without_reading_is_let_go(closing: bool) -> None:
 
 
 def test_one_ends_another_in_its_turn() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         first, second = End(ears), End(ears)
         first.stream._heard = lambda data: second.stream.close()
         second.stream._heard = lambda data: first.stream.close()
@@ -113,7 +113,7 @@ def test_one_ends_another_in_its_turn() -> None:
 
 
 def test_a_fault_in_one_does_not_silence_the_others() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         told: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, what: told.append(what))
         first, second = End(ears), End(ears)
@@ -126,7 +126,7 @@ def test_a_fault_in_one_does_not_silence_the_others() -> None:
 
 
 def test_a_held_word_goes_with_the_next_one() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         end = End(ears)
         end.stream.hold(b"welcome, ")
         end.stream.write(b"try these")
@@ -139,7 +139,7 @@ def test_a_held_word_goes_with_the_next_one() -> None:
 
 
 def test_a_held_word_goes_out_by_itself() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         end = End(ears)
         end.stream.hold(b"welcome")
         loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ def test_a_held_word_goes_out_by_itself() -> None:
 
 
 def test_a_held_word_is_said_before_the_end() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         end = End(ears)
         end.stream.hold(b"welcome")
         end.stream.close()
@@ -159,7 +159,7 @@ def test_a_held_word_is_said_before_the_end() -> None:
 
 
 def test_what_was_said_last_arrives_though_more_had_come() -> None:
-    async def work(ears: Ears) -> None:
+    async def work(ears: EpollPoller) -> None:
         left, right = _pair()
         stream = Stream(left, lambda data: None, lambda: None, ears)
         right.send(b"what nobody reads any more")

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import pytest
 from etcd3gw.exceptions import ConnectionFailedError, Etcd3Exception
 
-from allaboard.cluster.transport.etcd import EtcdSeats, told
-from allaboard.cluster.transport.etcd_url import Etcd
-from allaboard.cluster.transport.leader_lease import LEASE, LeaseStoreError, Seat
+from allaboard.cluster.transport.etcd import EtcdLeaseStore, explain_error
+from allaboard.cluster.transport.etcd_url import EtcdUrl
+from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord, LeaseStoreError
 from real_etcd import free, started
 
 T = TypeVar("T")
@@ -38,12 +38,14 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 def seats(
     port: int, prefix: str, job: str = "job=1", variables: dict[str, str] | None = None
-) -> EtcdSeats:
-    return EtcdSeats(Etcd((("127.0.0.1", port),), prefix, False), job, variables or {})
+) -> EtcdLeaseStore:
+    return EtcdLeaseStore(EtcdUrl((("127.0.0.1", port),), prefix, False), job, variables or {})
 
 
-def seat(name: str, job: str = "job=1") -> Seat:
-    return Seat(address=f"{name}:1", session=f"session of {name}", host=name, job=job, rank=0)
+def seat(name: str, job: str = "job=1") -> LeaderRecord:
+    return LeaderRecord(
+        address=f"{name}:1", session=f"session of {name}", host=name, job=job, rank=0
+    )
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -63,7 +65,7 @@ def kind(work: Coroutine[Any, Any, Any]) -> tuple[str, str]:
 
 
 def test_one_of_many_takes_it_and_all_see_whom(port: int) -> None:
-    async def many() -> tuple[list[bool], list[Seat | None]]:
+    async def many() -> tuple[list[bool], list[LeaderRecord | None]]:
         stood = [seats(port, "many") for _ in range(8)]
         taken = await asyncio.gather(*(s.take(seat(f"h{i}")) for i, s in enumerate(stood)))
         seen = await asyncio.gather(*(s.who() for s in stood))
@@ -83,13 +85,13 @@ def test_who_is_not_heard_of_loses_it(port: int) -> None:
         assert await holder.take(seat("a"))
         began = time.monotonic()
         while not await other.take(seat("b")):
-            assert time.monotonic() - began < 3 * LEASE
+            assert time.monotonic() - began < 3 * LEASE_S
             await asyncio.sleep(0.1)
         assert not await holder.keep()
         other.leave()
         return time.monotonic() - began
 
-    assert LEASE - 1 < run(lost()) < LEASE + 4
+    assert LEASE_S - 1 < run(lost()) < LEASE_S + 4
 
 
 def test_an_answer_that_was_lost_is_no_loss(port: int) -> None:
@@ -126,7 +128,10 @@ def test_nobody_listens_there() -> None:
 
 def test_a_name_that_nobody_knows_in_the_systems_own_words() -> None:
     wrapped = "HTTPConnectionPool: Failed to resolve 'x' ([Errno -2] Name or service not known)"
-    assert told(ConnectionFailedError(wrapped)) == ("unreachable", "name or service not known")
+    assert explain_error(ConnectionFailedError(wrapped)) == (
+        "unreachable",
+        "name or service not known",
+    )
 
 
 def test_another_program_there_is_no_etcd() -> None:
@@ -150,8 +155,8 @@ def test_a_silent_one_is_bounded() -> None:
 
 
 def test_the_next_endpoint_is_asked_where_one_is_down(port: int) -> None:
-    place = Etcd((("127.0.0.1", free()), ("127.0.0.1", port)), "next", False)
-    one = EtcdSeats(place, "job=1", {})
+    place = EtcdUrl((("127.0.0.1", free()), ("127.0.0.1", port)), "next", False)
+    one = EtcdLeaseStore(place, "job=1", {})
     assert run(one.who()) is None
     assert one._clients[0].port == port
 
@@ -187,8 +192,8 @@ def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Pa
 def test_the_next_endpoint_is_asked_where_one_has_stopped(port: int, tmp_path: Path) -> None:
     etcd = started(tmp_path)
     with etcd as first:
-        place = Etcd((("127.0.0.1", first), ("127.0.0.1", port)), "stopped", False)
-        one = EtcdSeats(place, "job=1", {})
+        place = EtcdUrl((("127.0.0.1", first), ("127.0.0.1", port)), "stopped", False)
+        one = EtcdLeaseStore(place, "job=1", {})
         assert run(one.who()) is None and one._clients[0].port == first
         stop(etcd.process)
         assert run(one.who()) is None and one._clients[0].port == port
@@ -204,13 +209,13 @@ def test_endpoints_that_say_nothing_do_not_cost_the_lease(port: int) -> None:
             each.bind(("127.0.0.1", 0))
             each.listen()
         places = [("127.0.0.1", free()), *(m.getsockname() for m in mute), ("127.0.0.1", port)]
-        one = EtcdSeats(Etcd(tuple(places), "mute", False), "job=1", {})
+        one = EtcdLeaseStore(EtcdUrl(tuple(places), "mute", False), "job=1", {})
         order = list(one._clients)
 
         async def held_for_long() -> float:
             assert await one.who() is None and one._clients[0].port == port
             assert await one.take(seat("a"))
-            slowest, until = 0.0, time.monotonic() + LEASE + 2
+            slowest, until = 0.0, time.monotonic() + LEASE_S + 2
             while time.monotonic() < until:
                 one._clients = list(order)  # as if the one that answered had just stopped
                 began = time.monotonic()
@@ -221,7 +226,7 @@ def test_endpoints_that_say_nothing_do_not_cost_the_lease(port: int) -> None:
             one.leave()
             return slowest
 
-        assert run(held_for_long()) < LEASE - 1.0
+        assert run(held_for_long()) < LEASE_S - 1.0
 
 
 def test_users(tmp_path: Path) -> None:
@@ -264,4 +269,4 @@ def test_a_full_one_is_told_as_that(tmp_path: Path) -> None:
 
 def test_what_etcd_itself_says_is_of_an_etcd() -> None:
     busy = Etcd3Exception('{"error":"etcdserver: too many requests","code":8}', "429")
-    assert told(busy) == ("unreachable", "etcdserver: too many requests")
+    assert explain_error(busy) == ("unreachable", "etcdserver: too many requests")

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
-from allaboard.cluster.transport.etcd import EtcdSeats, files
-from allaboard.cluster.transport.etcd_url import Etcd
-from allaboard.cluster.transport.leader_lease import LeaseStoreError, Seat
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.etcd import EtcdLeaseStore, choose_tls_files
+from allaboard.cluster.transport.etcd_url import EtcdUrl
+from allaboard.cluster.transport.leader_lease import LeaderRecord, LeaseStoreError
+from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.options.option_values import coordinator
 from allaboard.options.usage_error import UsageError
 from certificates import authority, signed
@@ -28,8 +28,8 @@ class Sealed(NamedTuple):
     """An etcd behind TLS, and the files of a client that it knows."""
 
     port: int
-    ours: Tls
-    strangers: Tls
+    ours: TlsFiles
+    strangers: TlsFiles
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +42,14 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
 
 
 def seats(
-    port: int, tls: Tls | None, variables: dict[str, str] | None = None, secure: bool = True
-) -> EtcdSeats:
-    return EtcdSeats(Etcd((("127.0.0.1", port),), "tls", secure), "job=1", variables or {}, tls)
+    port: int, tls: TlsFiles | None, variables: dict[str, str] | None = None, secure: bool = True
+) -> EtcdLeaseStore:
+    return EtcdLeaseStore(
+        EtcdUrl((("127.0.0.1", port),), "tls", secure), "job=1", variables or {}, tls
+    )
 
 
-def trouble(one: EtcdSeats) -> tuple[str, str]:
+def trouble(one: EtcdLeaseStore) -> tuple[str, str]:
     """What it says; who is too busy to answer in time is asked again, as agents do."""
     for _ in range(5):
         with pytest.raises(LeaseStoreError) as caught:
@@ -60,7 +62,7 @@ def trouble(one: EtcdSeats) -> tuple[str, str]:
 def test_the_certificates_of_the_job_are_shown(sealed: Sealed) -> None:
     async def whole() -> None:
         one = seats(sealed.port, sealed.ours)
-        seat = Seat(address="a:1", session="s", host="a", job="job=1")
+        seat = LeaderRecord(address="a:1", session="s", host="a", job="job=1")
         assert await one.take(seat) and await one.keep()
         assert await seats(sealed.port, sealed.ours).who() == seat
         one.leave()
@@ -72,7 +74,10 @@ def test_those_of_etcdctl_come_first(sealed: Sealed) -> None:
     cert, key, ca = map(str, sealed.ours)
     variables = {"ETCDCTL_CACERT": ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
     assert asyncio.run(seats(sealed.port, sealed.strangers, variables).who()) is None
-    assert files(sealed.strangers, {"ETCDCTL_CACERT": ca}) == (ca, *map(str, sealed.strangers[:2]))
+    assert choose_tls_files(sealed.strangers, {"ETCDCTL_CACERT": ca}) == (
+        ca,
+        *map(str, sealed.strangers[:2]),
+    )
 
 
 def test_what_does_not_fit_is_told(sealed: Sealed) -> None:

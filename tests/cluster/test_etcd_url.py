@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.cluster.transport.etcd_url import Etcd, is_etcd, parse
+from allaboard.cluster.transport.etcd_url import EtcdUrl, is_etcd_url, parse_etcd_url
 from allaboard.options.option_values import coordinator
 from allaboard.options.usage_error import UsageError
 
@@ -12,15 +12,15 @@ from allaboard.options.usage_error import UsageError
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("etcd://node9", Etcd((("node9", 2379),), "", False)),
-        ("etcd://node9:4001/jobs/mine/", Etcd((("node9", 4001),), "jobs/mine", False)),
-        ("etcds://a,b:1,c", Etcd((("a", 2379), ("b", 1), ("c", 2379)), "", True)),
-        ("etcd://[fd00::1]:2379/x", Etcd((("fd00::1", 2379),), "x", False)),
+        ("etcd://node9", EtcdUrl((("node9", 2379),), "", False)),
+        ("etcd://node9:4001/jobs/mine/", EtcdUrl((("node9", 4001),), "jobs/mine", False)),
+        ("etcds://a,b:1,c", EtcdUrl((("a", 2379), ("b", 1), ("c", 2379)), "", True)),
+        ("etcd://[fd00::1]:2379/x", EtcdUrl((("fd00::1", 2379),), "x", False)),
     ],
 )
-def test_is_read(text: str, wanted: Etcd) -> None:
-    assert parse(text) == wanted
-    assert parse(wanted.text) == wanted
+def test_is_read(text: str, wanted: EtcdUrl) -> None:
+    assert parse_etcd_url(text) == wanted
+    assert parse_etcd_url(wanted.text) == wanted
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def test_is_read(text: str, wanted: Etcd) -> None:
 )
 def test_what_is_wrong_is_said(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as caught:
-        parse(text)
+        parse_etcd_url(text)
     assert "secret" not in str(caught.value)
 
 
 def test_other_addresses_are_no_etcd() -> None:
-    assert is_etcd("etcd://a") and is_etcd("etcds://a")
-    assert not any(map(is_etcd, ("", "a:1", "http://a", "etcd:1", "[::1]:2379")))
+    assert is_etcd_url("etcd://a") and is_etcd_url("etcds://a")
+    assert not any(map(is_etcd_url, ("", "a:1", "http://a", "etcd:1", "[::1]:2379")))
 
 
 def test_an_option_that_cannot_work_is_refused_with_what_to_type(

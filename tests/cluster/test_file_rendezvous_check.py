@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.blackbox.snapshot import BoxReading
-from allaboard.cluster.file_rendezvous_check import Rendezvous
+from allaboard.cluster.file_rendezvous_check import FileRendezvousCheck
 from allaboard.facts import Phase
 from allaboard.facts.samples import declared
 from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
@@ -36,7 +36,7 @@ def shown(event: ProcessSampled) -> list[Event]:
 
     async def ask() -> list[Event]:
         news = asyncio.Event()
-        looks = Rendezvous(time.monotonic() - 60.0, news.set)
+        looks = FileRendezvousCheck(time.monotonic() - 60.0, news.set)
         first = looks.look([event])
         if first:
             return first

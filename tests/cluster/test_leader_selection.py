@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 from torch.distributed import TCPStore
 
-from allaboard.cluster.leader_selection import Choosing
-from allaboard.cluster.membership_role import Role
-from allaboard.cluster.rendezvous_ports import Ports
-from allaboard.cluster.transport.connect_probe import split
+from allaboard.cluster.leader_selection import LeaderSelection
+from allaboard.cluster.membership_role import MembershipRole
+from allaboard.cluster.rendezvous_ports import RendezvousPorts
+from allaboard.cluster.transport.connect_probe import split_address
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Declared
 from allaboard.protocol.events import RoleTaken
@@ -28,10 +28,10 @@ class Began(NamedTuple):
 
 async def _begin(port: int, early: bool) -> Began:
     told = Described(job="job", rank=0, address="", kept=True, size=2)
-    role = Role(told, b"secret", "", lambda: None)
+    role = MembershipRole(told, b"secret", "", lambda: None)
     environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ports = Ports(role.identity, role.tell, lambda: None)
-    choosing = Choosing(role, ports, environment, False)
+    ports = RendezvousPorts(role.identity, role.tell, lambda: None)
+    choosing = LeaderSelection(role, ports, environment, False)
     try:
         preparing = asyncio.ensure_future(choosing.prepare())
         if early:
@@ -49,7 +49,7 @@ async def _begin(port: int, early: bool) -> Began:
         assert role.leader is not None
         assert role.leader.framework == "torch"
         taken = sum(isinstance(e, RoleTaken) for e in role.news())
-        return Began(taken, split(posted)[1], role.leader.listener.port)
+        return Began(taken, split_address(posted)[1], role.leader.listener.port)
     finally:
         role.close()
         ports.close()
@@ -66,9 +66,11 @@ def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_
 
 
 async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
-    role = Role(Described(job="job", rank=0, address="", kept=True, size=2), b"", "", lambda: None)
-    ports = Ports(role.identity, role.tell, lambda: None)
-    choosing = Choosing(role, ports, {}, False)
+    role = MembershipRole(
+        Described(job="job", rank=0, address="", kept=True, size=2), b"", "", lambda: None
+    )
+    ports = RendezvousPorts(role.identity, role.tell, lambda: None)
+    choosing = LeaderSelection(role, ports, {}, False)
     await asyncio.get_running_loop().run_in_executor(None, int)  # the thread has its files now
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
@@ -96,14 +98,16 @@ async def _at_init(
     interface: str | None, environment: dict[str, str]
 ) -> tuple[dict[str, str], str]:
     """What is known of this host for a worker that told gloo so, and where its links are tried."""
-    role = Role(Described(job="job", rank=1, address="", kept=True, size=2), b"", "", lambda: None)
-    ports = Ports(role.identity, role.tell, lambda: None)
-    choosing = Choosing(role, ports, environment, True)
+    role = MembershipRole(
+        Described(job="job", rank=1, address="", kept=True, size=2), b"", "", lambda: None
+    )
+    ports = RendezvousPorts(role.identity, role.tell, lambda: None)
+    choosing = LeaderSelection(role, ports, environment, True)
     declared = Declared(framework="torch", call="init", rank=1, world_size=2, interface=interface)
     try:
         await choosing.prepare()
         await choosing.take_role(declared)
-        return choosing.facts_of(declared), split(role.data)[0]
+        return choosing.facts_of(declared), split_address(role.data)[0]
     finally:
         role.close()
         ports.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.cluster.rendezvous_endpoint import is_local
+from allaboard.cluster.rendezvous_endpoint import is_local_address
 
 ABROAD = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::1", 0, 0, 0))
 HERE = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
@@ -26,9 +26,9 @@ def test_a_name_is_this_hosts_where_one_of_its_addresses_is(
     found: list[Any], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert asyncio.run(is_local("h0:29500")) is expected
+    assert asyncio.run(is_local_address("h0:29500")) is expected
 
 
 @pytest.mark.parametrize("text", ["", "h0", "h0:x", "[fe80::1]:7", "[[::1]]:7", "a..b:7"])
 def test_what_is_no_address_of_any_host_is_not_local(text: str) -> None:
-    assert asyncio.run(is_local(text)) is False
+    assert asyncio.run(is_local_address(text)) is False

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from allaboard.cluster.transport import client_handshake
-from allaboard.cluster.transport.client_handshake import Identity, agreed, try_link
+from allaboard.cluster.transport.client_handshake import Identity, combine_trials, try_link
 from allaboard.facts import Answer, Link
 
 SILENT = Link(source="h0", target="h1", address="10.0.0.1:9", answer=Answer.SILENT)
@@ -19,20 +19,20 @@ def met(answer: Answer) -> Link:
 
 
 def test_one_that_works_the_second_time_works() -> None:
-    assert agreed(SILENT, met(Answer.ABOARD)) == met(Answer.ABOARD)
+    assert combine_trials(SILENT, met(Answer.ABOARD)) == met(Answer.ABOARD)
 
 
 def test_one_that_fails_twice_is_told_as_that() -> None:
-    twice = agreed(SILENT, SILENT)
+    twice = combine_trials(SILENT, SILENT)
     assert twice.lasting and twice.told == "silent, twice"
     assert not SILENT.lasting and SILENT.told == "silent"
 
 
 def test_no_answer_and_no_way_are_alike_and_large_ones_lost_is_something_else() -> None:
-    assert agreed(SILENT, met(Answer.UNREACHABLE)).lasting
-    assert not agreed(SILENT, met(Answer.CUT)).lasting
-    assert not agreed(met(Answer.CUT), SILENT).lasting
-    assert agreed(met(Answer.CUT), met(Answer.CUT)).lasting
+    assert combine_trials(SILENT, met(Answer.UNREACHABLE)).lasting
+    assert not combine_trials(SILENT, met(Answer.CUT)).lasting
+    assert not combine_trials(met(Answer.CUT), SILENT).lasting
+    assert combine_trials(met(Answer.CUT), met(Answer.CUT)).lasting
 
 
 async def _hung_up_on() -> tuple[int, Link]:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from allaboard.cluster.transport.connect_probe import dial
+from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.facts import Answer
 
 
@@ -28,7 +28,7 @@ def test_the_most_telling_answer_counts(monkeypatch: pytest.MonkeyPatch, turned:
 
         async def tried() -> tuple[Answer, str]:
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
-            met = await dial(f"node0:{port}")
+            met = await connect_and_greet(f"node0:{port}")
             return met.answer, met.address
 
         assert asyncio.run(tried()) == (Answer.REFUSED, f"127.0.0.1:{port}")

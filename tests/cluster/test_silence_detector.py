@@ -5,8 +5,13 @@ from __future__ import annotations
 import socket
 import struct
 
-from allaboard.cluster.silence_detector import Hush
-from allaboard.cluster.transport.tcp_keepalive import AWAY, lively, silent, unanswered
+from allaboard.cluster.silence_detector import SilenceDetector
+from allaboard.cluster.transport.tcp_keepalive import (
+    HOST_AWAY_AFTER_S,
+    set_keepalive,
+    silence_from_tcp_info,
+    silence_seconds,
+)
 
 
 def info(*, retransmits: int = 0, probes: int = 0, data: float = 0.0, answer: float = 0.0) -> bytes:
@@ -17,45 +22,45 @@ def info(*, retransmits: int = 0, probes: int = 0, data: float = 0.0, answer: fl
 
 
 def test_unanswered_questions_make_a_silence() -> None:
-    assert unanswered(info(retransmits=7, data=40, answer=31)) == 31
-    assert unanswered(info(probes=4, data=40, answer=31)) == 31
+    assert silence_from_tcp_info(info(retransmits=7, data=40, answer=31)) == 31
+    assert silence_from_tcp_info(info(probes=4, data=40, answer=31)) == 31
 
 
 def test_a_stream_on_which_nothing_was_asked_is_not_silent() -> None:
-    assert unanswered(info(data=900, answer=900)) == 0.0, "this machine was suspended"
+    assert silence_from_tcp_info(info(data=900, answer=900)) == 0.0, "this machine was suspended"
 
 
 def test_who_acknowledges_is_heard_though_its_agent_says_nothing() -> None:
-    assert unanswered(info(probes=3, data=900, answer=2)) < AWAY
-    assert unanswered(b"") == 0.0
+    assert silence_from_tcp_info(info(probes=3, data=900, answer=2)) < HOST_AWAY_AFTER_S
+    assert silence_from_tcp_info(b"") == 0.0
 
 
 def test_a_patient_stream_is_still_asked_and_outlasts_minutes() -> None:
     one, other = socket.socketpair()
     other.close()
     with one, socket.socket() as stream:
-        lively(stream)
-        lively(stream, on=False)
+        set_keepalive(stream)
+        set_keepalive(stream, on=False)
         assert stream.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         every = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
-        assert every < AWAY / 3
+        assert every < HOST_AWAY_AFTER_S / 3
         assert every * stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) > 800
         assert stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 0
-        assert silent(stream) == silent(one) == 0.0
+        assert silence_seconds(stream) == silence_seconds(one) == 0.0
 
 
 def test_who_is_away_is_told_once_and_so_is_its_return() -> None:
-    hush, seconds = Hush(), {1: 0.0, 2: 0.0}
+    hush, seconds = SilenceDetector(), {1: 0.0, 2: 0.0}
 
     def look(now: float) -> tuple[list[int], list[int]]:
         return hush.look(now, {n: (lambda n=n: seconds[n]) for n in seconds})  # type: ignore[misc]
 
     assert look(100.0) == ([], [])
-    seconds[1] = AWAY - 1
+    seconds[1] = HOST_AWAY_AFTER_S - 1
     assert look(110.0) == ([], [])
-    seconds[1] = AWAY + 1
+    seconds[1] = HOST_AWAY_AFTER_S + 1
     assert look(120.0) == ([1], [])
-    assert hush.away == {1: 120.0 - AWAY - 1}
+    assert hush.away == {1: 120.0 - HOST_AWAY_AFTER_S - 1}
     assert look(130.0) == ([], [])
     seconds[1] = 0.0
     assert look(140.0) == ([], [1])
@@ -63,7 +68,7 @@ def test_who_is_away_is_told_once_and_so_is_its_return() -> None:
 
 
 def test_who_comes_by_another_stream_or_leaves_is_not_away_any_more() -> None:
-    hush = Hush()
-    assert hush.look(100.0, {1: lambda: AWAY}) == ([1], [])
+    hush = SilenceDetector()
+    assert hush.look(100.0, {1: lambda: HOST_AWAY_AFTER_S}) == ([1], [])
     assert hush.look(110.0, {}) == ([], [])
     assert not hush.away

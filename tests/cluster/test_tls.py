@@ -9,25 +9,25 @@ import pytest
 from allaboard.cluster.transport.client_handshake import (
     HandshakeRefusedError,
     Identity,
-    enter,
+    shake_hands,
     try_link,
 )
-from allaboard.cluster.transport.connect_probe import dial
-from allaboard.cluster.transport.listener import Connection, Listener
-from allaboard.cluster.transport.tls import Tls
-from allaboard.cluster.transport.wire import Word
+from allaboard.cluster.transport.connect_probe import connect_and_greet
+from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.tls import TlsFiles
+from allaboard.cluster.transport.wire import Message
 from allaboard.facts import Answer, Knock
 from certificates import authority, signed
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+def ours(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
     folder = tmp_path_factory.mktemp("tls")
     return signed(folder, "host", authority(folder, "ca"))
 
 
 @pytest.fixture(scope="module")
-def strangers(ours: Tls, tmp_path_factory: pytest.TempPathFactory) -> Tls:
+def strangers(ours: TlsFiles, tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
     folder = tmp_path_factory.mktemp("other")
     return signed(folder, "host", authority(folder, "ca"))
 
@@ -35,10 +35,10 @@ def strangers(ours: Tls, tmp_path_factory: pytest.TempPathFactory) -> Tls:
 class Door:
     """A listener, and what it was told."""
 
-    def __init__(self, tls: Tls | None) -> None:
-        self.here: list[Connection] = []
+    def __init__(self, tls: TlsFiles | None) -> None:
+        self.here: list[MemberConnection] = []
         self.knocks: list[str] = []
-        self.said: list[Word | None] = []
+        self.said: list[Message | None] = []
         self.words: list[str] = []
         self.listener = Listener(
             "", b"", self.here.append, lambda _, word: self.said.append(word), self._knocked, tls
@@ -50,7 +50,7 @@ class Door:
 
 
 async def _enter(
-    door: Door, tls: Tls | None, only_link: bool = False, secret: bytes = b""
+    door: Door, tls: TlsFiles | None, only_link: bool = False, secret: bytes = b""
 ) -> Answer:
     await door.listener.open(0, "127.0.0.1")
     address = f"127.0.0.1:{door.listener.port}"
@@ -58,10 +58,10 @@ async def _enter(
     try:
         if only_link:
             return (await try_link(who, "h0", address)).answer
-        met = await dial(address)
+        met = await connect_and_greet(address)
         assert met.answer is Answer.ABOARD and met.writer is not None
         try:
-            await enter(met, who)
+            await shake_hands(met, who)
             return met.answer
         finally:
             met.writer.close()
@@ -70,17 +70,17 @@ async def _enter(
         door.listener.close()
 
 
-def test_both_have_certificates(ours: Tls) -> None:
+def test_both_have_certificates(ours: TlsFiles) -> None:
     door = Door(ours)
     assert asyncio.run(_enter(door, ours)) is Answer.ABOARD
     assert [c.hello.host for c in door.here] == ["h1"] and door.knocks == []
 
 
-def test_a_link_is_tried_over_tls(ours: Tls) -> None:
+def test_a_link_is_tried_over_tls(ours: TlsFiles) -> None:
     assert asyncio.run(_enter(Door(ours), ours, only_link=True)) is Answer.ABOARD
 
 
-def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
+def test_a_caller_without_one_is_turned_away(ours: TlsFiles) -> None:
     door = Door(ours)
     with pytest.raises(HandshakeRefusedError, match="this host was given no certificate"):
         asyncio.run(_enter(door, None))
@@ -88,14 +88,14 @@ def test_a_caller_without_one_is_turned_away(ours: Tls) -> None:
     assert door.words == ["h1 (rank 1): has no certificate, and here one is wanted"]
 
 
-def test_a_listener_without_one_is_not_trusted(ours: Tls) -> None:
+def test_a_listener_without_one_is_not_trusted(ours: TlsFiles) -> None:
     door = Door(None)
     with pytest.raises(HandshakeRefusedError, match="it speaks no TLS"):
         asyncio.run(_enter(door, ours))
     assert door.knocks == ["no-tls"]
 
 
-def test_another_authority_is_not_trusted(ours: Tls, strangers: Tls) -> None:
+def test_another_authority_is_not_trusted(ours: TlsFiles, strangers: TlsFiles) -> None:
     door = Door(strangers)
     with pytest.raises(HandshakeRefusedError, match="not of our authority"):
         asyncio.run(_enter(door, ours))
@@ -110,9 +110,9 @@ def test_a_listener_without_the_secret_is_told_who_leaves_it() -> None:
     assert door.here == [] and door.knocks == ["no-secret"]
 
 
-def test_a_callers_certificate_is_checked_too(ours: Tls, strangers: Tls) -> None:
+def test_a_callers_certificate_is_checked_too(ours: TlsFiles, strangers: TlsFiles) -> None:
     door = Door(ours)
-    forged = Tls(strangers.cert, strangers.key, ours.ca)  # it trusts us, we do not trust it
+    forged = TlsFiles(strangers.cert, strangers.key, ours.ca)  # it trusts us, we do not trust it
     with pytest.raises(HandshakeRefusedError, match="our certificate is not taken there: "):
         asyncio.run(_enter(door, forged))
     assert door.here == [] and set(door.knocks) == {"no-tls"}

@@ -20,9 +20,11 @@ def test_it_says_who_goes() -> None:
 
         async def newer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readexactly(len(wire.GREETING))
-            challenge = Challenge(version=wire.VERSION + 1, nonce="n", sealed=False)
-            writer.write(wire.BANNER + wire.frame(challenge))
-            said.set_result(await wire.expect(reader, Refused, wire.SHORT))
+            challenge = Challenge(version=wire.PROTOCOL_VERSION + 1, nonce="n", sealed=False)
+            writer.write(wire.BANNER + wire.encode_frame(challenge))
+            said.set_result(
+                await wire.expect_message(reader, Refused, wire.MAX_STRANGER_FRAME_BYTES)
+            )
             writer.close()
 
         async with await asyncio.start_server(newer, "127.0.0.1", 0) as server:
@@ -32,7 +34,7 @@ def test_it_says_who_goes() -> None:
 
     word = asyncio.run(leaves())
     assert (word.kind, word.host, word.rank) == ("version", "h1", 1)
-    assert word.why.startswith(f"speaks version {wire.VERSION} of the roll call")
+    assert word.why.startswith(f"speaks version {wire.PROTOCOL_VERSION} of the roll call")
 
 
 def test_it_is_known_where_all_meet() -> None:
@@ -40,7 +42,7 @@ def test_it_is_known_where_all_meet() -> None:
         async with Rally(3) as rally:
             why = "speaks version 3 of the roll call, here is 4"
             word = Refused(kind="version", why=why, host="h1", rank=1)
-            parting = wire.GREETING + wire.frame(word)
+            parting = wire.GREETING + wire.encode_frame(word)
             for _ in range(3):
                 await strangers.say(rally.port, parting, "127.0.0.1")
             told = await rally.until("NET011")

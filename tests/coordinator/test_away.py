@@ -68,7 +68,7 @@ def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
     job.handle(clock.now, RoleTaken(leads=True), here, trains(0), trains(1))
     clock.advance(40.0)
     job.handle(clock.now, AgentDisconnected(agent=1, at=clock.now - 30.0), trains(0))
-    assert [m.who.rank for m in job.view(clock.now).alive] == [0]
+    assert [m.who.rank for m in job.status.view(clock.now).alive] == [0]
     clock.advance(5.0)
     job.handle(clock.now, trains(1), here)
-    assert [m.who.rank for m in job.view(clock.now).alive] == [0, 1]
+    assert [m.who.rank for m in job.status.view(clock.now).alive] == [0, 1]

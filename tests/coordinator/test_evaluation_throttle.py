@@ -6,7 +6,7 @@ import sys
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.coordinator.trackers.evaluation_throttle import (
@@ -46,7 +46,7 @@ class Coming:
 
     @property
     def looks(self) -> int:
-        return self.job.turns.taken
+        return self.job.status.evaluations
 
     def host(self, rank: int) -> list[Event]:
         """What is heard of it when it comes."""
@@ -95,10 +95,10 @@ def test_the_last_one_is_not_kept_waiting() -> None:
     asked = [c for c in said if isinstance(c, ProbeLinks)]
     assert {c.agent for c in asked} == set(range(FEW)), "asked at once"
     for one in asked:
-        works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
+        works = LINK_FIGURES.pack(1e-4, 1e9) * len(one.targets)
         said = coming.take(LinksProbed(agent=one.agent, worked=works))
     assert sum(isinstance(c, OpenGate) for c in said) == FEW, "with the last answer"
-    links = coming.job.view(coming.clock.now).links
+    links = coming.job.status.view(coming.clock.now).links
     assert len(links) == sum(len(c.targets) for c in asked)
     assert all(k.works and k.source != k.target and k.address for k in links)
 
@@ -130,7 +130,7 @@ def _calls_by_host(size: int) -> float:
     try:
         said = coming.come(*range(1, size))
         for one in [c for c in said if isinstance(c, ProbeLinks)]:
-            works = FIGURES.pack(1e-4, 1e9) * len(one.targets)
+            works = LINK_FIGURES.pack(1e-4, 1e9) * len(one.targets)
             said += coming.take(LinksProbed(agent=one.agent, worked=works))
     finally:
         sys.setprofile(None)
@@ -172,8 +172,8 @@ def test_what_all_say_alike_is_kept_once() -> None:
                 pid=process_key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box
             )
         )
-    boxes = [r.box for r in coming.job.records.values()]
-    told_by = [b.declared for b in boxes if b is not None and b.declared is not None]
+    members = coming.job.status.view(coming.clock.now).members
+    told_by = [m.declared for m in members if m.declared is not None]
     assert len(told_by) == 4
     assert len({id(d.cluster) for d in told_by}) == 1
     assert len({id(d.place) for d in told_by}) == 1

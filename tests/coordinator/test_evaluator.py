@@ -66,7 +66,7 @@ class Evaluated:
 
 def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
     world = Evaluated()
-    names = [m.who.name for m in world.job.view(world.clock.now).members]
+    names = [m.who.name for m in world.job.status.view(world.clock.now).members]
     assert names == ["chief 0", "ps 0", "evaluator 0"]
     world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
@@ -90,7 +90,7 @@ def test_a_training_that_ends_well_is_complete_though_its_evaluator_was_killed()
     for _ in range(20):
         world.tell(world.seen(0, "chief"), world.seen(1, "ps"))
     assert world.outcomes() == []
-    (found,) = world.job.ledger.findings
+    (found,) = world.job.status.findings
     assert (found.rule, found.severity) == ("EXIT001", Severity.WARNING)
     world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
@@ -116,5 +116,5 @@ def test_how_a_host_with_an_evaluator_has_ended(
         if pid in tasks:
             how = {"signal": signal} if signal else {"code": 0}
             job.handle(clock.now, ProcessExited(pid=pid, at=clock.now, **how))
-    assert job.outcome()[0] is outcome
-    assert ("evaluator 0" in job.outcome()[1]) is (outcome is Outcome.COMPLETED)
+    assert job.status.outcome[0] is outcome
+    assert ("evaluator 0" in job.status.outcome[1]) is (outcome is Outcome.COMPLETED)

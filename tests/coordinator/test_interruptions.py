@@ -10,7 +10,7 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
-from allaboard.facts import Outcome, Phase, Raised
+from allaboard.facts import Interruption, Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.restart.restart_policy import Restarts
@@ -26,7 +26,10 @@ from allaboard.protocol.events import (
     AgentConnected,
     AgentDisconnected,
     AgentInterrupted,
+    CoordinatorChanged,
     Event,
+    GateOpened,
+    InterruptionReported,
     LinksProbed,
     MemberFactsReported,
     ProcessExited,
@@ -66,6 +69,12 @@ class Hosts:
     def here(self, agent: int) -> AgentConnected:
         return AgentConnected(agent=agent, host=f"h{agent}", data=f"10.0.0.{agent}:1", rank=agent)
 
+    def reported(self, number: int) -> InterruptionReported:
+        """What the leader says of the other host."""
+        now = self.clock.now
+        interruption = Interruption(host="h1", signal=number, at=now, who="worker 1")
+        return InterruptionReported(interruption=interruption)
+
     def stand(self, rank: int, agent: int) -> list[Event]:
         told = declared(rank, 2, local=False)
         pid = process_key(agent, 7)
@@ -85,8 +94,7 @@ class Hosts:
                 step=40,
                 ops=40,
             )
-        self.job.gate.mark_boarded(self.clock.now)
-        self.tell()
+        self.tell(GateOpened(at=self.clock.now))
 
     def fall(self, rank: int, kind: str = "RuntimeError", message: str = LOST) -> None:
         """It raises, and ends."""
@@ -153,7 +161,7 @@ def test_who_falls_with_an_interrupted_host_is_told_so_and_nobody_is_blamed() ->
     hosts.wait(10)
     assert hosts.rules == []
     assert hosts.ends == []  # what becomes of the others is for whoever started them
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, SAID)
 
 
 def test_ctrl_c_is_no_sigint_from_outside() -> None:
@@ -164,7 +172,7 @@ def test_ctrl_c_is_no_sigint_from_outside() -> None:
     hosts.fall(0)
     hosts.wait(10)
     assert hosts.rules == []
-    found = hosts.job.fell_with()
+    found = hosts.job.status.interruption_behind_end
     assert found is not None and found.signal == signal.SIGINT
 
 
@@ -176,7 +184,7 @@ def test_an_agent_that_is_lost_after_it_was_interrupted_went_with_a_word() -> No
     hosts.fall(0)
     hosts.wait(10)
     assert hosts.rules == []
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, SAID)
 
 
 def test_a_batch_system_that_ends_the_worker_first_is_no_killer() -> None:
@@ -188,7 +196,7 @@ def test_a_batch_system_that_ends_the_worker_first_is_no_killer() -> None:
     hosts.fall(0)
     hosts.wait(10)
     assert hosts.rules == []
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, SAID)
 
 
 def test_a_failure_of_ones_own_stays_one() -> None:
@@ -199,7 +207,7 @@ def test_a_failure_of_ones_own_stays_one() -> None:
     hosts.fall(0, "ValueError", "bad batch")
     hosts.wait(10)
     assert "EXIT002" in hosts.rules
-    assert hosts.job.outcome()[0] is Outcome.FAILED
+    assert hosts.job.status.outcome[0] is Outcome.FAILED
 
 
 def test_who_fell_long_before_did_not_fall_because_of_it() -> None:
@@ -209,7 +217,7 @@ def test_who_fell_long_before_did_not_fall_because_of_it() -> None:
     hosts.wait(10)
     assert hosts.rules == ["EXIT005"]
     hosts.interrupt()  # its user was tired of waiting
-    assert hosts.job.outcome()[0] is Outcome.FAILED
+    assert hosts.job.status.outcome[0] is Outcome.FAILED
 
 
 def test_who_ended_well_has_completed() -> None:
@@ -218,7 +226,7 @@ def test_who_ended_well_has_completed() -> None:
     hosts.interrupt()
     hosts.end(1, signal=signal.SIGTERM)
     hosts.end(0, code=0)
-    assert hosts.job.outcome()[0] is Outcome.COMPLETED
+    assert hosts.job.status.outcome[0] is Outcome.COMPLETED
 
 
 def test_where_all_are_to_be_started_again_it_ends_all() -> None:
@@ -228,7 +236,7 @@ def test_where_all_are_to_be_started_again_it_ends_all() -> None:
     assert hosts.ends == []
     hosts.end(1, signal=signal.SIGTERM)
     assert hosts.ends == [(Outcome.INTERRUPTED, f"{SAID}; ending the others")]
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, SAID)
 
 
 def test_a_round_that_was_ended_for_a_killed_worker_is_not_begun_anew() -> None:
@@ -238,26 +246,26 @@ def test_a_round_that_was_ended_for_a_killed_worker_is_not_begun_anew() -> None:
     assert [outcome for outcome, _ in hosts.ends] == [Outcome.FAILED]
     hosts.interrupt()
     hosts.end(0, signal=signal.SIGTERM)
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, SAID)
 
 
 def test_a_host_that_does_not_lead_is_told_and_remembers() -> None:
     hosts = Hosts(leads=False)
     hosts.train(0)
-    hosts.job.quiet = True
-    hosts.tell()
-    halted = ReportInterruption(host="h1", signal=signal.SIGTERM, who="worker 1")
-    assert str(hosts.job.interruptions.told(hosts.clock.now, halted)) == SAID
-    hosts.job.quiet = False  # the host that decides has gone
+    hosts.tell(CoordinatorChanged(is_local=False))
+    hosts.tell(hosts.reported(signal.SIGTERM))
+    assert [str(i) for i in hosts.job.status.view(hosts.clock.now).interruptions] == [SAID]
+    hosts.tell(CoordinatorChanged(is_local=True))  # the host that decides has gone
     hosts.fall(0)
     hosts.wait(10)
     assert hosts.rules == []
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, SAID)
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, SAID)
 
 
 def test_what_is_no_signal_for_the_end_is_not_believed() -> None:
     hosts = Hosts(leads=False)
-    assert hosts.job.interruptions.told(0.0, ReportInterruption(host="h1", signal=4711)) is None
+    hosts.tell(hosts.reported(4711))
+    assert hosts.job.status.view(hosts.clock.now).interruptions == ()
 
 
 def test_ones_own_interrupt_is_told_to_all_but_not_in_a_job_of_one_host() -> None:
@@ -265,7 +273,7 @@ def test_ones_own_interrupt_is_told_to_all_but_not_in_a_job_of_one_host() -> Non
     hosts.train(0, 1)
     hosts.interrupt(agent=0, number=signal.SIGINT)
     assert hosts.halted == [ReportInterruption(host="h0", signal=signal.SIGINT, who="worker 0")]
-    assert hosts.job.outcome() == (Outcome.INTERRUPTED, "interrupted")
+    assert hosts.job.status.outcome == (Outcome.INTERRUPTED, "interrupted")
 
 
 @pytest.mark.parametrize("only_reports", [False, True])
@@ -313,4 +321,4 @@ def test_once_another_has_come_in_its_place_it_is_past() -> None:
     assert any(isinstance(c, OpenGate) for c in hosts.said)
     hosts.gone.add(process_key(2, 7))
     hosts.fall(0)
-    assert hosts.job.outcome()[0] is Outcome.FAILED
+    assert hosts.job.status.outcome[0] is Outcome.FAILED

@@ -14,6 +14,7 @@ from allaboard.protocol.events import (
     AgentInterrupted,
     AgentOverslept,
     Event,
+    GateOpened,
     ProcessExited,
     ProcessSampled,
     StackSampled,
@@ -185,7 +186,7 @@ def test_a_spinning_rank_is_named_and_the_waiting_ones_are_not() -> None:
     world.train(0, 2, step=10, ops=11, op=Op("all_reduce", 11, world.clock.now))
     world.wait(5, stacks={1: (SPIN, USER)})
     assert world.rules == ["HANG002"]
-    (finding,) = world.job.ledger.findings
+    (finding,) = world.job.status.findings
     assert [w.rank for w in finding.who] == [1]
     assert finding.seconds_to_find is not None and finding.seconds_to_find <= 5
 
@@ -200,7 +201,7 @@ def test_a_loop_that_asks_the_disk_is_one_place() -> None:
     for n in range(80):
         world.cpu[1] += 0.25 * 0.27  # what is left of a core on a full machine
         world.wait(0.25, stacks={1: (SPIN, USER) if n % 2 else (asks, SPIN, USER)})
-    (finding,) = world.job.ledger.findings
+    (finding,) = world.job.status.findings
     assert finding.rule == "HANG002" and "stays at train.py:33" in finding.summary
 
 
@@ -248,7 +249,7 @@ def test_a_likely_hang_ends_the_job_only_after_hang_after() -> None:
 
 def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world = World()
-    world.job.gate.mark_boarded(world.clock.now)
+    world.tell(GateOpened(at=world.clock.now))
     world.train(0, 1, 2, step=10)
     world.tell()
     world.gone.add(1)
@@ -284,4 +285,4 @@ def test_an_interrupt_is_no_finding() -> None:
     world.gone |= {0, 1, 2}
     world.tell(*(ProcessExited(pid=100 + w, at=world.clock.now, signal=2) for w in range(3)))
     assert world.rules == []
-    assert world.job.outcome()[0] is Outcome.INTERRUPTED
+    assert world.job.status.outcome[0] is Outcome.INTERRUPTED

@@ -105,4 +105,4 @@ def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too
         started=True,
     )
     jobs.tell(plain)
-    assert [m.who.pid for m in jobs.job.view(jobs.clock.now).members if m.launcher] == [7, 7]
+    assert [m.who.pid for m in jobs.job.status.view(jobs.clock.now).members if m.launcher] == [7, 7]

@@ -8,7 +8,12 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Stage, Who
-from allaboard.protocol.events import ProcessExited, WorkerLaunched
+from allaboard.protocol.events import (
+    CoordinatorChanged,
+    FindingReported,
+    ProcessExited,
+    WorkerLaunched,
+)
 from allaboard.rules.engine.catalogue import catalogue
 
 SAID = "worker 1 ended with exit code 0 while rank 0 still trained"
@@ -29,7 +34,7 @@ def test_its_job_is_not_called_completed(
     clock = FakeClock()
     settings = JobSettings(launched=1, host="h1", joined=joined, rank=1)
     job = JobState(settings, clock.now, catalogue().entries, clock.utc)
-    job.quiet = joined
+    job.handle(clock.now, CoordinatorChanged(is_local=not joined))
     job.handle(clock.now, WorkerLaunched(worker=0, pid=7, at=clock.now))
     job.handle(clock.now, ProcessExited(pid=7, at=clock.now, code=0))
     found = Finding(
@@ -37,6 +42,6 @@ def test_its_job_is_not_called_completed(
         certainty=Certainty.CERTAIN, summary=SAID, evidence=(), fix="",
         who=(Who(index=1, rank=1, host=host, pid=pid),),
     )  # fmt: skip
-    job.ledger.told(found)
-    assert job.outcome()[0] is outcome
-    assert (job.outcome()[1] == SAID) is (outcome is Outcome.FAILED)
+    job.handle(clock.now, FindingReported(finding=found))
+    assert job.status.outcome[0] is outcome
+    assert (job.status.outcome[1] == SAID) is (outcome is Outcome.FAILED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.network.link_faults import CONNECTS, faults
 from allaboard.analysis.roll_call.link_probe_schedule import targets
-from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.trackers.link_probes import LISTED, LinkProbes
 from allaboard.facts import Answer, Link
 from allaboard.protocol.events import LinksProbed
@@ -25,7 +25,7 @@ def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> LinkProbes:
             for i, figure in zip(wanted, figures, strict=True)
             if figure == NONE
         ]
-        worked = b"".join(FIGURES.pack(*f) for f in figures)
+        worked = b"".join(LINK_FIGURES.pack(*f) for f in figures)
         trials.take(LinksProbed(agent=one, worked=worked), f"h{one}", failed)
     return trials
 
@@ -61,5 +61,5 @@ def test_figures_that_fit_no_question_are_left_out() -> None:
     trials = LinkProbes()
     trials.ask(1, (("h2", "10.0.0.2:1"),))
     trials.take(LinksProbed(agent=1, worked=b"1234567"), "h1", [])
-    trials.take(LinksProbed(agent=2, worked=FIGURES.pack(*GOOD)), "h2", [])
+    trials.take(LinksProbed(agent=2, worked=LINK_FIGURES.pack(*GOOD)), "h2", [])
     assert trials.links == () and trials.usual is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.network.link_faults import CONNECTS, faults
 from allaboard.analysis.roll_call.roll_call import roll_calls
-from allaboard.cluster.transport.client_handshake import FIGURES
+from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Link
 from allaboard.facts.samples import declared, gathering, held
@@ -27,7 +27,7 @@ def answered(
             figures.append((0.0, 0.0))
         else:
             figures.append((0.001, 5e8))
-    worked = b"".join(FIGURES.pack(*f) for f in figures)
+    worked = b"".join(LINK_FIGURES.pack(*f) for f in figures)
     crossing.take(LinksProbed(agent=asked.agent, links=tuple(failed), worked=worked))
 
 

@@ -17,6 +17,7 @@ from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.restart.restart_policy import Restarts
 from allaboard.protocol.commands import Command, EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import (
+    GateOpened,
     ProcessExited,
     ProcessSampled,
     ResourcesMeasured,
@@ -59,8 +60,7 @@ class World:
         self.raised: dict[int, str] = {}
         for worker in range(3):
             self.tell(WorkerLaunched(worker=worker, pid=100 + worker, at=self.clock.now))
-        self.tell()
-        self.job.gate.mark_boarded(self.clock.now)
+        self.tell(GateOpened(at=self.clock.now))
 
     def declared(self, worker: int) -> Declared:
         job, index = self.tasks[worker] if self.tasks else ("worker", worker)
@@ -145,11 +145,11 @@ def test_a_killed_server_comes_back_alone_and_the_round_goes_on() -> None:
             world.importing.clear()
         answers += world.tell(seconds=0.5)
     assert of(answers, EndJob) == []
-    assert [m.who.pid for m in world.job.view(world.clock.now).members] == [100, 101, 202]
-    assert "PS001" in {f.rule for f in world.job.ledger.findings}
-    (made,) = world.job.returns.made
+    assert [m.who.pid for m in world.job.status.view(world.clock.now).members] == [100, 101, 202]
+    assert "PS001" in {f.rule for f in world.job.status.findings}
+    (made,) = world.job.status.task_returns
     assert made.task == "ps-0" and made.seconds is not None
-    assert world.job.outcome()[0] is Outcome.COMPLETED
+    assert world.job.status.outcome[0] is Outcome.COMPLETED
 
 
 def test_what_a_snapshot_brought_back_is_measured() -> None:
@@ -162,7 +162,8 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     world.steps = [140, 150, 0]
     world.tell(seconds=1.0)
     world.kill(2)  # after 10 steps more of each, and 1.1 s
-    ended = world.job.records[102].exit.at  # type: ignore[union-attr]
+    members = world.job.status.view(world.clock.now).members
+    (ended,) = [m.exit.at for m in members if m.who.pid == 102 and m.exit is not None]
     world.importing.add(2)
     world.launch(2)
     world.importing.clear()
@@ -174,7 +175,7 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     )  # the chief has not said where they came from
     world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": world.clock.now})}
     notes = of(world.tell(seconds=0.5), ShowNote)
-    (made,) = world.job.returns.made
+    (made,) = world.job.status.task_returns
     assert made.snapshot == pytest.approx(ended - taken.at, abs=0.001)
     assert made.lost == 110  # 310 steps were done, and 200 when it was taken
     assert made.seconds is not None and made.out is not None and made.out > made.seconds
@@ -201,7 +202,7 @@ def test_a_snapshot_is_known_though_others_were_taken_until_it_is_told() -> None
         world.tell(later, seconds=0.1)
     world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": 3.0})}  # its clock
     world.tell(seconds=0.5)
-    (made,) = world.job.returns.made
+    (made,) = world.job.status.task_returns
     assert made.snapshot is not None and made.lost is not None
 
 
@@ -219,7 +220,7 @@ def test_values_from_elsewhere_are_not_called_those_of_a_snapshot() -> None:
     for _ in range(20):
         world.steps[0] += 1
         world.tell(seconds=0.5)
-    (made,) = world.job.returns.made
+    (made,) = world.job.status.task_returns
     assert (made.snapshot, made.lost) == (None, None) and made.out is not None
 
 
@@ -264,7 +265,7 @@ def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
         world.raised.clear()
         world.launch(1)
         world.launch(2)
-    assert [r.fell_with for r in world.job.returns.made] == ["", "ps-0"] * 2
+    assert [r.fell_with for r in world.job.status.task_returns] == ["", "ps-0"] * 2
 
 
 def test_the_last_restart_is_the_last() -> None:
@@ -333,5 +334,5 @@ def test_what_servers_use_is_followed_while_they_serve() -> None:
         world.steps[2] = 0
         told = msgspec.structs.replace(reading, value=float(value))
         world.tell(ResourcesMeasured(at=world.clock.now, readings=(told,)), seconds=2.0)
-    (use,) = world.job.view(world.clock.now).uses
+    (use,) = world.job.status.view(world.clock.now).uses
     assert (use.pid, round(use.rate, 2)) == (102, 0.5)

@@ -13,7 +13,16 @@ from allaboard.dropin.error import RollCallError
 from allaboard.dropin.servers import await_servers
 from allaboard.launch.port_reservation import reserve
 
-HEAVY = {"msgspec", "asyncio", "typer", "rich", "yaml", "subprocess", "json", "importlib.metadata"}
+HEAVY = {
+    "msgspec",
+    "asyncio",
+    "argparse",
+    "rich",
+    "yaml",
+    "subprocess",
+    "json",
+    "importlib.metadata",
+}
 
 
 def test_the_import_alone_loads_nothing() -> None:

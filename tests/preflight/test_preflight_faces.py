@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from allaboard.cli.preflight import of_rank
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -22,7 +23,6 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.preflight.command_line import of_rank
 from allaboard.preflight.summary import exit_code
 from allaboard.report.preflight import as_json, matrix, schema, speed, text
 from allaboard.report.preflight_page import page

@@ -29,7 +29,8 @@ from allaboard.hosts import proc
 from allaboard.launch.local_workers import Launch, folder
 from allaboard.policy.restart.attempt_summary import round_end
 from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound, EndJob, ShowNote
-from allaboard.protocol.events import AgentInterrupted, AgentOverslept, Event
+from allaboard.protocol.events import AgentInterrupted, AgentOverslept, CoordinatorChanged, Event
+from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.rules.engine.catalogue import of_jobs
 
 SPINNER_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -100,7 +101,7 @@ class Attempt:
         )
         self.ending = Shutdown(self.workers, options.grace, voice.say)
         state = build_settings(launch, options, restarted)
-        self.job = JobState(state, launch.at, of_jobs().entries, self.clock.utc)
+        self.job: JobStatePort = JobState(state, launch.at, of_jobs().entries, self.clock.utc)
         self.reserve = StandbyProcess(launch, self.workers, options.restarts)
         self.snapshots = SnapshotProcess(launch, self.workers, voice, self.wake.set)
         self.deeds = CommandExecutor(
@@ -152,7 +153,7 @@ class Attempt:
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
             pause = self._pause(now)
-            first = FAST_POLL_S if self.job.rolled_at is None else pause
+            first = FAST_POLL_S if self.job.status.opened_at is None else pause
             self.alarm = loop.call_later(first, self._glance, now + pause)
             await self.wake.wait()
             self.alarm.cancel()
@@ -171,7 +172,7 @@ class Attempt:
 
     def _needed(self, now: float) -> bool:
         """Whether this host has to stay for others' sake, though its own workers have ended."""
-        if self.interrupted or self.job.ending is not None:
+        if self.interrupted or self.job.status.ending is not None:
             return False
         rest = self.council.awaited(now)
         if rest and not self.told_needed:
@@ -188,7 +189,7 @@ class Attempt:
         self.watch.ends.close()
         bond = self.council.bond
         # Where another host decides for all, it has told what was found.
-        self.job.quiet = bond is not None and bond.told is not None
+        is_local = bond is None or bond.told is None
         self.deeds.cancel()
         self.reserve.close()
         self.snapshots.close()
@@ -201,17 +202,21 @@ class Attempt:
         if bond is None:
             self.council.close()
         now = self.clock.monotonic()
-        for command in self.council.last_words(now, self.job.handle(now)):
+        commands: list[Command] = []
+        if self.job.status.leader_decides == is_local:
+            commands += self.job.handle(now, CoordinatorChanged(is_local=is_local))
+        commands += self.job.handle(now)
+        for command in self.council.last_words(now, commands):
             if isinstance(command, AnnounceFinding):
                 self.deeds.announce(now, command.finding)
-        self.journal.view(self.clock.utc(now), self.job.view(now))
+        self.journal.view(self.clock.utc(now), self.job.status.view(now))
 
     def _ended_well(self) -> bool:
         """Whether all came to their end by themselves: what they meant to outlive them may."""
-        if self.interrupted or self.workers.failed_to_start or self.job.ending is not None:
+        if self.interrupted or self.workers.failed_to_start or self.job.status.ending is not None:
             return False
         elsewhere = self.told is None or self.told.report.outcome is Outcome.COMPLETED
-        return elsewhere and self.job.outcome()[0] is Outcome.COMPLETED
+        return elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
 
     async def _say_who_is_left(self) -> None:
         """Where something is ended first, that may take longer than there is to say."""
@@ -237,7 +242,7 @@ class Attempt:
     @property
     def elsewhere(self) -> Interruption | None:
         """The interruption of another host with which the job has ended here."""
-        return None if self.interrupted else self.job.fell_with()
+        return None if self.interrupted else self.job.status.interruption_behind_end
 
     @property
     def hindrance(self) -> str:
@@ -253,7 +258,7 @@ class Attempt:
     def part(self, report: RoundReport) -> None:
         """Tells the other hosts what was decided, and leaves them."""
         if self.council.bond is not None:
-            self.council.bond.tell(report, tuple(self.job.returns.made))
+            self.council.bond.tell(report, self.job.status.task_returns)
         self.council.close()
 
     async def clear(self) -> None:
@@ -273,14 +278,14 @@ class Attempt:
 
     def result(self) -> RoundEnd:
         """How it went, once it is closed."""
-        outcome, reason = self.job.outcome()
+        outcome, reason = self.job.status.outcome
         if self.interrupted:
             outcome, reason = Outcome.INTERRUPTED, "interrupted"
         elif self.workers.failed_to_start and outcome is not Outcome.INTERRUPTED:
             outcome, reason = Outcome.FAILED, "a worker could not be started"
-        view = self.job.view(self.clock.monotonic())
-        codes = tuple(dict.fromkeys(f.rule for f in self.job.ledger.findings))
-        ending = self.job.ending
+        view = self.job.status.view(self.clock.monotonic())
+        codes = tuple(dict.fromkeys(f.rule for f in self.job.status.findings))
+        ending = self.job.status.ending
         final = ending is not None and ending.final
         return round_end(self.launch.plan.round, view, outcome, reason, codes, final)
 
@@ -304,7 +309,7 @@ class Attempt:
             self.next_slow = now + RARE_POLL_S
             self.workers.count_ooms()
         # Of a process that runs by itself the only Python child that is known is this agent.
-        awaited = self.job.rolled_at is None and self.launch.plan.size == 1
+        awaited = self.job.status.opened_at is None and self.launch.plan.size == 1
         awaited = awaited and not self.options.attached
         events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
         events += self.traffic.look(now, events)
@@ -312,47 +317,64 @@ class Attempt:
         if self.traffic.trouble and not self.told_trouble:
             self.told_trouble = True
             self.voice.say(self.traffic.trouble)
-        if self.job.rolled_at is not None:
+        if self.job.status.opened_at is not None:
             events += self.watch.measure(now)
         self.deeds.beat(now)
-        commands = self.council.decided(now, events)
-        for command in commands:
-            self.deeds.do(now, command)
+        commands = self._carry_out(now, self.council.decided(now, events))
         if self.ending.begun:
             self.deeds.drop()
         elif self.launch.plan.returns:
-            used = self.used + len(self.job.returns.made)
-            view = self.job.view(now)
+            used = self.used + len(self.job.status.task_returns)
+            view = self.job.status.view(now)
             self.reserve.tend(view, used)
             self.snapshots.tend(view)
         self._keep(now, commands)
-        rolled = self.job.rolled_at
+        rolled = self.job.status.opened_at
         self.voice.note(
             now, self.reading.take(now, rolled is None or now < rolled + QUIET_AFTER_START_S)
         )
         if self.voice.terminal.live:
-            text = progress_line(self.job.recent(now)) if not self.job.quiet else self._elsewhere()
+            text = (
+                progress_line(self.job.status.recent_view(now))
+                if not self.job.status.leader_decides
+                else self._elsewhere()
+            )
             turn = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
             self.voice.terminal.status(f"{turn} {text}" if text else "")
 
+    def _carry_out(self, now: float, commands: list[Command]) -> list[Command]:
+        """Executes the commands, and those that follow from them; returns all of them.
+
+        What another coordinator decided is handed to this host's own state at once: what is read of it from here
+        on must not be older than what was done."""
+        for command in commands:
+            self.deeds.do(now, command)
+        decisions, self.deeds.decisions = self.deeds.decisions, []
+        if not decisions:
+            return commands
+        following = self.council.learn(now, decisions)
+        for command in following:
+            self.deeds.do(now, command)
+        return commands + following
+
     def _elsewhere(self) -> str:
         """The line of a host whose members another host counts."""
-        return self.deeds.waited if self.job.rolled_at is None else ""
+        return self.deeds.waited if self.job.status.opened_at is None else ""
 
     def _keep(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
         if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
-            self.journal.view(self.clock.utc(now), self.job.view(now))
+            self.journal.view(self.clock.utc(now), self.job.status.view(now))
         elif now >= self.next_pulse:
             self.next_pulse = now + PULSE_INTERVAL_S
-            self.journal.pulse(self.clock.utc(now), self.job.view(now))
+            self.journal.pulse(self.clock.utc(now), self.job.status.view(now))
 
     def _pause(self, now: float) -> float:
         if self.ending.begun:
             return FAST_POLL_S
-        if self.job.rolled_at is None or self.job.lookout.watches:
+        if self.job.status.opened_at is None or self.job.status.watches_stall:
             return START_POLL_S
-        return START_POLL_S if now - self.job.progress_at > NO_STEP_S else TRAINING_POLL_S
+        return START_POLL_S if now - self.job.status.progress_at > NO_STEP_S else TRAINING_POLL_S
 
     def _interrupted(self, number: int) -> None:
         self.interrupted = self.interrupted or number

@@ -16,8 +16,7 @@ from allaboard.agent.shutdown import Shutdown
 from allaboard.agent.standby_process import StandbyProcess
 from allaboard.agent.worker_output import WorkerOutput
 from allaboard.agent.worker_processes import WorkerProcesses
-from allaboard.coordinator.job_state import JobState
-from allaboard.facts import Finding, Outcome, Phase
+from allaboard.facts import ASKING, Finding, Interruption, Outcome, Phase
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.launch.local_workers import Launch, WorkerStartError
 from allaboard.protocol.commands import (
@@ -33,7 +32,17 @@ from allaboard.protocol.commands import (
     ShowNote,
     TraceCalls,
 )
-from allaboard.protocol.events import CallsTraced, Event, LockWaitsSampled, StackSampled
+from allaboard.protocol.events import (
+    CallsTraced,
+    Event,
+    FindingReported,
+    GateOpened,
+    InterruptionReported,
+    JobEndOrdered,
+    LockWaitsSampled,
+    StackSampled,
+)
+from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.flight_recorder_client import Recorders
 from allaboard.sampling.gil_sampler import Grips
@@ -55,7 +64,7 @@ class CommandExecutor:
         self,
         launch: Launch,
         options: Options,
-        job: JobState,
+        job: JobStatePort,
         watch: ProcessWatcher,
         ending: Shutdown,
         workers: WorkerProcesses,
@@ -82,6 +91,8 @@ class CommandExecutor:
         self._grips = Grips(stack_sampler.spy_threads)
         self._recorders = Recorders()
         self.events: list[Event] = []
+        self.decisions: list[Event] = []
+        """What was carried out here that this host's own state did not decide, until it is told of it."""
         self._fault = ""
         """The first fault of our own in a look, as it was noted."""
         self.waited = ""
@@ -96,7 +107,7 @@ class CommandExecutor:
         match command:
             case OpenGate():
                 if not command.beside:
-                    self._job.gate.mark_boarded(now)
+                    self._gate_opened(now)
                 self._let_through[command.pid] = command.round
                 box = self._watch.boxes.get(command.pid)
                 if box is not None:
@@ -104,11 +115,11 @@ class CommandExecutor:
             case ShowNote() if command.waits:
                 self.waited = command.text
                 # Where there is a line for it, that is enough.
-                aloud = self._aloud.course(self._job.quiet)
+                aloud = self._aloud.course(self._job.status.leader_decides)
                 self._voice.say(command.text, aloud and not self._voice.terminal.live)
             case ShowNote():
                 self._launch.release_ports()
-                self._voice.say(command.text, self._aloud.course(self._job.quiet))
+                self._voice.say(command.text, self._aloud.course(self._job.status.leader_decides))
             case AnnounceFinding():
                 self.announce(now, command.finding)
             case SampleStacks():
@@ -117,7 +128,9 @@ class CommandExecutor:
             case TraceCalls():
                 self._compare(command)
             case EndJob():
-                if not self._job.quiet or may_end(command, self._options, self._job.view(now)):
+                if not self._job.status.leader_decides or may_end(
+                    command, self._options, self._job.status.view(now)
+                ):
                     self._end(now, command)
             case ReportInterruption():
                 self._halted(now, command)
@@ -131,19 +144,28 @@ class CommandExecutor:
 
     def _halted(self, now: float, command: ReportInterruption) -> None:
         """Where this one is interrupted too, that is all that there is to say."""
-        if not self._job.interrupted:
-            heard = self._job.interruptions.told(now, command)
-            if heard is not None:
-                self._voice.say(str(heard))
+        if not self._job.status.interrupted_by:
+            if command.signal not in ASKING:
+                return
+            interruption = Interruption(
+                host=command.host, signal=command.signal, at=now, who=command.who
+            )
+            self.decisions.append(InterruptionReported(interruption=interruption))
+            self._voice.say(str(interruption))
+
+    def _gate_opened(self, now: float) -> None:
+        """The leader opened the gate of one of our members: this host's own state has not."""
+        if self._job.status.opened_at is None:
+            self.decisions.append(GateOpened(at=now))
 
     def announce(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""
         if self._options.attached and self._verdict:
             return  # what it raises has been told; who catches it goes on without us
-        quiet = self._job.quiet
+        quiet = self._job.status.leader_decides
         if quiet:
-            self._job.ledger.told(finding)
-        self._voice.announce(finding, self._job.view(now), self._aloud.tells(finding, quiet))
+            self.decisions.append(FindingReported(finding=finding))
+        self._voice.announce(finding, self._job.status.view(now), self._aloud.tells(finding, quiet))
 
     def _replace(self, command: RestartWorker) -> None:
         worker = command.worker
@@ -224,7 +246,10 @@ class CommandExecutor:
         # At the gate it becomes an exception, which says it.
         raised = self._options.attached and self._at_gate()
         self._voice.say(command.reason, aloud=not raised)
-        self._job.ending = self._job.ending or command
+        if self._job.status.ending is None:
+            self.decisions.append(
+                JobEndOrdered(outcome=command.outcome, reason=command.reason, final=command.final)
+            )
         self._verdict = 1
         for box in self._watch.boxes.values():
             box.say(f"allaboard: {command.reason}")

@@ -9,12 +9,11 @@ from allaboard.agent.options import Options
 from allaboard.agent.process_watcher import ProcessWatcher
 from allaboard.analysis.member_names import names
 from allaboard.analysis.parameter_servers.parameter_servers import AROUND, awaited_by_servers
-from allaboard.cluster.file_rendezvous_check import Rendezvous
-from allaboard.cluster.linger import Staying
-from allaboard.cluster.membership import Party
-from allaboard.cluster.membership_role import Role
-from allaboard.cluster.multi_host_restart import Bond
-from allaboard.coordinator.job_state import JobState
+from allaboard.cluster.file_rendezvous_check import FileRendezvousCheck
+from allaboard.cluster.linger import Linger
+from allaboard.cluster.membership import Membership
+from allaboard.cluster.membership_role import MembershipRole
+from allaboard.cluster.multi_host_restart import MultiHostRestart
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import fingerprint
 from allaboard.launch.local_workers import Launch
@@ -27,7 +26,13 @@ from allaboard.protocol.commands import (
     KillForReplacement,
     RestartWorker,
 )
-from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
+from allaboard.protocol.events import (
+    CoordinatorChanged,
+    Event,
+    MemberFactsReported,
+    ProcessSampled,
+)
+from allaboard.protocol.job_state_port import JobStatePort
 
 RESTART_COMMANDS = (KillForReplacement, RestartWorker, ConcludeRound)
 """What another host may ask for only where this one's user has allowed restarts."""
@@ -40,7 +45,7 @@ class ControlPlane:
         self,
         launch: Launch,
         options: Options,
-        job: JobState,
+        job: JobStatePort,
         watch: ProcessWatcher,
         wake: Callable[[], None],
         over: Callable[[], bool],
@@ -48,14 +53,14 @@ class ControlPlane:
         self._job = job
         self._watch = watch
         self._answered: set[int] = set()
-        self._party: Party | None = None
-        self._staying: Staying | None = None
+        self._party: Membership | None = None
+        self._staying: Linger | None = None
         self._allowed = options.restarts.text
-        self.bond: Bond | None = None
-        self._rendezvous = Rendezvous(launch.at, wake)
+        self.bond: MultiHostRestart | None = None
+        self._rendezvous = FileRendezvousCheck(launch.at, wake)
         self._observes = options.observe
         if options.joined is not None and not options.observe:
-            role = Role(
+            role = MembershipRole(
                 options.joined,
                 options.secret,
                 options.coordinator,
@@ -64,10 +69,10 @@ class ControlPlane:
                 launch.plan.round,
                 patient=not options.stop_on_error,  # a rehearsal has nothing to lose
             )
-            self._party = Party(role, {**os.environ, **launch.plan.extra})
-            self._staying = Staying(self._party, job, options.timeout)
+            self._party = Membership(role, {**os.environ, **launch.plan.extra})
+            self._staying = Linger(self._party, job, options.timeout)
             if options.restarts.allowed:
-                self.bond = Bond(self._party, job, options.grace, options.timeout, over)
+                self.bond = MultiHostRestart(self._party, job, options.grace, options.timeout, over)
 
     def start(self) -> None:
         if self._party is not None:
@@ -92,11 +97,24 @@ class ControlPlane:
             return self._job.handle(now, *seen)
         events += self._answers(events)
         elsewhere = party.observe(now, events)
-        self._job.quiet = party.linked
+        if self._job.status.leader_decides != party.linked:
+            elsewhere = [CoordinatorChanged(is_local=not party.linked), *elsewhere]
         commands = self._job.handle(now, *events, *elsewhere)
         if self.bond is None:
             return [c for c in party.route(now, commands) if not isinstance(c, RESTART_COMMANDS)]
         return self.bond.heard(party.route(now, commands + self.bond.look(now)))
+
+    def learn(self, now: float, decisions: list[Event]) -> list[Command]:
+        """Hand the decisions that were carried out on this host to its state; return what is to be done now.
+
+        Usually nothing: they come from the leader, and while it decides this host's state returns no command."""
+        commands = self._job.handle(now, *decisions)
+        if self._party is None or not commands:
+            return commands
+        commands = self._party.route(now, commands)
+        if self.bond is None:
+            return [c for c in commands if not isinstance(c, RESTART_COMMANDS)]
+        return self.bond.heard(commands)
 
     def last_words(self, now: float, commands: list[Command]) -> list[Command]:
         """What is found once all have ended is told to all."""
@@ -112,7 +130,7 @@ class ControlPlane:
         done, which only this host can give; else nobody."""
         if self._party is None or self._party.leader is None:
             return ""
-        rest = awaited_by_servers(self._job.view(now))
+        rest = awaited_by_servers(self._job.status.view(now))
         brief = any(m.who.job in AROUND for m in rest)
         return names(rest) + (f" ({LAST_EVALUATION:.0f} s at the most)" if brief else "")
 

@@ -61,9 +61,9 @@ class Agent:
         """Starts the next round where there is to be one."""
         course, say = self.course, self.voice.say
         ended = round_.result()
-        found = round_.job.ledger.findings
+        found = round_.job.status.findings
         told = round_.told
-        course.returns += told.returns if told is not None else tuple(round_.job.returns.made)
+        course.returns += told.returns if told is not None else round_.job.status.task_returns
         if told is not None:
             answer = course.told(told.report, found, round_.elsewhere)
         else:
@@ -123,9 +123,9 @@ class Agent:
     def _report(self, now: float, round_: Attempt) -> Report:
         plan, course = self.launch.plan, self.course
         findings = course.findings + self.voice.read
-        view = round_.job.view(now)
+        view = round_.job.status.view(now)
         code = self.options.code(course.outcome, findings, course.signal, view)
-        alone = round_.job.exit_of(0) if self.options.passes_through else None
+        alone = round_.job.status.exit_of(0) if self.options.passes_through else None
         if alone is not None and course.outcome is Outcome.FAILED:
             # One that left the others ended well: what that means is for whoever started it to say.
             well = alone.code == 0 and not self.options.restarts.allowed

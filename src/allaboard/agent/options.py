@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allaboard.agent.background_check import CheckSubject
 from allaboard.agent.final_report import exit_code
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Finding, JobView, Outcome
 from allaboard.policy.restart.restart_policy import Restarts
@@ -50,7 +50,7 @@ class Options:
     joined: Described | None = None
     strict: bool = True
     secret: bytes = b""
-    tls: Tls | None = None
+    tls: TlsFiles | None = None
     coordinator: str = ""
     code: ExitCodePolicy = lambda outcome, findings, signal, view: exit_code(outcome, signal)
     passes_through: bool = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from allaboard.check.environment import environment
-from allaboard.configuration import sources
+from allaboard.configuration import read_sources, sources
 from allaboard.configuration.spec import hosts, merge
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
@@ -17,8 +17,6 @@ from allaboard.facts import (
     FilePlace,
     ManifestFacts,
     Material,
-    Origin,
-    PartialSpec,
     Pasted,
     Problem,
     ScriptFacts,
@@ -178,13 +176,7 @@ def config_of(
     subject: str, material: Material, known: Mapping[str, ConfigurationSource]
 ) -> ConfigFacts:
     """What all sources find in one material, merged."""
-    parts: list[PartialSpec] = []
-    problems: list[Problem] = []
-    for name, resolver in known.items():
-        try:
-            parts += resolver.resolve(material)
-        except Exception as error:
-            problems.append(_failed(name, error, material.file))
+    parts, problems = read_sources(material, known)
     spec = merge(parts)
     workloads = material.manifests.workloads if material.manifests is not None else ()
     return ConfigFacts(
@@ -196,16 +188,6 @@ def config_of(
         variables=dict(material.variables),
         opaque=material.opaque,
         workload=next((w.kind for w in workloads), ""),
-    )
-
-
-def _failed(name: str, error: Exception, file: str) -> Problem:
-    return Problem(
-        kind="unreadable",
-        said=f"was not read in full: the own reader of {name} failed: {type(error).__name__}",
-        observed=f"{type(error).__name__}: {error}"[:120],
-        correction="report this line with the file; the other sources were read",
-        origin=Origin(file=file, variable="" if file else name),
     )
 
 

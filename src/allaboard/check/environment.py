@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from allaboard.facts import Material, Origin, Value
+from allaboard.facts import Material
 
 
 def environment(variables: Mapping[str, str]) -> Material:
     """The environment of a process."""
-    return Material(
-        kind="environment",
-        variables={n: Value(t, Origin(variable=n)) for n, t in variables.items()},
-    )
+    return Material.from_environment(variables)

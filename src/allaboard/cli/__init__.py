@@ -14,7 +14,7 @@ from collections.abc import Sequence
 COMMANDS = {
     "run": "Start a training job, watch it, and report problems as they happen.",
     "preflight": "Test the hosts and the network before the job; no script is run.",
-    "check": "Check configuration files and scripts for what would make training hang.",
+    "check": "Check configuration and scripts for what would make training hang.",
     "spec": "Print the cluster that the configuration describes, or convert it.",
     "diagnose": "Find out why a job hangs or has failed, however it was started.",
     "explain": "Explain a finding: what it means, why it matters, and what to do.",

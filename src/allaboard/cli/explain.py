@@ -34,8 +34,8 @@ def main(words: Sequence[str]) -> int:
         raise UsageError(
             "name a rule, for example: allaboard explain HANG001; `allaboard rules` lists all"
         )
-    from allaboard.report.pages import page
     from allaboard.rules.engine.catalogue import catalogue
+    from allaboard.rules.engine.pages import page
 
     entry = catalogue().find(rule)
     if entry is None:

@@ -12,10 +12,10 @@ Distributed training that starts, or tells you which worker is missing and why;
 and that keeps going, or tells you which worker stopped, at which line, and what
 to do."""
 EXAMPLES = (
-    "allaboard run -n 4 train.py        start four workers on this host, and watch them",
-    "allaboard run -- torchrun train.py watch a job that torchrun starts",
-    "allaboard diagnose 4711            see why the job of this process hangs",
-    "allaboard check tf_config.json     check a configuration before it is used",
+    "allaboard run -n 4 train.py         start four workers on this host, and watch them",
+    "allaboard run -- torchrun train.py  watch a job that torchrun starts",
+    "allaboard diagnose 4711             see why the job of this process hangs",
+    "allaboard check tf_config.json      check a configuration before it is used",
 )
 HELP_WORDS = ("-h", "--help", "help")
 

@@ -11,17 +11,17 @@ import asyncio
 import socket
 import time
 
-from allaboard.cluster.election_state import Ballot, Step
+from allaboard.cluster.election_state import ElectionState, ElectionStep
 from allaboard.cluster.leader import Leader
-from allaboard.cluster.membership_role import Role
+from allaboard.cluster.membership_role import MembershipRole
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.leader_lease import LeaseStoreError, Seat, Seats
+from allaboard.cluster.transport.leader_lease import LeaderRecord, LeaseStore, LeaseStoreError
 from allaboard.protocol.events import AgentConnected, AgentDisconnected, Event, ProcessSampled
 from allaboard.protocol.process_keys import process_key
 
-CALM, BUSY = 1.0, 0.3
+LED_POLL_S, LEADERLESS_POLL_S = 1.0, 0.3
 """Seconds between two looks at the seat: where there is a leader, and while there is none."""
-FORMER = 1 << 20
+FIRST_FORMER_LEADER_NUMBER = 1 << 20
 """Numbers of agents that led before; others count from 1."""
 
 
@@ -29,12 +29,12 @@ class Election:
     """``role`` is this host's, ``toward`` is where the seat is kept (host, port): the address by which this
     host reaches it is the one by which it is reached."""
 
-    def __init__(self, role: Role, seats: Seats, toward: tuple[str, int]) -> None:
+    def __init__(self, role: MembershipRole, seats: LeaseStore, toward: tuple[str, int]) -> None:
         self._role = role
         self._seats = seats
         self._toward = toward
         self._over = False
-        self.ballot = Ballot(role.session, role.told.rank)
+        self.ballot = ElectionState(role.session, role.told.rank)
         self.trouble: LeaseStoreError | None = None
         self.notes: list[str] = []
 
@@ -47,7 +47,7 @@ class Election:
     async def run(self) -> None:
         """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
         while not self._role.worker and not self._over:
-            await asyncio.sleep(BUSY)
+            await asyncio.sleep(LEADERLESS_POLL_S)
         while not self._over:
             try:
                 await self._turn()
@@ -56,7 +56,7 @@ class Election:
                 self.trouble = error
                 self._troubled()
             calm = self._role.linked or self._role.leader is not None
-            await asyncio.sleep(CALM if calm else BUSY)
+            await asyncio.sleep(LED_POLL_S if calm else LEADERLESS_POLL_S)
 
     def leave(self) -> None:
         """The next leader need not wait for our lease to end."""
@@ -67,15 +67,15 @@ class Election:
         role, ballot = self._role, self.ballot
         leader = role.leader
         if leader is not None:
-            lost = ballot.kept(await self._seats.keep()) is Step.STAND
+            lost = ballot.kept(await self._seats.keep()) is ElectionStep.STAND
             if lost and not await self._seats.take(await self._seat(leader)):
                 self._resign(await self._seats.who())
             return
         seat = await self._seats.who()
         match ballot.seen(time.monotonic(), seat, role.linked):
-            case Step.STAND:
+            case ElectionStep.STAND:
                 await self._stand()
-            case Step.FOLLOW:
+            case ElectionStep.FOLLOW:
                 self._follow()
 
     def _troubled(self) -> None:
@@ -85,7 +85,7 @@ class Election:
                 self._role.go_elsewhere()  # which tells how its attempts stand
         else:
             step = self.ballot.trouble(time.monotonic(), leader.met, leader.here)
-            if step is Step.RESIGN:
+            if step is ElectionStep.RESIGN:
                 self._resign(None)
 
     async def _stand(self) -> None:
@@ -103,7 +103,7 @@ class Election:
             return
         self.ballot.taken(seat)
         events: list[Event] = []
-        for number, before in enumerate(self.ballot.gone, FORMER):
+        for number, before in enumerate(self.ballot.gone, FIRST_FORMER_LEADER_NUMBER):
             self.notes.append(f"{before.host}, where all met, has gone; {role.host} takes over")
             # Should it come again, it has its number again.
             leader.listener.number(before.session, number)
@@ -117,15 +117,15 @@ class Election:
             self.notes.append(f"{gone[-1].host}, where all met, has gone; {seat.host} takes over")
         self._role.go_elsewhere()
 
-    def _resign(self, seat: Seat | None) -> None:
+    def _resign(self, seat: LeaderRecord | None) -> None:
         self.ballot.resigned(seat)
         self._role.resigned()
 
-    async def _seat(self, leader: Leader) -> Seat:
+    async def _seat(self, leader: Leader) -> LeaderRecord:
         who = self._role.identity()
         loop = asyncio.get_running_loop()
         own = await loop.run_in_executor(None, _own_address, self._toward, who)
-        return Seat(
+        return LeaderRecord(
             address=f"{own}:{leader.listener.port}",
             session=self._role.session,
             host=who.host,
@@ -142,7 +142,7 @@ def _own_address(toward: tuple[str, int], who: Identity) -> str:
     return next((f"[{a}]" if ":" in a else a for a in usual), who.host)
 
 
-def _lost(number: int, seat: Seat, now: float) -> list[Event]:
+def _lost(number: int, seat: LeaderRecord, now: float) -> list[Event]:
     """What is known of a leader that has gone, as of any member: it was there."""
     return [
         AgentConnected(agent=number, host=seat.host, data="", rank=seat.rank),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from allaboard.cluster.transport.leader_lease import LEASE, Seat
+from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord
 
-EMPTY = 2
+EMPTY_READS_BEFORE_CANDIDACY = 2
 """Times that the seat is seen empty before a host whose leader still answers stands: the holder may have
 been slow, and takes it again."""
 
 
-LATER = 2.0
+RANK_0_HEAD_START_S = 2.0
 """Seconds that the others give rank 0 to be the first, where nobody has led yet."""
 
 
-class Step(Enum):
+class ElectionStep(Enum):
     """What is to be done now."""
 
     WAIT = auto()
@@ -27,17 +27,17 @@ class Step(Enum):
     """Lead no more."""
 
 
-class Ballot:
+class ElectionState:
     """The state of one host. Times in seconds."""
 
     def __init__(self, session: str, rank: int = 0) -> None:
         self._session = session
-        self._later = LATER if rank else 0.0
+        self._later = RANK_0_HEAD_START_S if rank else 0.0
         self._began: float | None = None
         self._empty = 0
         self._lost_at: float | None = None
-        self.seat: Seat | None = None
-        self.gone: list[Seat] = []
+        self.seat: LeaderRecord | None = None
+        self.gone: list[LeaderRecord] = []
         """Who led before, was not we, and does not any more."""
         self.closed = False
         """Training has begun, or the verdict is known: nobody takes over any more."""
@@ -45,48 +45,50 @@ class Ballot:
     def leads(self) -> bool:
         return self.seat is not None and self.seat.session == self._session
 
-    def seen(self, now: float, seat: Seat | None, linked: bool) -> Step:
+    def seen(self, now: float, seat: LeaderRecord | None, linked: bool) -> ElectionStep:
         """The seat was looked at by a host that does not lead; ``linked``: its leader hears it."""
         self._lost_at = None
         if seat is None:
             self._empty += 1
             self._began = now if self._began is None else self._began
             early = self.seat is None and now - self._began < self._later
-            waits = self.closed or early or (linked and self._empty < EMPTY)
-            return Step.WAIT if waits else Step.STAND
+            waits = self.closed or early or (linked and self._empty < EMPTY_READS_BEFORE_CANDIDACY)
+            return ElectionStep.WAIT if waits else ElectionStep.STAND
         self._empty = 0
         if seat.session == self._session:  # the answer to our attempt was lost
-            return Step.STAND
+            return ElectionStep.STAND
         if self.seat is not None and self.seat.session == seat.session:
             self.seat = seat
-            return Step.WAIT
+            return ElectionStep.WAIT
         self._left(seat)
-        return Step.FOLLOW
+        return ElectionStep.FOLLOW
 
-    def taken(self, seat: Seat) -> None:
+    def taken(self, seat: LeaderRecord) -> None:
         """It is ours."""
         self._left(seat)
 
-    def kept(self, kept: bool) -> Step:
+    def kept(self, kept: bool) -> ElectionStep:
         """The leader renewed its lease, or could not: then it is to take the seat again, or to resign."""
         self._lost_at = None
-        return Step.WAIT if kept else Step.STAND
+        return ElectionStep.WAIT if kept else ElectionStep.STAND
 
-    def trouble(self, now: float, met: int, here: int) -> Step:
+    def trouble(self, now: float, met: int, here: int) -> ElectionStep:
         """The leader cannot reach the seat; ``met`` hosts have been here, ``here`` still are. As long as
         it is heard it goes on: perhaps nobody reaches the seat. Once it is ``closed`` nobody else leads, and
         what the others told is all that is known of them."""
         if self._lost_at is None:
             self._lost_at = now
         alone = met > 0 and here == 0 and not self.closed
-        return Step.RESIGN if alone and now - self._lost_at >= LEASE else Step.WAIT
+        return (
+            ElectionStep.RESIGN if alone and now - self._lost_at >= LEASE_S else ElectionStep.WAIT
+        )
 
-    def resigned(self, seat: Seat | None) -> None:
+    def resigned(self, seat: LeaderRecord | None) -> None:
         self.seat = seat
         self._lost_at = None
         self._empty = 0
 
-    def _left(self, new: Seat) -> None:
+    def _left(self, new: LeaderRecord) -> None:
         before, self.seat = self.seat, new
         self.gone = [s for s in self.gone if s.host != new.host]
         if before is not None and before.session not in (new.session, self._session):

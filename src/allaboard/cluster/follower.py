@@ -7,19 +7,31 @@ import errno
 import time
 from collections.abc import Awaitable, Callable
 
-from allaboard.cluster.silence_detector import Hush
+from allaboard.cluster.silence_detector import SilenceDetector
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.client_handshake import (
     HandshakeRefusedError,
     Identity,
-    enter,
+    shake_hands,
     try_links,
 )
-from allaboard.cluster.transport.connect_probe import Met, dial, joined
+from allaboard.cluster.transport.connect_probe import (
+    ConnectResult,
+    connect_and_greet,
+    count_store_clients,
+)
 from allaboard.cluster.transport.leader_lease import LeaseStoreError
-from allaboard.cluster.transport.tcp_keepalive import AWAY, silent
-from allaboard.cluster.transport.tcp_keepalive import lively as set_lively
-from allaboard.cluster.transport.wire import Opened, Orders, Release, Released, Told, TryThese, Word
+from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S, silence_seconds
+from allaboard.cluster.transport.tcp_keepalive import set_keepalive as set_lively
+from allaboard.cluster.transport.wire import (
+    Message,
+    Opened,
+    Orders,
+    Release,
+    Released,
+    Told,
+    TryThese,
+)
 from allaboard.facts import Answer, Call, LockWait, Phase
 from allaboard.protocol.commands import Command, OpenGate, ShowNote
 from allaboard.protocol.events import (
@@ -38,14 +50,14 @@ from allaboard.protocol.events import (
     TrafficSampled,
 )
 
-SOON, AGAIN = 0.05, 4
+RETRY_INTERVAL_S, IDLE_INTERVALS = 0.05, 4
 """Seconds between two attempts to a door that is not open yet, while somebody stands at ours; so many times
 that otherwise."""
-EAGER = 100
+MAX_EAGER_TRIES = 100
 """Attempts with the same answer after which there is no hurry any more."""
-GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
+HOST_LOST_ERRNOS = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 """How a stream ends whose other host has gone without a word."""
-BEAT = 1.0
+REPEAT_INTERVAL_S = 1.0
 """Seconds after which a member of which nothing is new is told of again."""
 
 
@@ -78,7 +90,7 @@ class Follower:
         self._waits: tuple[LockWait, ...] = ()
         """For file locks, as last told."""
         self._links: asyncio.Task[None] | None = None
-        self._hush = Hush()
+        self._hush = SilenceDetector()
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.done = False
@@ -112,7 +124,7 @@ class Follower:
             try:
                 address = await self._address()
                 if address:
-                    await self._attempt(address, await dial(address))
+                    await self._attempt(address, await connect_and_greet(address))
                 else:
                     self._tell("", Answer.UNPOSTED, "the way to rank 0 is not posted")
             except LeaseStoreError as error:
@@ -122,19 +134,19 @@ class Follower:
             await self._rest()
 
     async def _rest(self) -> None:
-        for _ in range(AGAIN):
-            await asyncio.sleep(SOON)
-            eager = self._call is None or self._call.tries < EAGER
+        for _ in range(IDLE_INTERVALS):
+            await asyncio.sleep(RETRY_INTERVAL_S)
+            eager = self._call is None or self._call.tries < MAX_EAGER_TRIES
             if eager and any(e.box and e.box.phase == Phase.ARRIVED for e in self._lives.values()):
                 return
 
-    async def _attempt(self, address: str, met: Met) -> None:
+    async def _attempt(self, address: str, met: ConnectResult) -> None:
         if met.answer is not Answer.ABOARD or met.reader is None or met.writer is None:
-            count = await joined(address) if met.answer is Answer.STORE else -1
+            count = await count_store_clients(address) if met.answer is Answer.STORE else -1
             self._tell(address, met.answer, met.said, met.address, count)
             return
         try:
-            await enter(met, self._who(), told=self._first_words)
+            await shake_hands(met, self._who(), told=self._first_words)
         except HandshakeRefusedError as error:
             self._tell(address, Answer.OTHER, str(error), met.address, kind=error.kind)
             met.writer.close()
@@ -152,12 +164,12 @@ class Follower:
         self._tell(address, Answer.ABOARD, "", met.address, shook=True)
         try:
             while True:
-                self._obey(await wire.read(met.reader, wire.LONG))
+                self._obey(await wire.read_message(met.reader, wire.MAX_MEMBER_FRAME_BYTES))
                 self._wake()
         except (OSError, asyncio.IncompleteReadError, wire.GarbledMessageError) as error:
             self._writer = None
             met.writer.close()
-            if self._through and isinstance(error, OSError) and error.errno in GONE:
+            if self._through and isinstance(error, OSError) and error.errno in HOST_LOST_ERRNOS:
                 said = f"the host where all met does not answer any more: {error.strerror}"
                 self.commands.append(ShowNote(text=said))
             self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
@@ -172,7 +184,7 @@ class Follower:
         self._first = {id(e): e for e in self._before()}
         if not self._first:
             return b""
-        return wire.frame(Told(events=tuple(self._first.values()), mono=time.monotonic()))
+        return wire.encode_frame(Told(events=tuple(self._first.values()), mono=time.monotonic()))
 
     def _tell(
         self,
@@ -218,17 +230,23 @@ class Follower:
         fresh = tuple(self._untold) + fresh
         self._untold = []
         if fresh:
-            writer.write(wire.frame(Told(events=fresh, mono=time.monotonic())))
+            writer.write(wire.encode_frame(Told(events=fresh, mono=time.monotonic())))
 
     def listen(self, now: float) -> None:
         """Whether the host that leads is away though the stream to it is open."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
-        gone, back = self._hush.look(now, {0: lambda: silent(sock)} if sock is not None else {})
+        gone, back = self._hush.look(
+            now, {0: lambda: silence_seconds(sock)} if sock is not None else {}
+        )
         if gone:
             place = f" ({self._met})" if self._met else ""
-            said = f"nothing has come from the host where all met for {AWAY:.0f} s{place}"
+            said = (
+                f"nothing has come from the host where all met for {HOST_AWAY_AFTER_S:.0f} s{place}"
+            )
             self.commands.append(ShowNote(text=said))
-            self._tell(self._met, Answer.SILENT, f"nothing has come from it for {AWAY:.0f} s")
+            self._tell(
+                self._met, Answer.SILENT, f"nothing has come from it for {HOST_AWAY_AFTER_S:.0f} s"
+            )
         elif back:
             self.commands.append(ShowNote(text="the host where all met is heard again"))
             self._tell(self._met, Answer.ABOARD, "", shook=True)
@@ -241,7 +259,7 @@ class Follower:
                     box.phase, box.round, box.step, box.ops, box.op is None, box.raised is None
                 )  # fmt: skip
                 before, at = self._last.get(event.pid, (None, 0.0))
-                if (before == marker or _minor(before, marker)) and now - at < BEAT:
+                if (before == marker or _minor(before, marker)) and now - at < REPEAT_INTERVAL_S:
                     return False
                 self._last[event.pid] = marker, now
                 return True
@@ -264,7 +282,7 @@ class Follower:
                 return _strays(event)
         return False
 
-    def _obey(self, word: Word) -> None:
+    def _obey(self, word: Message) -> None:
         match word:
             case Orders():
                 self.commands += word.commands
@@ -277,7 +295,7 @@ class Follower:
             case Release():
                 self._release()
                 if self._writer is not None:
-                    self._writer.write(wire.frame(Released()))
+                    self._writer.write(wire.encode_frame(Released()))
 
     def _pass(self) -> None:
         """The roll call is over."""
@@ -293,7 +311,7 @@ class Follower:
     async def _try(self, targets: tuple[tuple[str, str], ...]) -> None:
         tried = await try_links(self._who(), targets)
         if self._writer is not None:
-            self._writer.write(wire.frame(tried))
+            self._writer.write(wire.encode_frame(tried))
 
     def leave(self) -> None:
         """Another host leads: goes there."""

@@ -9,12 +9,13 @@ from collections.abc import Callable
 import msgspec
 
 from allaboard.blackbox.clock import timed
-from allaboard.cluster.silence_detector import Hush
+from allaboard.cluster.silence_detector import SilenceDetector
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.listener import Connection, Listener
-from allaboard.cluster.transport.tcp_keepalive import AWAY, GONE
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S, HOST_LOST_AFTER_S
+from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.cluster.transport.wire import (
+    Message,
     Opened,
     Orders,
     Release,
@@ -22,7 +23,6 @@ from allaboard.cluster.transport.wire import (
     Told,
     Tried,
     TryThese,
-    Word,
 )
 from allaboard.facts import Knock
 from allaboard.protocol.commands import (
@@ -57,20 +57,22 @@ from allaboard.protocol.events import (
 )
 from allaboard.protocol.process_keys import process_key, split_process_key
 
-CLOSING = 1.0
+PORT_RELEASE_TIMEOUT_S = 1.0
 """Seconds that members get to close their ports before the first is let through."""
-MANY, EACH, GATHER = 128, 2e-6, 0.02
+BATCHING_FROM_AGENTS, BATCHING_DELAY_PER_AGENT_S, MAX_BATCHING_DELAY_S = 128, 2e-6, 0.02
 """With so many members here what they tell is gathered, for each of them so long (s), for all of them so
 long at the most, and judged at once."""
-WORKERS = 12
+WORKER_NUMBER_BITS = 12
 """Bits for the workers of one agent in the number by which they are called here."""
-CLIENTS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
+FRAMEWORK_CLIENT_KINDS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """How a framework's own client knocks."""
 
 
-def knocked(framework: str, knock: Knock) -> StrangerConnected:
+def stranger_event(framework: str, knock: Knock) -> StrangerConnected:
     """Somebody came who is not of the roll call; a client of this framework is a member's."""
-    return StrangerConnected(knock=knock, member=knock.kind == CLIENTS.get(framework))
+    return StrangerConnected(
+        knock=knock, member=knock.kind == FRAMEWORK_CLIENT_KINDS.get(framework)
+    )
 
 
 class Leader:
@@ -82,7 +84,7 @@ class Leader:
         secret: bytes,
         framework: str,
         wake: Callable[[], None],
-        tls: Tls | None = None,
+        tls: TlsFiles | None = None,
         round_: int = 0,
     ) -> None:
         self.listener = Listener(job, secret, self._aboard, self._said, self._knocked, tls, round_)
@@ -90,12 +92,12 @@ class Leader:
         self.events: list[Event] = []
         self._wake = wake
         self._waking: asyncio.TimerHandle | None = None
-        self._members: dict[int, Connection] = {}
+        self._members: dict[int, MemberConnection] = {}
         self._held: list[OpenGate] = []
-        self._releasing: dict[int, Connection] | None = None
+        self._releasing: dict[int, MemberConnection] | None = None
         self._released_by = 0.0
         self._names: dict[int, tuple[int, str]] = {}
-        self._hush = Hush()
+        self._hush = SilenceDetector()
         self._opened = False
         self.patient = True
         """Whether a host that was let through may be out of reach for a while."""
@@ -126,7 +128,9 @@ class Leader:
             return []
         silences = {n: m.stream.silence for n, m in self._members.items()}
         gathers = self._releasing is None
-        gone, back = self._hush.look(now, silences, GONE if gathers else AWAY)
+        gone, back = self._hush.look(
+            now, silences, HOST_LOST_AFTER_S if gathers else HOST_AWAY_AFTER_S
+        )
         if gathers:
             # It may call anew. The kernel ends such a stream, too, but begins to count once more where
             # something was sent to that host meanwhile.
@@ -136,13 +140,15 @@ class Leader:
         for number in gone:
             self.events.append(AgentDisconnected(agent=number, at=self._hush.away[number]))
         self.events += [_here(self._members[n]) for n in back]
-        said = [f"nothing has come from {self._names[n][1]} for {AWAY:.0f} s" for n in gone]
+        said = [
+            f"nothing has come from {self._names[n][1]} for {HOST_AWAY_AFTER_S:.0f} s" for n in gone
+        ]
         said += [f"{self._names[n][1]} is heard again" for n in back]
         return [ShowNote(text=text) for text in said]
 
     def tell(self, command: Command) -> None:
         """Tells all other hosts at once."""
-        frame = self._word + wire.frame(Orders(commands=(command,)))
+        frame = self._word + wire.encode_frame(Orders(commands=(command,)))
         self._word = b""
         for member in list(self._members.values()):
             member.pass_on(frame)
@@ -166,13 +172,13 @@ class Leader:
                 order = msgspec.structs.replace(command, pid=pid)
                 self._send(agent, Orders(commands=(order,)))
                 return [ShowNote(text=f"{command.text}; it is ended, to be replaced")]
-            case RestartWorker() if command.worker >> WORKERS:
+            case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
                 return self._replace(command)
             case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
                 self._ended = self._ended or isinstance(command, EndJob)
                 if not isinstance(command, ShowNote):
                     self._last_words.append(command)
-                self._word += wire.frame(Orders(commands=(command,)))
+                self._word += wire.encode_frame(Orders(commands=(command,)))
                 return [command]
         return [command]
 
@@ -217,15 +223,15 @@ class Leader:
             # tries again, one that lands in our backlog would be reset.
             self.listener.release()
             self._releasing = dict(self._members) if self.ports_elsewhere else {}
-            self._released_by = time.monotonic() + CLOSING
+            self._released_by = time.monotonic() + PORT_RELEASE_TIMEOUT_S
             for number in self._releasing:
                 self._send(number, Release())
         return []
 
     def _replace(self, command: RestartWorker) -> list[Command]:
         """The agent that had started it starts it again."""
-        number = command.worker >> WORKERS
-        worker = command.worker - (number << WORKERS)
+        number = command.worker >> WORKER_NUMBER_BITS
+        worker = command.worker - (number << WORKER_NUMBER_BITS)
         self._send(number, Orders(commands=(msgspec.structs.replace(command, worker=worker),)))
         host = self._names[number][1]
         return [ShowNote(text=f"{command.reason}: {host} starts it again")]
@@ -247,12 +253,12 @@ class Leader:
                 here.append(order)
         return here
 
-    def _send(self, number: int, word: Word) -> None:
+    def _send(self, number: int, word: Message) -> None:
         member = self._members.get(number)
         if member is not None:
             member.send(word)
 
-    def _aboard(self, member: Connection) -> None:
+    def _aboard(self, member: MemberConnection) -> None:
         self._members[member.number] = member
         self._names[member.number] = member.hello.rank, member.hello.host
         self.met = len(self._names)
@@ -261,7 +267,7 @@ class Leader:
         self.events.append(_here(member))
         self._stir()
 
-    def _said(self, member: Connection, word: Word | None) -> None:
+    def _said(self, member: MemberConnection, word: Message | None) -> None:
         match word:
             case None:
                 if self._members.get(member.number) is not member:
@@ -283,10 +289,10 @@ class Leader:
 
     def _stir(self) -> None:
         """There is something to judge."""
-        if len(self._members) < MANY:
+        if len(self._members) < BATCHING_FROM_AGENTS:
             self._wake()
         elif self._waking is None:
-            after = min(GATHER, len(self._members) * EACH)
+            after = min(MAX_BATCHING_DELAY_S, len(self._members) * BATCHING_DELAY_PER_AGENT_S)
             self._waking = asyncio.get_running_loop().call_later(after, self._stirred)
 
     def _stirred(self) -> None:
@@ -294,14 +300,14 @@ class Leader:
         self._wake()
 
     def _knocked(self, knock: Knock) -> None:
-        event = knocked(self.framework, knock)
+        event = stranger_event(self.framework, knock)
         self.events.append(event)
         if event.member:
             self.listener.release()  # at once: we must never be the silent listener
         self._wake()
 
 
-def _here(member: Connection) -> AgentConnected:
+def _here(member: MemberConnection) -> AgentConnected:
     hello = member.hello
     return AgentConnected(
         agent=member.number,
@@ -326,7 +332,7 @@ def _opened(held: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
         frame = said.get((pid, command.round))
         if frame is None:
             order = OpenGate(pid=pid, round=command.round, beside=command.beside)
-            frame = said[pid, command.round] = wire.frame(Orders(commands=(order,)))
+            frame = said[pid, command.round] = wire.encode_frame(Orders(commands=(order,)))
         opens[agent] = opens[agent] + frame if agent in opens else frame
     return here, opens
 
@@ -339,7 +345,7 @@ def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     return wanted
 
 
-def _ours(event: Event, member: Connection) -> Event | None:
+def _ours(event: Event, member: MemberConnection) -> Event | None:
     """An event of another host, with our clock and our name for the process; None for what is no
     business of ours."""
     late, number = member.offset, member.number
@@ -348,7 +354,7 @@ def _ours(event: Event, member: Connection) -> Event | None:
             return msgspec.structs.replace(
                 event,
                 pid=process_key(number, event.pid),
-                worker=(number << WORKERS) + event.worker,
+                worker=(number << WORKER_NUMBER_BITS) + event.worker,
                 at=event.at + late,
                 box=timed(event.box, late) if event.box is not None else None,
                 host=member.hello.host,

@@ -6,19 +6,19 @@ import asyncio
 import socket
 import time
 
-from allaboard.cluster.file_rendezvous_check import SURVEY, surveyed
+from allaboard.cluster.file_rendezvous_check import SURVEY_TIMEOUT_S, survey_file
 from allaboard.cluster.leader import Leader
-from allaboard.cluster.membership_role import Role
+from allaboard.cluster.membership_role import MembershipRole
 from allaboard.cluster.rendezvous_endpoint import (
-    door_to,
-    is_local,
+    is_local_address,
+    launcher_store,
     meeting_address,
-    store_of_launcher,
+    posted_endpoint,
 )
-from allaboard.cluster.rendezvous_ports import Ports, alone_here, apart
-from allaboard.cluster.transport.client_handshake import taken_in
-from allaboard.cluster.transport.connect_probe import split, written
-from allaboard.cluster.transport.rendezvous_store import Door, StoreDoor
+from allaboard.cluster.rendezvous_ports import RendezvousPorts, has_own_port, is_first_task_of_host
+from allaboard.cluster.transport.client_handshake import is_same_roll_call
+from allaboard.cluster.transport.connect_probe import join_address, split_address
+from allaboard.cluster.transport.rendezvous_store import AddressStore, TcpAddressStore
 from allaboard.facts import Answer, Call, Declared
 from allaboard.hosts.interface_address import (
     INTERFACE,
@@ -29,16 +29,20 @@ from allaboard.hosts.interface_address import (
 )
 from allaboard.protocol.events import RendezvousProbed
 
-POST_AGAIN = 0.5
+POST_RETRY_S = 0.5
 """Seconds between two attempts to post the way to the meeting."""
 
 
-class Choosing:
+class LeaderSelection:
     """``environment`` is the worker's. An ``election`` decides itself: then only this host's own ports and
     facts are seen to."""
 
     def __init__(
-        self, role: Role, ports: Ports, environment: dict[str, str], election: bool
+        self,
+        role: MembershipRole,
+        ports: RendezvousPorts,
+        environment: dict[str, str],
+        election: bool,
     ) -> None:
         told, coordinator = role.told, role.coordinator
         self._role = role
@@ -51,11 +55,11 @@ class Choosing:
         self.surveyed = False
         """Whether what is to be found out of the place of the framework's init has been."""
         self.ready = asyncio.Event()
-        self._door: Door | None = None
+        self._door: AddressStore | None = None
         self.address = coordinator or told.address
         self.mute = not self.address
         """Whether no other host can be met."""
-        self._early = store_of_launcher(told, environment, coordinator)
+        self._early = launcher_store(told, environment, coordinator)
         """A way to the meeting that is known before anybody stands at a door."""
         if self._early is not None:
             self._door = self._early
@@ -81,7 +85,7 @@ class Choosing:
         found = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = found.facts | {"interfaces": interfaces}
-        role.data = written(found.address or "0.0.0.0", await self._ports.open_echo())
+        role.data = join_address(found.address or "0.0.0.0", await self._ports.open_echo())
         if not self._elects:
             await self._early_role()
 
@@ -100,7 +104,7 @@ class Choosing:
 
     async def _early_role(self) -> None:
         role, told = self._role, self._role.told
-        elsewhere = told.rank > 0 or (told.rank < 0 and not await is_local(self.address))
+        elsewhere = told.rank > 0 or (told.rank < 0 and not await is_local_address(self.address))
         if elsewhere and self.address and role.leader is None and role.follower is None:
             role.follow()
         elif self._early is not None and told.rank == 0:
@@ -114,7 +118,7 @@ class Choosing:
         await self.ready.wait()
         chosen = self._chosen(declared)
         if chosen is not None and chosen.address and role.data:  # for whom it is not told yet
-            role.data = written(chosen.address, split(role.data)[1])
+            role.data = join_address(chosen.address, split_address(role.data)[1])
         await self._survey(declared.place)
         if self._elects:
             if declared.cluster and declared.hold:
@@ -122,11 +126,17 @@ class Choosing:
             return
         self.address = role.coordinator or meeting_address(declared) or self.address
         if not role.coordinator:
-            self._door = door_to(declared, role.told, self._environment, self._began)
+            self._door = posted_endpoint(declared, role.told, self._environment, self._began)
         if self._early is not None and self._meets_there(declared):
             return
-        leads = declared.rank == 0 and (self._door is not None or await is_local(self.address))
-        if declared.cluster and declared.hold and (not leads or apart(declared, self.address)):
+        leads = declared.rank == 0 and (
+            self._door is not None or await is_local_address(self.address)
+        )
+        if (
+            declared.cluster
+            and declared.hold
+            and (not leads or has_own_port(declared, self.address))
+        ):
             await self._ports.listen_as_task(declared, self.address)
         if leads and not role.linked:
             role.stay()
@@ -134,14 +144,19 @@ class Choosing:
             return
         if role.follower is None:
             role.follow()
-        alone = alone_here(declared.rank, self._environment) and not declared.cluster
-        if alone and self._door is None and self.address and not await is_local(self.address):
+        alone = is_first_task_of_host(declared.rank, self._environment) and not declared.cluster
+        if (
+            alone
+            and self._door is None
+            and self.address
+            and not await is_local_address(self.address)
+        ):
             await self._ports.point_elsewhere(self.address)
 
     async def lead_without(self) -> None:
         """This host was to lead, and its worker ended before it came to its init."""
         await self.ready.wait()
-        if self._role.leader is None and await is_local(self.address):
+        if self._role.leader is None and await is_local_address(self.address):
             await self._open(self._lead(_unnamed(self._role.told.size)))
         else:
             self.mute = True
@@ -150,7 +165,7 @@ class Choosing:
         """Whether this host has its role already, since the job meets where it was thought to. Else it leaves
         that place, for its own worker's."""
         role = self._role
-        if isinstance(self._door, StoreDoor) and (role.leader or declared.rank > 0):
+        if isinstance(self._door, TcpAddressStore) and (role.leader or declared.rank > 0):
             if role.leader is not None:
                 role.leader.framework = declared.framework
             return True
@@ -163,9 +178,9 @@ class Choosing:
     async def _survey(self, place: str) -> None:
         if place.startswith("file://"):
             try:
-                self.facts |= await surveyed(place)
+                self.facts |= await survey_file(place)
             except TimeoutError:
-                said = f"its disk has not answered for {SURVEY:g} s"
+                said = f"its disk has not answered for {SURVEY_TIMEOUT_S:g} s"
                 self.facts |= {"rendezvous trouble": said}
         self.surveyed = True
         self._role.wake()
@@ -177,7 +192,7 @@ class Choosing:
 
     async def _open(self, leader: Leader) -> None:
         """The place where the others come to this one."""
-        port = 0 if self._door is not None else split(self.address)[1]
+        port = 0 if self._door is not None else split_address(self.address)[1]
         door = self._door
         await self._ports.bind(leader.listener, port, self._met_there if port else None)
         if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
@@ -188,17 +203,17 @@ class Choosing:
     async def _met_there(self) -> bool:
         """Whether the roll of this very job is called there already, by another process of this host that
         says that it is the first: this one goes there too, so that all hear of both."""
-        if not await taken_in(self.address, self._role.identity()):
+        if not await is_same_roll_call(self.address, self._role.identity()):
             return False
         self._role.resigned()
         return True
 
-    async def _post(self, door: Door, leader: Leader) -> None:
+    async def _post(self, door: AddressStore, leader: Leader) -> None:
         """Until it is posted: a store that many come to at once, or a disk, may not answer the first time."""
         since = 0.0
         while self._role.leader is leader and not self._ports.freed:
             try:
-                await door.post(written(await self._posted(door), leader.listener.port))
+                await door.post(join_address(await self._posted(door), leader.listener.port))
                 return
             except (OSError, TimeoutError) as error:
                 since = since or time.monotonic()
@@ -210,15 +225,15 @@ class Choosing:
                         call=Call(address=place, answer=Answer.FAILED, since=since, said=said)
                     )
                 )
-            await asyncio.sleep(POST_AGAIN)
+            await asyncio.sleep(POST_RETRY_S)
 
-    async def _posted(self, door: Door) -> str:
+    async def _posted(self, door: AddressStore) -> str:
         """An address of this host that others reach."""
-        if isinstance(door, StoreDoor):
+        if isinstance(door, TcpAddressStore):
             own = await door.own_address()
             # Its name may lead this host to itself (127.0.1.1), where the launcher's store is. By that name
             # the others have found it.
-            return split(door.address)[0] if own == "::1" or own.startswith("127.") else own
+            return split_address(door.address)[0] if own == "::1" or own.startswith("127.") else own
         host = self._role.data.rpartition(":")[0].strip("[]")
         # The loopback address of a host's own name is not the one where it has no other.
         named = host.startswith("127.") and host != LOOPBACK

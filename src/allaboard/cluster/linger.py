@@ -9,31 +9,31 @@ has ended well that others wait for.
 from __future__ import annotations
 
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
-from allaboard.cluster.membership import Party
-from allaboard.coordinator.job_state import JobState
+from allaboard.cluster.membership import Membership
 from allaboard.facts import Certainty, Outcome, Stage
 from allaboard.policy.end.end_policy import BEFORE
+from allaboard.protocol.job_state_port import JobStatePort
 
-STAY = 15.0
+MAX_LINGER_S = 15.0
 """Seconds from the worker's arrival at init, or from its end where it never came; less with a
 shorter --timeout."""
-LONGER = 45.0
+EXTRA_LINGER_S = 45.0
 """... and so much longer where the agents of others are here and wait for their workers."""
 
-GOODBYE = 5.0
+HANG_UP_TIMEOUT_S = 5.0
 """Seconds that the hosts whose servers are ended have to hang up: the word that ends them must arrive."""
-NAMED, PASSED_ON = 5.0, 0.5
+CAUSE_TIMEOUT_S, DELIVERY_TIME_S = 5.0, 0.5
 """Seconds after the end of a worker that trained within which it is named what began it, and in which that
 reaches the other hosts."""
 
 
-class Staying:
+class Linger:
     """``timeout`` is that of the roll call (s)."""
 
-    def __init__(self, party: Party, job: JobState, timeout: float) -> None:
+    def __init__(self, party: Membership, job: JobStatePort, timeout: float) -> None:
         self._party = party
         self._job = job
-        self._most = min(timeout, STAY)
+        self._most = min(timeout, MAX_LINGER_S)
         self._until: float | None = None
         self._over_at: float | None = None
         self._named_at: float | None = None
@@ -41,20 +41,20 @@ class Staying:
     def stays(self, now: float) -> bool:
         """Whether there is somebody who may yet have to be told; the worker has ended."""
         party, job = self._party, self._job
-        outcome = job.outcome()[0]
+        outcome = job.status.outcome[0]
         if outcome is Outcome.INTERRUPTED:
             return False  # on another host: that is known to all
-        if job.ending is None and outcome is Outcome.COMPLETED:
-            return job.rolled_at is not None and self._left_others(now)
-        if job.ending is not None and job.ending.outcome is Outcome.COMPLETED:
+        if job.status.ending is None and outcome is Outcome.COMPLETED:
+            return job.status.opened_at is not None and self._left_others(now)
+        if job.status.ending is not None and job.status.ending.outcome is Outcome.COMPLETED:
             return self._takes_leave(now)
-        if job.rolled_at is not None:
-            return job.ending is None and self._names(now)
+        if job.status.opened_at is not None:
+            return job.status.ending is None and self._names(now)
         if self._until is None:
             self._until = (party.arrived_at or now) + self._most
             party.speak_for_the_dead()
         if self._expected(now):
-            return now < self._until + LONGER
+            return now < self._until + EXTRA_LINGER_S
         return now < self._until and party.untold
 
     def _takes_leave(self, now: float) -> bool:
@@ -62,14 +62,14 @@ class Staying:
         if self._over_at is None:
             self._over_at = now
         leader = self._party.leader
-        return leader is not None and leader.here > 0 and now - self._over_at < GOODBYE
+        return leader is not None and leader.here > 0 and now - self._over_at < HANG_UP_TIMEOUT_S
 
     def _left_others(self, now: float) -> bool:
         """Whether others still train, and may be held up since ours has ended: seen where all meet."""
-        party, view = self._party, self._job.view(now)
+        party, view = self._party, self._job.status.view(now)
         if self._over_at is None:
             self._over_at = now
-        if now - self._over_at >= NAMED + view.stall_after or has_servers(view):
+        if now - self._over_at >= CAUSE_TIMEOUT_S + view.stall_after or has_servers(view):
             return False
         if party.leader is None:
             return party.linked
@@ -80,19 +80,19 @@ class Staying:
         party, job = self._party, self._job
         if self._over_at is None:
             self._over_at = now
-        here = party.leader is not None and any(m.elsewhere for m in job.view(now).members)
-        if now - self._over_at >= NAMED or not (here or party.linked):
+        here = party.leader is not None and any(m.elsewhere for m in job.status.view(now).members)
+        if now - self._over_at >= CAUSE_TIMEOUT_S or not (here or party.linked):
             return False
-        found = [f for f in job.ledger.findings if f.stage is Stage.EXIT]
+        found = [f for f in job.status.findings if f.stage is Stage.EXIT]
         if self._named_at is None and any(f.certainty is not Certainty.UNKNOWN for f in found):
             self._named_at = now
-        return self._named_at is None or now - self._named_at < PASSED_ON
+        return self._named_at is None or now - self._named_at < DELIVERY_TIME_S
 
     def _expected(self, now: float) -> bool:
         """Whether all meet here, and what they are to be told is not found yet: somebody who lives must
         first stand at the door."""
         party, job = self._party, self._job
-        if party.leader is None or job.ending is not None:
+        if party.leader is None or job.status.ending is not None:
             return False
-        told = any(f.stage in BEFORE for f in job.ledger.findings)
-        return not told and bool(job.view(now).alive)
+        told = any(f.stage in BEFORE for f in job.status.findings)
+        return not told and bool(job.status.view(now).alive)

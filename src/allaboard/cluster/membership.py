@@ -5,37 +5,37 @@ from __future__ import annotations
 from allaboard.cluster.election import Election
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.leader import Leader
-from allaboard.cluster.leader_selection import Choosing
-from allaboard.cluster.membership_role import Role
-from allaboard.cluster.rendezvous_ports import Ports
+from allaboard.cluster.leader_selection import LeaderSelection
+from allaboard.cluster.membership_role import MembershipRole
+from allaboard.cluster.rendezvous_ports import RendezvousPorts
 from allaboard.cluster.transport.client_handshake import try_links
-from allaboard.cluster.transport.etcd import EtcdSeats
-from allaboard.cluster.transport.etcd_url import is_etcd, parse
+from allaboard.cluster.transport.etcd import EtcdLeaseStore
+from allaboard.cluster.transport.etcd_url import is_etcd_url, parse_etcd_url
 from allaboard.facts import Declared, Phase
 from allaboard.protocol.commands import Command, EndJob, OpenGate, ProbeLinks, ShowNote
 from allaboard.protocol.events import Event, LinksProbed, ProcessSampled, StrangerConnected
 
 
-class Party:
+class Membership:
     """Chooses the ``role`` when the first member of this host stands at the door of its init.
 
     ``environment`` is the worker's. Where the address that the user gave for the meeting is etcd, any host
     may lead, from the start on, and the role may change while the roll is called.
     """
 
-    def __init__(self, role: Role, environment: dict[str, str]) -> None:
+    def __init__(self, role: MembershipRole, environment: dict[str, str]) -> None:
         self._role = role
-        elects = is_etcd(role.coordinator)
-        self._ports = Ports(role.identity, role.tell, self._release)
-        self._choosing = Choosing(role, self._ports, environment, elects)
+        elects = is_etcd_url(role.coordinator)
+        self._ports = RendezvousPorts(role.identity, role.tell, self._release)
+        self._choosing = LeaderSelection(role, self._ports, environment, elects)
         self.arrived_at: float | None = None
         """When the first member of this host came to its init."""
         self._election: Election | None = None
         role.freed = self._release
         role.find = self._choosing.find
         if elects:
-            place = parse(role.coordinator)
-            seats = EtcdSeats(place, role.told.job, environment, role.tls)
+            place = parse_etcd_url(role.coordinator)
+            seats = EtcdLeaseStore(place, role.told.job, environment, role.tls)
             self._election = Election(role, seats, place.endpoints[0])
             role.find = self._election.find
 

@@ -12,7 +12,7 @@ from typing import Any
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Declared
 from allaboard.launch.open_file_limit import raise_limit
@@ -27,7 +27,7 @@ from allaboard.protocol.events import (
 )
 
 
-class Role:
+class MembershipRole:
     """``told`` is what the launcher says of this host, ``coordinator`` an address that the user gave for the
     meeting. All are in the ``round_`` of the job that begins with this meeting. ``patient``: once it trains a
     host may be out of reach for a while."""
@@ -38,7 +38,7 @@ class Role:
         secret: bytes,
         coordinator: str,
         wake: Callable[[], None],
-        tls: Tls | None = None,
+        tls: TlsFiles | None = None,
         round_: int = 0,
         patient: bool = True,
     ) -> None:

@@ -10,28 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from allaboard.analysis.parameter_servers.parameter_servers import in_use, only_serve, serves
-from allaboard.cluster.membership import Party
-from allaboard.coordinator.job_state import RECONNECT_GRACE_S, JobState
+from allaboard.cluster.membership import Membership
+from allaboard.coordinator.job_state import RECONNECT_GRACE_S
 from allaboard.facts import Outcome, RoundReport, TaskReturn
 from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
 from allaboard.policy.restart.restart_policy import NOT_ALLOWED
 from allaboard.policy.restart.task_restart import RESTARTS
 from allaboard.protocol.commands import Command, ConcludeRound, EndJob, ShowNote
+from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.protocol.process_keys import split_process_key
 
-STANDS = 30.0
+STALLED_AFTER_LOSS_S = 30.0
 """Seconds without progress, and without use of its servers, after which a host is ended whose leader, or one
 of whose others, has gone."""
-LATE = 20.0
+END_MARGIN_S = 20.0
 """Seconds beyond the grace in which every host has ended its workers."""
 
 
-class Bond:
+class MultiHostRestart:
     """One round of this host. ``told`` is what the host that decides has told of it; ``grace`` and
     ``timeout`` (of the roll call) in seconds; ``over`` says whether the workers of this host have ended."""
 
     def __init__(
-        self, party: Party, job: JobState, grace: float, timeout: float, over: Callable[[], bool]
+        self,
+        party: Membership,
+        job: JobStatePort,
+        grace: float,
+        timeout: float,
+        over: Callable[[], bool],
     ) -> None:
         self._party = party
         self._job = job
@@ -58,21 +64,27 @@ class Bond:
             self._said = False
             return [ShowNote(text="all are heard again; what fails is started again")]
         self._lost_at = now if self._lost_at is None else self._lost_at
-        if now - self._lost_at < RECONNECT_GRACE_S or self._over() or self._job.ending is not None:
+        if (
+            now - self._lost_at < RECONNECT_GRACE_S
+            or self._over()
+            or self._job.status.ending is not None
+        ):
             return []
         why = self.hindrance()
         if not self._said:
             self._said = True
             return [ShowNote(text=f"{why}; nothing is started again from now on")]
-        view = self._job.view(now)
+        view = self._job.status.view(now)
         # No gate was opened for servers.
         serving = party.leader is None and any(serves(m) for m in view.alive)
         if in_use(view):
             self._used_at = now
-        stood = now - max(self._job.progress_at, self._lost_at, self._used_at)
+        stood = now - max(self._job.status.progress_at, self._lost_at, self._used_at)
         # Servers serve for ever: nobody is left who would end them.
         done = party.leader is not None and only_serve(view)
-        if (stood >= STANDS or done) and (self._job.rolled_at is not None or serving):
+        if (stood >= STALLED_AFTER_LOSS_S or done) and (
+            self._job.status.opened_at is not None or serving
+        ):
             return [EndJob(outcome=Outcome.FAILED, reason=why, final=True)]
         return []
 
@@ -84,7 +96,7 @@ class Bond:
                 rest.append(command)
                 continue
             self.told = command
-            if not self._over() and self._job.ending is None:
+            if not self._over() and self._job.status.ending is None:
                 said = f"the job has ended: {command.report.reason}"
                 rest.append(EndJob(outcome=command.report.outcome, reason=said))
         return rest
@@ -92,13 +104,13 @@ class Bond:
     def stays(self, now: float) -> bool:
         """Whether the round goes on elsewhere, though the workers of this host have ended."""
         job, party = self._job, self._party
-        if job.interrupted or self.told is not None:
+        if job.status.interrupted_by or self.told is not None:
             return False
         if self._over_at is None:
             self._over_at = now
-            if job.rolled_at is None:
+            if job.status.opened_at is None:
                 party.speak_for_the_dead()
-        if job.ending is not None and self._ending_at is None:
+        if job.status.ending is not None and self._ending_at is None:
             self._ending_at = now
         if party.leader is not None:
             return self._awaits(now)
@@ -106,17 +118,19 @@ class Bond:
             return True
         if self._linked:
             return self._lost_at is None or now - self._lost_at < RECONNECT_GRACE_S
-        return job.rolled_at is None and party.reachable and now - self._over_at < self._timeout
+        return (
+            job.status.opened_at is None and party.reachable and now - self._over_at < self._timeout
+        )
 
     def _awaits(self, now: float) -> bool:
         """Whether somebody lives yet on another host, or has still to come and be told."""
         assert self._over_at is not None and self._party.leader is not None
-        if self._ending_at is not None and now - self._ending_at >= self._grace + LATE:
+        if self._ending_at is not None and now - self._ending_at >= self._grace + END_MARGIN_S:
             return False
-        if any(split_process_key(m.called)[0] for m in self._job.view(now).alive):
+        if any(split_process_key(m.called)[0] for m in self._job.status.view(now).alive):
             return True
         missing = self._party.leader.here + 1 < self._party.expected
-        if self._job.rolled_at is None and missing:
+        if self._job.status.opened_at is None and missing:
             return now - self._over_at < self._timeout
         return False
 
@@ -130,15 +144,15 @@ class Bond:
         party, job = self._party, self._job
         if party.leader is None:
             return orphaned(party.leads_at)
-        view = job.view(job.progress_at)
+        view = job.status.view(job.status.progress_at)
         told = ((m.facts.get(RESTARTS), m.who.host) for m in view.members)
         return hindrance(
             Hosts(
-                expected=party.expected if job.rolled_at is None else 0,
+                expected=party.expected if job.status.opened_at is None else 0,
                 here=party.leader.here + 1,
                 gone=party.leader.gone,
                 others=tuple(sorted({host for what, host in told if what == NOT_ALLOWED})),
-                plain=job.crossing.waved_on,
+                plain=job.status.early_open_reason,
                 place=party.declared.place if party.declared is not None else "",
             )
         )

@@ -6,35 +6,39 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from allaboard.cluster.transport.connect_probe import split
-from allaboard.cluster.transport.rendezvous_store import Door, FileDoor, StoreDoor
+from allaboard.cluster.transport.connect_probe import split_address
+from allaboard.cluster.transport.rendezvous_store import (
+    AddressStore,
+    FileAddressStore,
+    TcpAddressStore,
+)
 from allaboard.configuration.launcher_context import Described, master
 from allaboard.facts import Declared
 
-EARLIER = 3600.0
+MAX_POST_AGE_S = 3600.0
 """Seconds before this agent's start: a way that was posted before then is an earlier run's."""
 
 
-def store_of_launcher(
+def launcher_store(
     told: Described, environment: Mapping[str, str], coordinator: str
-) -> StoreDoor | None:
+) -> TcpAddressStore | None:
     """The store that torchrun keeps, unless its environment says that the job meets elsewhere."""
     place = master(environment)
     if not told.kept or not place or told.rank < 0 or told.address or coordinator:
         return None
-    return None if "JAX_COORDINATOR_ADDRESS" in environment else StoreDoor(place, told.job)
+    return None if "JAX_COORDINATOR_ADDRESS" in environment else TcpAddressStore(place, told.job)
 
 
-def door_to(
+def posted_endpoint(
     declared: Declared, told: Described, environment: Mapping[str, str], began: float
-) -> Door | None:
+) -> AddressStore | None:
     """Where the way to the meeting is posted; None where the place itself is the way. ``began`` is when this
     agent did (s since the epoch)."""
     if declared.place.startswith("file://"):
         path = declared.place.removeprefix("file://")
-        return FileDoor(path, told.job, began - EARLIER)
+        return FileAddressStore(path, told.job, began - MAX_POST_AGE_S)
     if told.kept and _same(declared.place, f"tcp://{master(environment)}"):
-        return StoreDoor(declared.place.removeprefix("tcp://"), told.job)
+        return TcpAddressStore(declared.place.removeprefix("tcp://"), told.job)
     return None
 
 
@@ -53,11 +57,11 @@ def _same(one: str, other: str) -> bool:
     return one.translate(bare) == other.translate(bare)
 
 
-async def is_local(address: str) -> bool:
+async def is_local_address(address: str) -> bool:
     """Whether the address is one of this host's: whether it, or one of those that the name stands for, can be
     bound. A name may stand for an address of IPv6 too on a host where that is switched off."""
     try:
-        host, _ = split(address)
+        host, _ = split_address(address)
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except (OSError, ValueError):  # UnicodeError is one

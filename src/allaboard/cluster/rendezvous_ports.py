@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from allaboard.cluster.leader import CLIENTS, knocked
+from allaboard.cluster.leader import FRAMEWORK_CLIENT_KINDS, stranger_event
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.connect_probe import dial, split
-from allaboard.cluster.transport.listener import Connection, Listener
-from allaboard.cluster.transport.wire import Word
+from allaboard.cluster.transport.connect_probe import connect_and_greet, split_address
+from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.wire import Message
 from allaboard.configuration.launcher_context import job_of
 from allaboard.configuration.local_rank import LOCAL_RANKS, first_by
 from allaboard.facts import Answer, Declared, Holder, Knock
@@ -22,13 +22,13 @@ from allaboard.hosts.interface_address import holder_of
 from allaboard.hosts.proc import environment
 from allaboard.protocol.events import Event, PortChecked, StrangerConnected
 
-AGAIN = 0.5
+BIND_RETRY_S = 0.5
 """Seconds between two attempts to bind a port that is taken."""
-CLOSING = 2
+CLOSING_BIND_ATTEMPTS = 2
 """Attempts after which a roll call that has the port is not one that just ends."""
 
 
-class Ports:
+class RendezvousPorts:
     """All of them go at once when the framework needs one: ``freed`` says that they are gone for good.
 
     ``tell`` takes what was seen at them, ``found`` is called where a framework's client that belongs to the
@@ -60,7 +60,7 @@ class Ports:
         """TensorFlow: every task listens at its own address, so that every link can be tried."""
         address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
         try:
-            port = split(address)[1]
+            port = split_address(address)[1]
         except ValueError:
             return
         self._own = self._listener(self._knocked)
@@ -75,7 +75,7 @@ class Ports:
         self._sign = self._listener(self._passed)
         self._sign.elsewhere = self._not_here(meeting)
         try:
-            await self._sign.open(split(meeting)[1])
+            await self._sign.open(split_address(meeting)[1])
         except (OSError, ValueError):
             return  # somebody else has that port here, by right
         if self.freed:
@@ -105,11 +105,13 @@ class Ports:
                     taken = error.errno == errno.EADDRINUSE
                     told = await self._holder(port) if taken else self._barred(port, error)
                     self._tell(PortChecked(holder=told))
-            called = meets is not None and told.answer is Answer.ABOARD and tries > CLOSING
+            called = (
+                meets is not None and told.answer is Answer.ABOARD and tries > CLOSING_BIND_ATTEMPTS
+            )
             if meets is not None and called and await meets():
                 self._tell(PortChecked(holder=None))
                 return
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(BIND_RETRY_S)
 
     def _barred(self, port: int, error: OSError) -> Holder:
         said = os.strerror(error.errno) if error.errno else str(error)
@@ -117,7 +119,7 @@ class Ports:
 
     async def _holder(self, port: int) -> Holder:
         pid, command = holder_of(port)
-        met = await dial(f"127.0.0.1:{port}")
+        met = await connect_and_greet(f"127.0.0.1:{port}")
         me = self._identity()
         job = job_of(environment(pid), me.job) if pid else ""
         return Holder(
@@ -154,14 +156,14 @@ class Ports:
     def _passed(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
             self._strayed(knock)
-        if knock.kind in CLIENTS.values() and self._sign is not None:
+        if knock.kind in FRAMEWORK_CLIENT_KINDS.values() and self._sign is not None:
             self._sign.release()  # a framework's client would take us for its listener
 
     def _knocked(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
             self._strayed(knock)
             return
-        event = knocked("tensorflow", knock)  # only its tasks listen by themselves
+        event = stranger_event("tensorflow", knock)  # only its tasks listen by themselves
         self._tell(event)
         if event.member:
             self._found()
@@ -173,22 +175,22 @@ class Ports:
         self._tell(StrangerConnected(knock=msgspec.structs.replace(knock, said=met)))
 
 
-def apart(declared: Declared, meeting: str) -> bool:
+def has_own_port(declared: Declared, meeting: str) -> bool:
     """Whether this task's own address is another than the one where all meet."""
     mine = declared.cluster.get(f"{declared.job}:{declared.index}", "")
     return mine.rpartition(":")[2] != meeting.rpartition(":")[2]
 
 
-def alone_here(rank: int, environment: dict[str, str]) -> bool:
+def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:
     """Whether the first member cannot be another process of this host."""
     return rank > 0 and first_by(LOCAL_RANKS, environment)
 
 
-def _close(member: Connection) -> None:
+def _close(member: MemberConnection) -> None:
     member.close()
 
 
-def _ignore(member: Connection, word: Word | None) -> None:
+def _ignore(member: MemberConnection, word: Message | None) -> None:
     pass
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from allaboard.cluster.transport.tcp_keepalive import AWAY
+from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S
 
-LOOK = 2.0
+CHECK_INTERVAL_S = 2.0
 """Seconds between two looks: the kernel asks every few seconds only."""
 
 
-class Hush:
+class SilenceDetector:
     """``away``: the numbers of those who do not answer, and since when (s, monotonic)."""
 
     def __init__(self) -> None:
@@ -22,13 +22,16 @@ class Hush:
         return now >= self._next
 
     def look(
-        self, now: float, silences: Mapping[int, Callable[[], float]], bound: float = AWAY
+        self,
+        now: float,
+        silences: Mapping[int, Callable[[], float]],
+        bound: float = HOST_AWAY_AFTER_S,
     ) -> tuple[list[int], list[int]]:
         """Who is away since the last look, and who is heard again; ``silences`` say for how long each has
         answered nothing, ``bound`` how long it may (s). What is no stream any more is forgotten."""
         if not self.due(now):
             return [], []
-        self._next = now + LOOK
+        self._next = now + CHECK_INTERVAL_S
         gone, back = [], []
         for number in [n for n in self.away if n not in silences]:
             del self.away[number]

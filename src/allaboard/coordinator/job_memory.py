@@ -14,6 +14,7 @@ from allaboard.coordinator.process_replacement import ProcessReplacements
 from allaboard.coordinator.settings import JobSettings
 from allaboard.coordinator.stall_detector import StallDetector, stall_after
 from allaboard.coordinator.task_restarts import TaskRestarts
+from allaboard.coordinator.trackers.evaluation_throttle import EvaluationThrottle
 from allaboard.coordinator.trackers.resource_trends import ResourceTrends
 from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
 from allaboard.facts import JobView, LockWait
@@ -59,6 +60,7 @@ class JobMemory:
         self.disconnected_agents: dict[int, float] = {}
         """Agent whose stream is broken just now, to the time at which it broke."""
         self.gate = Gate(launched_at, settings.policy, self.other_hosts, self.disconnected_agents)
+        self.throttle = EvaluationThrottle()
         self.last_view: JobView | None = None
         """The picture of the last evaluation."""
 

@@ -14,10 +14,7 @@ from allaboard.coordinator.job_status import JobStatus
 from allaboard.coordinator.pause_announcements import PauseAnnouncements
 from allaboard.coordinator.process_record import ProcessRecord, has_begun_work
 from allaboard.coordinator.settings import JobSettings
-from allaboard.coordinator.trackers.evaluation_throttle import (
-    JOINING_INTERVAL_S,
-    EvaluationThrottle,
-)
+from allaboard.coordinator.trackers.evaluation_throttle import JOINING_INTERVAL_S
 from allaboard.coordinator.trackers.interning import InternPool
 from allaboard.facts import Claim, Exit, JobView, Phase, Stage
 from allaboard.policy.end.end_policy import BEFORE
@@ -81,7 +78,6 @@ class JobState:
         """Members that reported what they run with."""
         self._last_arrival_at = launched_at
         self._intern_pool = InternPool()
-        self._throttle = EvaluationThrottle()
         self._pauses = PauseAnnouncements()
         self._is_starting: bool | None = None
         """True while a member has not begun its work; None until it is asked for in this call of `handle`."""
@@ -132,7 +128,7 @@ class JobState:
         if memory.ending is None and not memory.interrupted_by:
             commands += self._verdict(view, rolls, staged)
         self._note_time_of_end(now)
-        self._throttle.looked(self._stage(now))
+        self._memory.throttle.looked(self._stage(now))
         return commands
 
     def _announcements(
@@ -180,7 +176,7 @@ class JobState:
         is_urgent = not has_news or self._memory.interrupted_by
         min_interval_s = 0.0 if stage[0] else JOINING_INTERVAL_S
         members = 0 if is_urgent else len(self._memory.records)
-        return self._throttle.due(now, members, stage, min_interval_s)
+        return self._memory.throttle.due(now, members, stage, min_interval_s)
 
     def _stage(self, now: float) -> tuple[bool, ...]:
         """Return conditions whose change an evaluation must not wait for; the first: all have reported what they

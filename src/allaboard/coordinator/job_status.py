@@ -70,6 +70,11 @@ class JobStatus:
         """The tasks that were restarted alone in this round."""
         return tuple(self._memory.task_restarts.made)
 
+    @property
+    def evaluations(self) -> int:
+        """How often the rules were run on the job so far."""
+        return self._memory.throttle.taken
+
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
         return self._memory.view(now)

@@ -49,7 +49,7 @@ def roll_call(
         ValueError: nothing says which member of how many this is, or the coordinator, the
             secret or the certificates that the environment names cannot be used.
     """
-    from allaboard.cluster.transport.etcd_url import is_etcd
+    from allaboard.cluster.transport.etcd_url import is_etcd_url
     from allaboard.options.option_values import coordinator as checked
     from allaboard.options.option_values import secret, tls
     from allaboard.options.usage_error import UsageError
@@ -64,7 +64,7 @@ def roll_call(
     try:
         secret(None)
         meeting = checked(coordinator, tls(Namespace()), "coordinator=")
-        elects = is_etcd(meeting)
+        elects = is_etcd_url(meeting)
         kind = "tensorflow" if cluster is not None else ""
         one = task(variables, kind, "" if elects else coordinator, elects)
     except (UsageError, UnstatedTaskError) as error:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from allaboard.cluster.transport.connect_probe import Met, dial
+from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and_greet
 from allaboard.dropin.error import RollCallError
 from allaboard.facts import Answer, Claim, Evidence, Finding, Who
 from allaboard.report.finding_text import finding_lines
@@ -47,23 +47,23 @@ def _listed(tasks: object) -> list[object]:
     return list(tasks) if isinstance(tasks, (list, tuple)) else []
 
 
-async def _all(wanted: list[tuple[str, int, str]], until: float) -> list[Met]:
+async def _all(wanted: list[tuple[str, int, str]], until: float) -> list[ConnectResult]:
     return list(await asyncio.gather(*(_one(address, until) for _, _, address in wanted)))
 
 
-async def _one(address: str, until: float) -> Met:
+async def _one(address: str, until: float) -> ConnectResult:
     while True:
-        met = await dial(address, speak=1.0)
+        met = await connect_and_greet(address, speak=1.0)
         if _up(met) or time.monotonic() + AGAIN >= until:
             return met
         await asyncio.sleep(AGAIN)
 
 
-def _up(met: Met) -> bool:
+def _up(met: ConnectResult) -> bool:
     return met.answer is Answer.GRPC
 
 
-def _finding(task: tuple[str, int, str], met: Met, waited: float) -> Finding:
+def _finding(task: tuple[str, int, str], met: ConnectResult, waited: float) -> Finding:
     job, index, address = task
     entry = rule_named(SERVER_MISSING)
     claim = Claim(

@@ -1,5 +1,6 @@
 """Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
 
+from allaboard.facts.address import Address, whole
 from allaboard.facts.attempts import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.collective_calls import GroupState, Signature, Traced, Unused
 from allaboard.facts.configuration.cluster import (
@@ -12,7 +13,6 @@ from allaboard.facts.configuration.cluster import (
     Pasted,
     Problem,
     Value,
-    whole,
 )
 from allaboard.facts.configuration.config_facts import ConfigFacts, FilePlace, LocalHost, facts_of
 from allaboard.facts.configuration.manifest import (
@@ -82,6 +82,7 @@ __all__ = [
     "OPAQUE",
     "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
+    "Address",
     "Answer",
     "Batch",
     "Branch",

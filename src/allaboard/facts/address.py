@@ -1,4 +1,7 @@
-"""Addresses as configurations write them: ``host:port``, ``[::1]:port``, ``grpc://host:port``."""
+"""Network addresses: ``host:port``, ``[::1]:port``, ``grpc://host:port/path``.
+
+`Address` is the one type for them; nothing else takes a ``host:port`` apart by hand.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,77 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from allaboard.facts.configuration.cluster import whole
-
 DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
 """Ports that the frameworks' own documents use in their examples."""
 
 
+def whole(text: str) -> int | None:
+    """Return the text as a whole number in ASCII decimals; None if it is not one, or absurdly long."""
+    text = text.strip()
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+
+
 class Address(NamedTuple):
-    """The parts as written; ``port`` is "" where there is none."""
+    """A host and a port, as somebody wrote them."""
 
     host: str
-    port: str
+    """Name or number of the host, an IPv6 address without its brackets; "" if there is none."""
+    port: str = ""
+    """The port as written, which need not be a number; "" if there is none."""
     scheme: str = ""
+    """``grpc`` of ``grpc://host:port``; "" if there is none."""
     rest: str = ""
+    """What follows host and port, with its slash; "" if nothing does."""
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Return the parts of an address, however wrong they are; never raises.
+
+        More than one colon without brackets is an IPv6 address without a port.
+        """
+        return parse(text)
+
+    @classmethod
+    def from_endpoint(cls, text: str) -> Address:
+        """Return the parts of a ``host:port`` whose port is known to be there.
+
+        The last colon separates them, so that an IPv6 address needs no brackets; it may have one pair.
+
+        Raises:
+            ValueError: the text has no port from 1 to 65535.
+        """
+        host, colon, port = text.rpartition(":")
+        if not colon or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError(f"{text}: not host:port")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]  # one pair: PyTorch looks [fd00::1] up as a name, which nobody has
+        return cls(host, port)
+
+    @property
+    def number(self) -> int:
+        """The port as a number from 1 to 65535; 0 if it is missing or none of these."""
+        number = whole(self.port)
+        return number if number is not None and 0 < number < 65536 else 0
+
+    @property
+    def is_complete(self) -> bool:
+        """True if there are a host and a port that can be connected to."""
+        return bool(self.host) and self.number > 0
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Host and port number, as sockets take them."""
+        return self.host, self.number
+
+    def __str__(self) -> str:
+        """``host:port`` without scheme and path, with brackets around an IPv6 address."""
+        return join(self.host, self.port) if self.port else self.host
 
 
 @lru_cache(maxsize=2**17)
 def parse(text: str) -> Address:
-    """The parts of an address, however wrong they are; never raises."""
+    """Return the parts of an address, as `Address.parse` does."""
     text = text.strip()
     scheme, marks, behind = text.partition("://")
     if marks and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
@@ -42,12 +98,12 @@ def parse(text: str) -> Address:
 
 
 def join(host: str, port: str | int) -> str:
-    """``host:port``, with brackets around an IPv6 address."""
+    """Return ``host:port``, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def only_here(host: str) -> bool:
-    """Whether the name can mean this host alone: loopback, or "any address"."""
+    """Return True if the name can mean this host alone: loopback, or "any address"."""
     name = host.strip("[]").lower().rstrip(".")
     return (
         name in ("localhost", "localhost.localdomain", "localhost4", "localhost6")
@@ -58,12 +114,15 @@ def only_here(host: str) -> bool:
 
 
 def everywhere(host: str) -> bool:
-    """Whether it is the address that a server binds to listen on every interface."""
+    """Return True if it is the address that a server binds to listen on every interface."""
     return host.strip("[]") in ("0.0.0.0", "::", "0", "*")
 
 
 def nobody(host: str) -> str:
-    """Why no host can have this address; "" where one may. 240.0.0.0/4 is in use inside of clouds."""
+    """Return why no host can have this address; "" if one may.
+
+    Addresses of 240.0.0.0/4 are in use inside of clouds.
+    """
     name = host.strip("[]").lower()
     if name == "255.255.255.255":
         return f"{name} is the broadcast address, at which nobody listens"
@@ -76,7 +135,7 @@ def nobody(host: str) -> str:
 
 
 def lacks_interface(host: str) -> bool:
-    """Whether it is a link-local address of IPv6 without the interface that it is one of, RFC 4007."""
+    """Return True for a link-local IPv6 address without its interface, which RFC 4007 requires."""
     return re.fullmatch(r"fe[89ab][0-9a-f]:[0-9a-f:]+", host.strip("[]").lower()) is not None
 
 
@@ -84,7 +143,7 @@ LINK_LOCAL = "is a link-local IPv6 address without its interface, which leads no
 
 
 def canonical(text: str) -> str:
-    """The same text for addresses that surely are the same place."""
+    """Return the same text for addresses that surely are the same place."""
     address = parse(text)
     host = address.host.lower().rstrip(".")
     if host in ("127.0.0.1", "::1", "localhost.localdomain"):
@@ -94,7 +153,7 @@ def canonical(text: str) -> str:
 
 
 def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] | None:
-    """What is wrong with the form of a ``host:port``, and the right form of it; None if nothing.
+    """Return what is wrong with the form of a ``host:port``, and the right form; None if nothing is.
 
     ``port`` is the one proposed where there is none that could be kept.
     """

@@ -20,7 +20,7 @@ MAX_HELP_WIDTH = 100
 """Columns of help text, on terminals that are wider."""
 MAX_ECHOED_WORDS = 12
 """Words of the user's command line that a corrected command repeats."""
-OPTION_COLUMN_WIDTH = 26
+OPTION_COLUMN_WIDTH = 28
 """Columns for an option's name; its description begins behind them."""
 PLACEHOLDER_MEANINGS = {
     "S": "a number of seconds",
@@ -108,6 +108,10 @@ class CommandParser(argparse.ArgumentParser):
         """Say how a shell completes the values of the argument that is stored as ``dest``."""
         self.value_completions[dest] = completion
 
+    def option_of(self, name: str) -> argparse.Action | None:
+        """Return the option of this name; None if there is none."""
+        return self._option_string_actions.get(name)
+
     def arguments(self) -> list[argparse.Action]:
         """Return all options and positional arguments, in the order of their declaration."""
         return list(self._actions)
@@ -138,7 +142,9 @@ class CommandParser(argparse.ArgumentParser):
             namespace, unparsed = self.parse_known_args(list(words))
         except argparse.ArgumentError as error:
             option = _typed_name(error.argument_name or "", words)
-            raise UsageError(f"{option} {error.message.replace('argument ', '')}") from None
+            raise UsageError(
+                f"{option} {error.message.replace('not allowed with argument', 'is not allowed with')}"
+            ) from None
         if unparsed:
             raise UsageError(f'unexpected argument "{unparsed[0]}"; see: {self.prog} --help')
         return namespace

@@ -11,38 +11,24 @@ from typing import TYPE_CHECKING
 from allaboard.options.usage_error import usage
 
 if TYPE_CHECKING:
-    from allaboard.cluster.transport.tls import Tls
+    from allaboard.cluster.transport.tls import TlsFiles
 
 TLS = ("cert", "key", "ca")
 PURPOSES = {"unsuitable certificate purpose": " (it must allow both serverAuth and clientAuth)"}
 """What OpenSSL's words leave open: of every two hosts one calls the other."""
-MOST = 4096
-"""Workers on one host; far beyond what one host can train, and within its file limits."""
-
-
-def size(n: str | None) -> int:
-    if n is None:
-        return 1
-    if not n.isdecimal() or not 1 <= int(n) <= MOST:
-        usage(f"-n {n}: a number of workers from 1 to {MOST}; try: allaboard run -n 4 train.py")
-    return int(n)
 
 
 def variables(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, _ = pair.partition("=")
         if not equals or not name:
-            usage(f"--env {pair}: wants NAME=VALUE, e.g. --env NCCL_DEBUG=INFO")
+            usage(f'--env expects NAME=VALUE, as --env NCCL_DEBUG=INFO; got "{pair}"')
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def check_values(steps: str | None) -> dict[str, str]:
-    """The variable that tells the probe how often to look at parameters."""
-    if steps is None:
-        return {}
-    if not steps.isdecimal() or not int(steps):
-        usage(f"--check-values {steps}: a number of steps from 1, e.g. --check-values 100")
-    return {"ALLABOARD_CHECK_VALUES": steps}
+def check_values(steps: int | None) -> dict[str, str]:
+    """Return the variable that tells the probe how often to compare parameters; {} if it never does."""
+    return {} if steps is None else {"ALLABOARD_CHECK_VALUES": str(steps)}
 
 
 def secret(file: Path | None) -> bytes:
@@ -89,7 +75,7 @@ def add_tls(made: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
         )
 
 
-def tls(given: argparse.Namespace) -> Tls | None:
+def tls(given: argparse.Namespace) -> TlsFiles | None:
     """From the three options, else from ALLABOARD_TLS_CERT, _KEY and _CA; None where none is given."""
     found: dict[str, Path] = {}
     for name in TLS:
@@ -102,9 +88,9 @@ def tls(given: argparse.Namespace) -> Tls | None:
     absent = ", ".join(f"--tls-{n}" for n in TLS if n not in found)
     if absent:
         usage(f"TLS between hosts wants three files; {absent} is not given")
-    from allaboard.cluster.transport.tls import Tls, fault, unlike
+    from allaboard.cluster.transport.tls import TlsFiles, certificate_fault, is_key_mismatch
 
-    made = Tls(**found)
+    made = TlsFiles(**found)
     here = os.uname().nodename  # under a launcher the words of all hosts come out in one place
     for file in made:
         try:
@@ -117,9 +103,9 @@ def tls(given: argparse.Namespace) -> Tls | None:
                 f"TLS between hosts: on {here}: {file} wants a passphrase; give a key without one: {plain}"
             )
     try:
-        why = fault(made)
+        why = certificate_fault(made)
     except OSError as error:
-        told = f"{made.key} is not the key of {made.cert}" if unlike(error) else ""
+        told = f"{made.key} is not the key of {made.cert}" if is_key_mismatch(error) else ""
         told = told or f"{made.cert}, {made.key}: {error.strerror or error}"
         usage(f"TLS between hosts: on {here}: {told}")
     if why:
@@ -131,7 +117,7 @@ def tls(given: argparse.Namespace) -> Tls | None:
     return made
 
 
-def coordinator(address: str, tls: Tls | None = None, named: str = "--coordinator ") -> str:
+def coordinator(address: str, tls: TlsFiles | None = None, named: str = "--coordinator ") -> str:
     """HOST:PORT or etcd://…; what was given (``named`` so), else ALLABOARD_COORDINATOR, else "". ``tls`` are
     the job's certificates."""
     if not address:
@@ -144,16 +130,16 @@ def coordinator(address: str, tls: Tls | None = None, named: str = "--coordinato
     return address
 
 
-def _etcd(address: str, tls: Tls | None, named: str) -> str:
+def _etcd(address: str, tls: TlsFiles | None, named: str) -> str:
     from importlib.util import find_spec
 
-    from allaboard.cluster.transport.etcd_url import is_etcd, parse
+    from allaboard.cluster.transport.etcd_url import is_etcd_url, parse_etcd_url
     from allaboard.configuration.launcher_context import job_id
 
-    if not is_etcd(address):
+    if not is_etcd_url(address):
         usage(f"{named}{address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS")
     try:
-        place = parse(address)
+        place = parse_etcd_url(address)
     except ValueError as error:
         usage(f"{named}{address.rpartition('@')[2]}: {error}")
     if find_spec("etcd3gw") is None:
@@ -168,13 +154,13 @@ def _etcd(address: str, tls: Tls | None, named: str) -> str:
     return place.text
 
 
-def _certificates(tls: Tls | None, what: str) -> None:
+def _certificates(tls: TlsFiles | None, what: str) -> None:
     """Whether the files for TLS to etcd can be used; a job that waits for its first call learns it late."""
     import ssl
 
-    from allaboard.cluster.transport.etcd import files
+    from allaboard.cluster.transport.etcd import choose_tls_files
 
-    known = files(tls, os.environ)
+    known = choose_tls_files(tls, os.environ)
     context = ssl.create_default_context()
     if known.cert and not known.key:
         usage(f"{what}: ETCDCTL_CERT={known.cert} wants its key, too: set ETCDCTL_KEY")

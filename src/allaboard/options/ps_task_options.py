@@ -22,17 +22,18 @@ def roles(
                     f"{option} goes with --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
                 )
         if given.n is not None and not dashes and given.module is None:
-            _without_servers(given.n, words)
+            _without_servers(str(given.n), words)
         return (), frozenset()
     from allaboard.launch.parameter_servers.ps_cluster import InvalidRolesError, served, tasks
     from allaboard.launch.parameter_servers.script_scan import read
 
     if dashes:
         usage("--ps starts SCRIPT or -m MODULE; a command after -- starts its own processes")
+    workers = None if given.n is None else str(given.n)
     script = f"-m {given.module}" if given.module else words[0] if words else "train.py"
     reading = read(Path(words[0]) if words and given.module is None else None)
     try:
-        found = tasks(given.ps, given.n, given.chief, given.evaluator, reading, script)
+        found = tasks(given.ps, workers, given.chief, given.evaluator, reading, script)
     except InvalidRolesError as error:
         usage(str(error))
     return found, served(found, given.ps_server, reading)

@@ -11,8 +11,6 @@ from allaboard.policy.restart.restart_policy import Restarts
 if TYPE_CHECKING:
     from allaboard.configuration.launcher_context import Described
 
-MOST = 1000
-"""Restarts; a job that fails more often than this wants a person."""
 STOPPED_AFTER = 30.0
 """Seconds that a stopped worker is waited for, where the user names no other time."""
 
@@ -34,7 +32,8 @@ def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool)
     if joined is not None:
         _together(joined, trusted)
     backoff = Restarts().backoff if given.backoff is None else given.backoff
-    return Restarts(allowed=True, most=_most(given.max_restarts), backoff=backoff)
+    most = Restarts().most if given.max_restarts is None else given.max_restarts
+    return Restarts(allowed=True, most=most, backoff=backoff)
 
 
 def _together(joined: Described, trusted: bool) -> None:
@@ -50,14 +49,3 @@ def _together(joined: Described, trusted: bool) -> None:
             "must know each other; make a secret, openssl rand -hex 32 > job.secret, and give every host "
             "--secret-file job.secret (or ALLABOARD_SECRET, or --tls-cert, --tls-key and --tls-ca)"
         )
-
-
-def _most(text: str | None) -> int:
-    if text is None:
-        return Restarts().most
-    if not text.isdecimal() or not int(text) <= MOST:
-        usage(
-            f"--max-restarts {text}: a number from 0 to {MOST}; "
-            "try: allaboard run -n 4 --on-failure restart --max-restarts 3 train.py"
-        )
-    return int(text)

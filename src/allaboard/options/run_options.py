@@ -1,35 +1,63 @@
-"""The options of `allaboard run`, those before the script.
-
-They are parsed with argparse rather than with what the other commands use: the workers start before
-anything heavy is loaded, and a larger library would be most of the time until then.
-"""
+"""The options of `allaboard run`, which stand before the script, and where the script begins."""
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allaboard.options.option_values import add_tls
+from allaboard.options.value_types import Seconds, WholeNumber
 
-FLAGS = ("--observe", "--chief", "--evaluator", "--verbose", "-v", "-h", "--help")
-"""Options that take no value."""
+if TYPE_CHECKING:
+    from allaboard.options.command_parser import CommandParser
+
+MAX_WORKERS = 4096
+"""Workers on one host; far beyond what one host can train, and within its limits of open files."""
+MAX_RESTARTS = 1000
+"""A job that fails more often needs a person."""
+MAX_SCRIPT_NBYTES = 1 << 20
+"""How much of a script is searched for the options that it declares."""
+COMMON_OPTIONS = frozenset(["-h", "--help", "-v", "--verbose", "-m", "--env", "--report"])
+"""Options that scripts often have themselves: behind a script they are the script's."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options of `run`, those before the script."""
-    made = argparse.ArgumentParser(
-        prog="allaboard run",
-        usage="allaboard run [--ps P] [-n N] [OPTIONS] SCRIPT [ARGS...] | -m MODULE [ARGS...] | "
-        "-- COMMAND [ARGS...]",
-        description="Start a training job, wait until all workers are there, watch them, and report problems "
-        "while they happen.",
-        epilog="Exit code: 0 all trained, 1 a worker failed, 2 usage error, 3 the roll call failed, "
-        "4 ended for a hang, 130 interrupted.",
-        allow_abbrev=False,
+def add_arguments(parser: CommandParser) -> None:
+    """Declare the options of `run`."""
+    import argparse
+
+    parser.describe(
+        "[OPTIONS] [-n N] SCRIPT [ARGS...]\n"
+        "[OPTIONS] [-n N] -m MODULE [ARGS...]\n"
+        "[OPTIONS] --ps P [-n N] SCRIPT [ARGS...]\n"
+        "[OPTIONS] -- COMMAND [ARGS...]",
+        "Start a training job, wait until all workers are there, watch them, and report problems as they "
+        "happen. Options stand before the script; what follows the script is the script's own.",
+        "Exit code: 0 all trained, 1 a worker failed, 2 usage error, 3 the roll call failed, 4 ended because "
+        "of a hang, 130 interrupted.",
+        "allaboard run -n 4 train.py --epochs 3",
+        "allaboard run -n 4 --on-hang stop -m my_package.train",
+        "allaboard run -- torchrun --nproc-per-node 4 train.py",
+        "srun allaboard run train.py",
     )
-    add = made.add_argument_group("what to start").add_argument
-    add("-n", metavar="N", help="start N workers on this host")
+    add = parser.add_argument_group("what to start").add_argument
+    count = WholeNumber(1, MAX_WORKERS)
+    add(
+        "-n",
+        metavar="N",
+        type=count,
+        help="start N workers on this host (also: --nproc-per-node N)",
+    )
+    add(
+        "--nproc-per-node",
+        "--nproc_per_node",
+        dest="n",
+        metavar="N",
+        type=count,
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
+    )
     add("--ps", metavar="P", help="also start P parameter servers; each task gets its TF_CONFIG")
     add("--chief", action="count", default=0, help="with --ps: also start a chief")
     add("--evaluator", action="count", default=0, help="with --ps: also start an evaluator")
@@ -48,19 +76,19 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="set a variable for every worker; may be repeated",
     )
-    add = made.add_argument_group("how long to wait, and what to end").add_argument
+    add = parser.add_argument_group("how long to wait, and what to end").add_argument
     add(
         "--timeout",
         metavar="S",
-        type=seconds,
-        help="how long to wait for a worker that nobody has heard of (default: 60). If others start the "
+        type=Seconds(),
+        help="how long to wait for a worker that has not started (default: 60). If a launcher starts the "
         "workers (several hosts), giving it also ends the job then, instead of only reporting it",
     )
     add(
         "--timeout-hard",
         metavar="S",
-        type=seconds,
-        help="how long to wait for a worker that is alive and has not come (default: no limit)",
+        type=Seconds(),
+        help="how long to wait for a worker that has started and has not joined (default: no limit)",
     )
     add(
         "--on-hang",
@@ -72,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
         "--hang-after",
         metavar="S",
         default=600.0,
-        type=seconds,
+        type=Seconds(),
         help="with --on-hang stop: stop after this long without progress if no cause is certain "
         "(default: 600)",
     )
@@ -80,33 +108,38 @@ def parser() -> argparse.ArgumentParser:
         "--grace",
         metavar="S",
         default=30.0,
-        type=seconds,
+        type=Seconds(),
         help="time between SIGTERM and SIGKILL (default: 30)",
     )
     add(
         "--observe",
         action="store_true",
-        help="only watch: hold nobody, signal nobody, end nothing",
+        help="only watch: delay no worker, send no signal, end nothing",
     )
-    add = made.add_argument_group("what to start again").add_argument
+    add = parser.add_argument_group("what to start again").add_argument
     add(
         "--on-failure",
         default="stop",
         choices=("stop", "restart"),
-        help="when a worker fails, stop (default), or start all workers again; they go on from their own "
+        help="when a worker fails, stop (default), or restart all workers; they resume from their own "
         "checkpoint",
     )
-    add("--max-restarts", metavar="N", help="with restart: restart at most this often (default: 3)")
+    add(
+        "--max-restarts",
+        metavar="N",
+        type=WholeNumber(0, MAX_RESTARTS),
+        help="with restart: restart at most this often (default: 3)",
+    )
     add(
         "--backoff",
         metavar="S",
-        type=seconds,
+        type=Seconds(),
         help="with restart: pause after a round without progress, doubled each time (default: 1)",
     )
     add(
         "--stopped-after",
         metavar="S",
-        type=seconds,
+        type=Seconds(),
         help="with restart: replace a worker that has been stopped (SIGSTOP) for this long (default: 30)",
     )
     add(
@@ -121,10 +154,11 @@ def parser() -> argparse.ArgumentParser:
         help="with parameter servers and restart: keep a process ready that has imported the framework, to "
         "take the place of a task that ends (default: on with --ps, else off)",
     )
-    add = made.add_argument_group("what to check, and where to write").add_argument
+    add = parser.add_argument_group("what to check, and where to write").add_argument
     add(
         "--check-values",
         metavar="N",
+        type=WholeNumber(1),
         help="compare some elements of one parameter between ranks every N steps (PyTorch)",
     )
     add(
@@ -135,7 +169,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--report", metavar="FILE.json", type=Path, help="write the report to this file too")
     add("-v", "--verbose", action="store_true", help="print all evidence of a finding")
-    hosts = made.add_argument_group("how the hosts of a job meet")
+    hosts = parser.add_argument_group("how the hosts of a job meet")
     hosts.add_argument(
         "--coordinator",
         metavar="HOST:PORT",
@@ -147,31 +181,55 @@ def parser() -> argparse.ArgumentParser:
         "--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host"
     )
     add_tls(hosts)
-    return made
 
 
-def split(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
-    """The options, what they are followed by, and whether that stood behind ``--``: then it is run
-    as it is, not as a script. What follows the script is the script's own."""
-    at = 0
-    while at < len(arguments):
-        word = arguments[at]
-        if word == "--":
-            return list(arguments[:at]), list(arguments[at + 1 :]), True
-        if not word.startswith("-") or word == "-":
-            break
-        attached = "=" in word or (word[:2] in ("-n", "-m") and len(word) > 2)
-        at += 1 if attached or word in FLAGS else 2
-        if word.startswith("-m"):
-            break
-    return list(arguments[:at]), list(arguments[at:]), False
+def split_at_script(parser: CommandParser, words: Sequence[str]) -> tuple[int, list[str], bool]:
+    """Return how many words are options, the words that are started, and True if those stood behind ``--``:
+    then they are a command, not a script. What follows the script or the module is its own.
+
+    Raises:
+        UsageError: an option that `run` does not have, or whose value is missing.
+    """
+    end = parser.check_options(words, stops_options)
+    if end < len(words) and words[end] == "--":
+        return end, list(words[end + 1 :]), True
+    return end, list(words[end:]), False
 
 
-def seconds(text: str) -> float:
+def stops_options(word: str) -> bool:
+    """Return True for a script, and for -m, whose value is the module: options end there."""
+    return not word.startswith("-") or word in ("-", "-m")
+
+
+def note_late_options(
+    parser: CommandParser, words: Sequence[str], options_end: int, module: str | None
+) -> None:
+    """Say that an option of `run` behind the script goes to the script, unless the script has such an option."""
+    import shlex
+
+    late_words = words[options_end:] if module is not None else words[options_end + 1 :]
+    given = {word.partition("=")[0] for word in words[:options_end]}
+    for index, word in enumerate(late_words):
+        name = word.partition("=")[0]
+        action = parser.option_of(name)
+        if action is None or name in COMMON_OPTIONS or given & {*action.option_strings}:
+            continue
+        if module is None and _mentions(Path(words[options_end]), name):
+            continue
+        takes_value = action.nargs != 0 and "=" not in word
+        option = list(late_words[index : index + 1 + takes_value])
+        script = ["-m", module] if module is not None else [words[options_end]]
+        sys.stderr.write(
+            f"allaboard: {shlex.join(option)} follows the script, so the script gets it; options of allaboard "
+            f"go before the script: {shlex.join(['allaboard', 'run', *option, *script])}\n"
+        )
+        return
+
+
+def _mentions(script: Path, option: str) -> bool:
+    """Return True if the script's text has the option, as a script has that declares it; or cannot be read."""
     try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text}: seconds, 0 or more")
-    return value
+        with script.open("rb") as file:
+            return option.encode() in file.read(MAX_SCRIPT_NBYTES)
+    except OSError:
+        return True

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from allaboard.cluster.transport.etcd_url import is_etcd
+from allaboard.cluster.transport.etcd_url import is_etcd_url
 from allaboard.options.usage_error import UsageError
 from allaboard.preflight.ssh_hosts import hosts_of, name, one_host
 from allaboard.preflight.ssh_output import Said, left_to_say
@@ -105,7 +105,7 @@ def _interrupted(
 
 def remote(given: argparse.Namespace, hosts: Sequence[str], rank: int, job: str) -> str:
     """The command for the shell of the host of this rank; ``job`` is the id that all share."""
-    elsewhere = is_etcd(given.coordinator)
+    elsewhere = is_etcd_url(given.coordinator)
     variables = _variables(hosts, rank, "" if elsewhere else given.coordinator, given.framework)
     variables["ALLABOARD_JOB_ID"] = job
     words = ["env", *(f"{k}={v}" for k, v in variables.items())]

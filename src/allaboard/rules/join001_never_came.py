@@ -93,7 +93,8 @@ def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
         ),
         fix=_advise_ssh(declaration.origin, absent)
         or (FIX_BY_REJECTION[refused[0].kind] if refused else "")
-        or f"start {names}, or {_advise_fewer_members(declaration, len(roll.here))}{_advise_coordinator(view.place)}",
+        or f"start {names}, or "
+        f"{_advise_fewer_members(declaration, len(roll.here))}{_advise_coordinator(view.place)}",
         # Members that are already inside init may meet ranks there that this agent cannot see.
         certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
         since=since,
@@ -108,11 +109,13 @@ def _claim_ended_by_launcher(roll: Roll, ended: tuple[Member, ...]) -> Claim:
     absent = unaccounted(roll)
     absent_names = called(declaration, absent, 16)
     return Claim(
-        summary=f"{absent_names} {_has(absent)} not joined; {member_names.names(ended)} waited in init until the "
+        summary=f"{absent_names} {_has(absent)} not joined; {member_names.names(ended)} waited in init "
+        "until the "
         f"launcher ended {'it' if len(ended) == 1 else 'them'}",
         who=tuple(who(declaration, r) for r in absent),
         evidence=(Evidence(f"world size {roll.size}", declaration.origin or declaration.call),),
-        fix=f"read the output of {absent_names}: most likely it failed before init, and the launcher ended the "
+        fix=f"read the output of {absent_names}: most likely it failed before init, and the launcher "
+        "ended the "
         "others",
         certainty=Certainty.LIKELY,
         since=min(m.phase_since for m in ended),

@@ -92,7 +92,8 @@ def check(view: JobView) -> Iterator[Claim]:
                     * again
                 ),
             ),
-            fix=f"{_command_for_late_member(view, roll)}see what {missing_names} {agrees('do', roll.missing)} instead; the others can "
+            fix=f"{_command_for_late_member(view, roll)}see what {missing_names} "
+            f"{agrees('do', roll.missing)} instead; the others can "
             f"only wait for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
             else _advise_network(view, blocked_members),
@@ -131,7 +132,7 @@ def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
         return OWN_PORT
     if len({m.who.host for m in blocked_members}) > 1:
         return (
-            "open all ports above 1024 between the hosts, or set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME "
+            "let every host reach every other on all ports above 1024, or set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME "
             "to the interface by which they reach each other"
         )
     return (
@@ -160,13 +161,15 @@ def _claim_wrong_port(rank_0: Member, blocked_members: list[Member], since: floa
     assert declaration is not None
     connect_port, listen_port = _port(declaration.place), _port(declaration.bind)
     return Claim(
-        summary=f"{rank_0.who.name} listens on port {listen_port}, but all ranks connect to port {connect_port}",
+        summary=f"{rank_0.who.name} listens on port {listen_port}, but all ranks connect to port "
+        f"{connect_port}",
         who=tuple(m.who for m in blocked_members),
         evidence=(
             Evidence(declaration.bind, "coordinator_bind_address"),
             Evidence(declaration.place.removeprefix("tcp://"), "coordinator_address"),
         ),
-        fix=f"set the port of coordinator_bind_address to {connect_port}, or remove the argument, unless port "
+        fix=f"set the port of coordinator_bind_address to {connect_port}, or remove the argument, unless "
+        "port "
         f"{connect_port} is forwarded to {listen_port}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

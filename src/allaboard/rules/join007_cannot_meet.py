@@ -63,7 +63,8 @@ def _task_names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim
         declaration = members[0].declared
         origin = declaration.origin if declaration is not None else ""
         yield Claim(
-            summary=f"{names} has different task names in its cluster: {address} is {their_task}, but {right} for "
+            summary=f"{names} has different task names in its cluster: {address} is {their_task}, but "
+            f"{right} for "
             f"{majority_names}",
             who=tuple(m.who for m in members),
             evidence=(

@@ -55,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if holder is not None and holder.job and not holder.ours:
         store = False  # JOIN009 reports another job's store
     if holder is not None and store and waiting and view.now - holder.at >= MIN_HELD_S:
-        yield _held(view, waiting[0], holder)
+        yield _claim_held_port(view, waiting[0], holder)
     yield from _stale_files(view, rolls)
     yield from _misled_restarts(view, rolls)
     tried = attempt(view, Answer.STORE)
@@ -80,27 +80,34 @@ def _misled_restarts(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
     PyTorch 2.4), where the addresses of the earlier ranks remain: a rank that reads one connects to a closed
     port."""
     for roll in rolls:
-        those = misled(view, roll)
-        earlier = before(view, roll) if those else ()
+        misled_members = misled(view, roll)
+        earlier = before(view, roll) if misled_members else ()
         if not earlier:
             continue
-        told = those[0].declared
-        where = told.place.removeprefix("tcp://") if told is not None else "one address"
-        said = those[0].raised
-        met = (
-            Evidence(said.message[:200], those[0].who.name)
-            if said is not None
-            else Evidence(f"in init for {view.now - those[0].phase_since:.0f} s, idle", "black box")
+        declaration = misled_members[0].declared
+        address = (
+            declaration.place.removeprefix("tcp://") if declaration is not None else "one address"
+        )
+        error = misled_members[0].raised
+        symptom = (
+            Evidence(error.message[:200], misled_members[0].who.name)
+            if error is not None
+            else Evidence(
+                f"in init for {view.now - misled_members[0].phase_since:.0f} s, idle", "black box"
+            )
         )
         yield Claim(
-            summary=f"{ranked(those)} may have read the addresses of an earlier "
-            f"attempt from the store at {where}: {len(earlier)} ranks met there before and have exited",
-            who=tuple(m.who for m in those),
-            evidence=(met, Evidence("torchrun keeps one store for all of its restarts", "PyTorch")),
+            summary=f"{ranked(misled_members)} may have read the addresses of an earlier "
+            f"attempt from the store at {address}: {len(earlier)} ranks met there before and have exited",
+            who=tuple(m.who for m in misled_members),
+            evidence=(
+                symptom,
+                Evidence("torchrun keeps one store for all of its restarts", "PyTorch"),
+            ),
             fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; or use a new port each "
             "time",
             certainty=Certainty.LIKELY,
-            since=said.at if said is not None else those[0].phase_since,
+            since=error.at if error is not None else misled_members[0].phase_since,
         )
 
 
@@ -110,12 +117,14 @@ def _stale_files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
     if not view.joined:
         yield from _stale_files_of_this_host(view, rolls)
     for roll in rolls:
-        first = [m for m in roll.held if m.who.rank == 0]
-        old = [m for m in first if 0 < roll.size <= int(m.facts.get("rendezvous joined", "0"))]
-        told = old[0].declared if old else None
-        if told is None or not view.leads:
+        rank_0 = [m for m in roll.held if m.who.rank == 0]
+        with_stale_file = [
+            m for m in rank_0 if 0 < roll.size <= int(m.facts.get("rendezvous joined", "0"))
+        ]
+        declaration = with_stale_file[0].declared if with_stale_file else None
+        if declaration is None or not view.leads:
             continue
-        member, path = old[0], told.place.removeprefix("file://")
+        member, path = with_stale_file[0], declaration.place.removeprefix("file://")
         count, age = member.facts["rendezvous joined"], member.facts.get("rendezvous age", "")
         yield Claim(
             summary=f"the rendezvous file {path} is left over from an earlier run: {count} ranks have joined "
@@ -125,7 +134,7 @@ def _stale_files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
                 Evidence(
                     f"{count} have joined, last written {age} earlier", f"{member.who.host}: {path}"
                 ),
-                Evidence(told.place, told.origin),
+                Evidence(declaration.place, declaration.origin),
             ),
             fix=f"rm {shlex.quote(path)}   # once no run uses it",
             since=member.phase_since,
@@ -139,14 +148,20 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[Roll, ...]) -> Iterato
     for roll in rolls:
         if not roll.complete or len(roll.held) < roll.size:
             continue
-        last = max(roll.held, key=lambda m: m.phase_since)
-        told, joined = last.declared, int(last.facts.get("rendezvous joined", "-1"))
+        last_member = max(roll.held, key=lambda m: m.phase_since)
+        declaration, joined = (
+            last_member.declared,
+            int(last_member.facts.get("rendezvous joined", "-1")),
+        )
         all_here = roll.size <= view.launched and roll.size > 1
-        if told is None or joined < (0 if all_here else roll.size):
+        if declaration is None or joined < (0 if all_here else roll.size):
             continue
-        path, age = told.place.removeprefix("file://"), last.facts.get("rendezvous age", "")
+        path, age = (
+            declaration.place.removeprefix("file://"),
+            last_member.facts.get("rendezvous age", ""),
+        )
         if roll.round > 1:
-            yield _claim_left_by_destroy(roll, last, path, age)
+            yield _claim_left_by_destroy(roll, last_member, path, age)
             continue
         yield Claim(
             summary=f"the rendezvous file {path} is left over from an earlier run: it was written before "
@@ -159,19 +174,19 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[Roll, ...]) -> Iterato
                     "run are still held",
                     path,
                 ),
-                Evidence(told.place, told.origin),
+                Evidence(declaration.place, declaration.origin),
             ),
             fix=f"rm {shlex.quote(path)}   # once no run uses it",
-            since=last.phase_since,
+            since=last_member.phase_since,
         )
 
 
-def _claim_left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Claim:
+def _claim_left_by_destroy(roll: Roll, last_member: Member, path: str, age: str) -> Claim:
     """Report a file that torch failed to remove. In torch/csrc/distributed/c10d/FileStore.cpp a leaving rank
     counts itself out in two steps, and removes the file if both show that it is the last; two that leave at
     the same moment may each miss one."""
-    told = last.declared
-    assert told is not None
+    declaration = last_member.declared
+    assert declaration is not None
     return Claim(
         summary=f"the rendezvous file {path} is left over from an earlier group of this job: all ranks "
         "destroyed "
@@ -186,12 +201,12 @@ def _claim_left_by_destroy(roll: Roll, last: Member, path: str, age: str) -> Cla
                 "torch",
             ),
         ),
-        fix=f"give each init_process_group call its own file, such as {told.place}.{roll.round}",
-        since=last.phase_since,
+        fix=f"give each init_process_group call its own file, such as {declaration.place}.{roll.round}",
+        since=last_member.phase_since,
     )
 
 
-def _started_again(stuck: float, message: str = "", **changes: Any) -> JobView:
+def _restarted_view(stuck: float, message: str = "", **changes: Any) -> JobView:
     """Return a view with two ranks that failed and two that their launcher restarted in their places, which
     are in init."""
     old = [
@@ -218,37 +233,41 @@ def _started_again(stuck: float, message: str = "", **changes: Any) -> JobView:
     return job(above, *old, *new, **({"now": 60.0, "launched": 1, "rolled_at": 5.0} | changes))
 
 
-def _left_over(
-    joined: int, at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
+def _file_view(
+    joined: int, arrived_at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
 ) -> JobView:
     """Return a view with two members of this host, of which the second arrived last and found the file."""
-    told = [declared(r, size, place="file:///shared/meeting") for r in (0, 1)]
+    declarations = [declared(r, size, place="file:///shared/meeting") for r in (0, 1)]
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"} if joined >= 0 else {}
     old = {"rendezvous joined": "2", "rendezvous age": "3600 s"}
-    first = held(0, declared=told[0], facts=old, round=round)
-    last = held(1, declared=told[1], facts=facts, phase_since=at, round=round)
-    return gathering(first, last, **({"launched": 2} | changes))
+    first_member = held(0, declared=declarations[0], facts=old, round=round)
+    last_member = held(
+        1, declared=declarations[1], facts=facts, phase_since=arrived_at, round=round
+    )
+    return gathering(first_member, last_member, **({"launched": 2} | changes))
 
 
-def _left(joined: int) -> JobView:
-    told = declared(0, place="file:///shared/meeting")
+def _joined_file_view(joined: int) -> JobView:
+    declaration = declared(0, place="file:///shared/meeting")
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"}
-    return gathering(held(0, declared=told, facts=facts), joined=True, leads=True, launched=1)
+    return gathering(
+        held(0, declared=declaration, facts=facts), joined=True, leads=True, launched=1
+    )
 
 
-def _held(view: JobView, one: Member, holder: Holder) -> Claim:
+def _claim_held_port(view: JobView, member: Member, holder: Holder) -> Claim:
     port = holder.address.rpartition(":")[2]
     which = f"pid {holder.pid} ({holder.command})" if holder.pid else "another process"
     run = "an earlier run" if holder.ours else "an earlier run or another job"
     look = f"ps -o lstart,args -p {holder.pid}"
     return Claim(
-        summary=f"port {port} on {one.who.host} is still held by the store of {run}: {which}",
-        who=(one.who,),
+        summary=f"port {port} on {member.who.host} is still held by the store of {run}: {which}",
+        who=(member.who,),
         evidence=(
             Evidence("bind: Address already in use", holder.address),
             Evidence("answers a ping as a TCPStore does", "greeting"),
         ),
-        fix=f"{on_host(view, one, look)}   # look before you end it; or use another MASTER_PORT"
+        fix=f"{on_host(view, member, look)}   # look before you end it; or use another MASTER_PORT"
         if holder.pid
         else "use another MASTER_PORT",
         since=holder.at,
@@ -267,28 +286,28 @@ RULE = Rule(
             "have joined",
         ),
         "a file": (
-            _left(3),
+            _joined_file_view(3),
             "the rendezvous file /shared/meeting is left over from an earlier run: 3 ranks have joined "
             "it, but none of this run",
         ),
         "a file, and all members are here": (
-            _left_over(1),
+            _file_view(1),
             "the rendezvous file /shared/meeting is left over from an earlier run: it was written before "
             "this "
             "one began",
         ),
         "a file, at a later init": (
-            _left_over(0, round=2),
+            _file_view(0, round=2),
             "the rendezvous file /shared/meeting is left over from an earlier group of this job: all "
             "ranks destroyed it, but torch did not remove the file",
         ),
         "its launcher has restarted all": (
-            _started_again(15.0),
+            _restarted_view(15.0),
             "ranks 0, 1 may have read the addresses of an earlier attempt from the store at "
             "127.0.0.1:20000: 2 ranks met there before and have exited",
         ),
         "a peer was not at the address from the store": (
-            _started_again(2.0, "Gloo connectFullMesh failed with [...] timed out connecting"),
+            _restarted_view(2.0, "Gloo connectFullMesh failed with [...] timed out connecting"),
             "rank 0 may have read the addresses of an earlier attempt from the store at 127.0.0.1:20000: "
             "2 ranks met there before and have exited",
         ),
@@ -309,11 +328,11 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "started again, and just in init": _started_again(2.0),
-        "the script has removed it": _left_over(-1),
-        "not all are here yet": _left_over(1, size=3),
-        "ranks elsewhere may have joined it": _left_over(1, launched=0),
-        "a file that plain ranks of this run have joined": _left(2),
+        "started again, and just in init": _restarted_view(2.0),
+        "the script has removed it": _file_view(-1),
+        "not all are here yet": _file_view(1, size=3),
+        "ranks elsewhere may have joined it": _file_view(1, launched=0),
+        "a file that plain ranks of this run have joined": _joined_file_view(2),
         "a plain rank 0 that still waits": calling(Answer.STORE, 30.0, joined=1),
         "another job's, which may train": gathering(
             held(0),

@@ -33,8 +33,8 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import gathering, held
 
-_BOTH = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
-PATIENCE = 2.0
+_JOB_IDS = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
+MIN_REJECTED_S = 2.0
 """Seconds: the other job may be about to end."""
 
 
@@ -53,14 +53,14 @@ def check(view: JobView) -> Iterator[Claim]:
     holder = view.holder
     waiting = [m for roll in roll_calls(view) for m in roll.held]
     if holder is not None and holder.answer is Answer.STORE and waiting:
-        yield from _holds(view, waiting[0], holder)
+        yield from _held_port(view, waiting[0], holder)
     tried = attempt(view, Answer.OTHER)
     turned = tried is not None and tried.call.kind == "other-job"
-    if tried is not None and turned and view.now - tried.call.since >= PATIENCE:
+    if tried is not None and turned and view.now - tried.call.since >= MIN_REJECTED_S:
         yield Claim(
             summary=f"another job is using {tried.call.address}; this job is rejected there",
             who=(tried.member.who,),
-            evidence=(*_jobs(tried.call.said), *tried.evidence),
+            evidence=(*_job_ids(tried.call.said), *tried.evidence),
             fix="give each job its own port, or end the other job",
             # It may be the previous run, which is about to end.
             certainty=Certainty.LIKELY if tried.waited < view.timeout else Certainty.CERTAIN,
@@ -69,23 +69,23 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
-def _jobs(said: str) -> Iterator[Evidence]:
+def _job_ids(answer_text: str) -> Iterator[Evidence]:
     """Yield both job ids: the roll call there reported them from its own point of view."""
-    found = _BOTH.search(said)
-    if found is not None:
+    match = _JOB_IDS.search(answer_text)
+    if match is not None:
         yield Evidence(
-            f"this job is {found['ours']}, the other one is {found['theirs']}", "roll call"
+            f"this job is {match['ours']}, the other one is {match['theirs']}", "roll call"
         )
 
 
-def _holds(view: JobView, one: Member, holder: Holder) -> Iterator[Claim]:
+def _held_port(view: JobView, member: Member, holder: Holder) -> Iterator[Claim]:
     """Report another job's store at the port; whether that job still trains is unknown."""
-    if not holder.job or holder.ours or view.now - holder.at < PATIENCE:
+    if not holder.job or holder.ours or view.now - holder.at < MIN_REJECTED_S:
         return
     yield Claim(
-        summary=f"port {holder.address.rpartition(':')[2]} on {one.who.host} is held by another job: pid "
+        summary=f"port {holder.address.rpartition(':')[2]} on {member.who.host} is held by another job: pid "
         f"{holder.pid} ({holder.command})",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
             Evidence(holder.job, f"environment of pid {holder.pid}"),
             Evidence("answers a ping as a TCPStore does", holder.address),

@@ -20,75 +20,80 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.samples import declared, gathering, held, job, member
 
-NOTE = "accelerate alone"
+ALONE_NOTE = "accelerate alone"
 """Note of the probe if accelerate counts one process although the launcher started more."""
-FAILED = "init failed"
+INIT_FAILED_NOTE = "init failed"
 """Note of the probe if the framework's init raised: the exception, and where init was called."""
-STEPS = 20
+MIN_STEPS = 20
 """Steps that each process has made: a process that joins a group does so before its first step."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    people = [m for m in view.members if not m.launcher and m.step]
-    alone = [m for m in people if NOTE in m.notes]
-    refused = [m for m in people if FAILED in m.notes and m.declared is None and m.alive]
-    everybody = view.launched > 1 and len(people) == view.launched
+    training = [m for m in view.members if not m.launcher and m.step]
+    alone = [m for m in training if ALONE_NOTE in m.notes]
+    failed_init = [
+        m for m in training if INIT_FAILED_NOTE in m.notes and m.declared is None and m.alive
+    ]
+    all_train = view.launched > 1 and len(training) == view.launched
     if alone:  # it may have joined a group, but does not use it
-        yield _claim(alone, Certainty.CERTAIN, _counted(alone[0]), CPU)
-    elif refused and view.launched > 1:
-        for one in refused:
-            yield _refused(view, one)
-    elif any(_joined(m) for m in view.members):
+        yield _claim(alone, Certainty.CERTAIN, _accelerate_evidence(alone[0]), ACCELERATE_FIX)
+    elif failed_init and view.launched > 1:
+        for member in failed_init:
+            yield _claim_failed_init(view, member)
+    elif any(_has_joined(m) for m in view.members):
         return  # JOIN001 and JOIN002 report the others
-    elif everybody and all(m.step >= STEPS for m in people):
-        said = f"{people[0].step} steps without a call of init"
+    elif all_train and all(m.step >= MIN_STEPS for m in training):
+        steps = f"{training[0].step} steps without a call of init"
         yield _claim(
-            people, Certainty.LIKELY, Evidence(said, f"worker {people[0].who.index}"), INIT
+            training, Certainty.LIKELY, Evidence(steps, f"worker {training[0].who.index}"), INIT_FIX
         )
 
 
-CPU = "Accelerator(cpu=True), or use_cpu=True in TrainingArguments, if there is no GPU"
-INIT = 'call the framework\'s init before training, e.g. dist.init_process_group("gloo")'
+ACCELERATE_FIX = "Accelerator(cpu=True), or use_cpu=True in TrainingArguments, if there is no GPU"
+INIT_FIX = 'call the framework\'s init before training, e.g. dist.init_process_group("gloo")'
 
 
-def _joined(one: Member) -> bool:
-    return one.declared is not None or one.phase in (Phase.ARRIVED, Phase.JOINING)
+def _has_joined(member: Member) -> bool:
+    return member.declared is not None or member.phase in (Phase.ARRIVED, Phase.JOINING)
 
 
-def _counted(one: Member) -> Evidence:
+def _accelerate_evidence(member: Member) -> Evidence:
     return Evidence(
-        f"accelerate counts 1 process, {one.notes[NOTE]}", f"PartialState of pid {one.who.pid}"
+        f"accelerate counts 1 process, {member.notes[ALONE_NOTE]}",
+        f"PartialState of pid {member.who.pid}",
     )
 
 
-def _refused(view: JobView, one: Member) -> Claim:
+def _claim_failed_init(view: JobView, member: Member) -> Claim:
     waiting = sum(m.phase is Phase.ARRIVED for m in view.alive)
-    told, _, place = one.notes[FAILED].rpartition(" at ")
-    others = f"; {waiting} other{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for it in init"
+    error, _, location = member.notes[INIT_FAILED_NOTE].rpartition(" at ")
+    waiting_text = (
+        f"; {waiting} other{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for it in init"
+    )
     return Claim(
-        summary=f"{one.who.name} trains alone: its init failed, and it went on"
-        + (others if waiting else ""),
-        who=(one.who,),
+        summary=f"{member.who.name} trains alone: its init failed, and it went on"
+        + (waiting_text if waiting else ""),
+        who=(member.who,),
         evidence=(
-            Evidence(told, place),
-            Evidence(f"{one.step} step{'s' * (one.step > 1)} since", "black box"),
+            Evidence(error, location),
+            Evidence(f"{member.step} step{'s' * (member.step > 1)} since", "black box"),
         ),
-        fix=f"do not catch the exception at {place}; fix its cause",
+        fix=f"do not catch the exception at {location}; fix its cause",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        since=one.step_at,
+        since=member.step_at,
     )
 
 
-def _claim(alone: list[Member], certainty: Certainty, said: Evidence, fix: str) -> Claim:
-    many = len(alone) > 1
+def _claim(alone: list[Member], certainty: Certainty, evidence: Evidence, fix: str) -> Claim:
+    several = len(alone) > 1
     ranks = ", ".join(str(m.who.rank if m.who.rank >= 0 else m.who.index) for m in alone[:8])
     return Claim(
         summary=f"{len(alone)} processes train independently: none uses a process group"
-        if many
+        if several
         else f"rank {ranks} trains alone, although it was started as one of several",
         who=tuple(m.who for m in alone),
-        evidence=(said,),
+        evidence=(evidence,),
         fix=fix,
         severity=Severity.WARNING,
         certainty=certainty,
@@ -96,7 +101,7 @@ def _claim(alone: list[Member], certainty: Certainty, said: Evidence, fix: str) 
     )
 
 
-def _single(rank: int, step: int = 40, **notes: str) -> Member:
+def _training_alone(rank: int, step: int = 40, **notes: str) -> Member:
     names = {"accelerate alone": notes["told"]} if "told" in notes else {}
     return member(rank, declared=None, round=0, ops=0, step=step, notes=names)
 
@@ -104,8 +109,8 @@ def _single(rank: int, step: int = 40, **notes: str) -> Member:
 _RAISED = "RuntimeError: initialize() must be called before any JAX calls at /home/u/train.py:9"
 
 
-def _refuses(rank: int, step: int = 40) -> Member:
-    return member(rank, declared=None, round=0, ops=0, step=step, notes={FAILED: _RAISED})
+def _failed_init(rank: int, step: int = 40) -> Member:
+    return member(rank, declared=None, round=0, ops=0, step=step, notes={INIT_FAILED_NOTE: _RAISED})
 
 
 RULE = Rule(
@@ -115,42 +120,50 @@ RULE = Rule(
     needs=("step",),
     fires_on={
         "accelerate without a GPU": (
-            job(_single(0, told="WORLD_SIZE=2"), _single(1, told="WORLD_SIZE=2"), launched=2),
+            job(
+                _training_alone(0, told="WORLD_SIZE=2"),
+                _training_alone(1, told="WORLD_SIZE=2"),
+                launched=2,
+            ),
             "2 processes train independently: none uses a process group",
         ),
         "accelerate joined a group, and does not use it": (
-            job(*(member(i, notes={NOTE: "WORLD_SIZE=3"}) for i in range(3))),
+            job(*(member(i, notes={ALONE_NOTE: "WORLD_SIZE=3"}) for i in range(3))),
             "3 processes train independently: none uses a process group",
         ),
         "init failed on one of them, which went on": (
-            gathering(held(0, 2), _refuses(1), launched=2),
+            gathering(held(0, 2), _failed_init(1), launched=2),
             "worker 1 trains alone: its init failed, and it went on; 1 other waits for it in init",
         ),
         "one host's part of it": (
-            job(_single(3, told="WORLD_SIZE=4"), launched=1, joined=True),
+            job(_training_alone(3, told="WORLD_SIZE=4"), launched=1, joined=True),
             "rank 3 trains alone, although it was started as one of several",
         ),
         "no init is called": (
-            job(_single(0), _single(1), _single(2)),
+            job(_training_alone(0), _training_alone(1), _training_alone(2)),
             "3 processes train independently: none uses a process group",
         ),
     },
     silent_on={
-        "init failed, and it may try again": gathering(held(0, 2), _refuses(1, 0), launched=2),
+        "init failed, and it may try again": gathering(held(0, 2), _failed_init(1, 0), launched=2),
         "init failed, and worked the second time": job(
-            member(0), member(1, notes={FAILED: _RAISED}), launched=2
+            member(0), member(1, notes={INIT_FAILED_NOTE: _RAISED}), launched=2
         ),
-        "init failed where one alone is meant": job(_refuses(0), launched=1),
+        "init failed where one alone is meant": job(_failed_init(0), launched=1),
         "all have joined": job(member(0), member(1), member(2)),
-        "it has only begun": job(_single(0, 3), _single(1, 3), _single(2, 3)),
-        "one of them has joined": job(member(0), _single(1), _single(2)),
-        "one alone is meant": job(_single(0), launched=1),
-        "a sweep under another launcher": job(_single(2), launched=1, joined=True),
+        "it has only begun": job(
+            _training_alone(0, 3), _training_alone(1, 3), _training_alone(2, 3)
+        ),
+        "one of them has joined": job(member(0), _training_alone(1), _training_alone(2)),
+        "one alone is meant": job(_training_alone(0), launched=1),
+        "a sweep under another launcher": job(_training_alone(2), launched=1, joined=True),
         "worlds of one, and said so": job(
             *(member(i, declared=declared(i, 1)) for i in range(2)), launched=2
         ),
         "accelerate, before it trains": job(
-            _single(0, 0, told="WORLD_SIZE=2"), _single(1, 0, told="WORLD_SIZE=2"), launched=2
+            _training_alone(0, 0, told="WORLD_SIZE=2"),
+            _training_alone(1, 0, told="WORLD_SIZE=2"),
+            launched=2,
         ),
     },
     since="0.1",

@@ -22,26 +22,34 @@ from allaboard.facts.samples import declared, gathering, held
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        for one in roll.held:
-            if one.declared is not None and not 0 <= one.declared.rank < one.declared.world_size:
-                yield _claim(view, roll, one)
+        for member in roll.held:
+            if (
+                member.declared is not None
+                and not 0 <= member.declared.rank < member.declared.world_size
+            ):
+                yield _claim(view, roll, member)
 
 
-def _claim(view: JobView, roll: Roll, one: Member) -> Claim:
-    told = one.declared
-    assert told is not None
+def _claim(view: JobView, roll: Roll, member: Member) -> Claim:
+    declaration = member.declared
+    assert declaration is not None
     missing = roll.missing[0] if len(roll.missing) == 1 else None
     right = f"rank {missing}, which is missing," if missing is not None else "the right rank"
     # Its rank is wrong, so name it by its number on this host if that is known.
     counted = view.launched > 1 and not view.joined
-    name = f"worker {one.worker}" if counted else one.who.name
+    name = f"worker {member.worker}" if counted else member.who.name
     return Claim(
-        summary=f"{name} has rank {told.rank} of {told.world_size}, but ranks go from 0 to "
-        f"{told.world_size - 1}",
-        who=(one.who,),
-        evidence=(Evidence(f"rank {told.rank} of {told.world_size}", told.origin or told.call),),
-        fix=f"count ranks from 0: give it {right} or set the world size to {told.rank + 1} for all",
-        since=one.phase_since,
+        summary=f"{name} has rank {declaration.rank} of {declaration.world_size}, but ranks go from 0 to "
+        f"{declaration.world_size - 1}",
+        who=(member.who,),
+        evidence=(
+            Evidence(
+                f"rank {declaration.rank} of {declaration.world_size}",
+                declaration.origin or declaration.call,
+            ),
+        ),
+        fix=f"count ranks from 0: give it {right} or set the world size to {declaration.rank + 1} for all",
+        since=member.phase_since,
     )
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.connect_probe import Met, dial
-from allaboard.cluster.transport.tls import HANDSHAKE, Tls, alert
+from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and_greet
+from allaboard.cluster.transport.tls import TLS_HANDSHAKE_TIMEOUT_S, TlsFiles, alert_text
 from allaboard.cluster.transport.wire import (
     Challenge,
     GarbledMessageError,
@@ -26,25 +26,25 @@ from allaboard.cluster.transport.wire import (
 from allaboard.errors import AllaboardError
 from allaboard.facts import Answer, Link
 
-BLOCK = 65536
+BLOCK_BYTES = 65536
 """Bytes of the large message: more than any MTU, and more than a socket's first window."""
-BLOCKS, ENOUGH = 5, 0.003
+MIN_BLOCKS, FAST_BLOCK_S = 5, 0.003
 """How many are sent at the most, and the seconds that need no second look: a host that was not
 scheduled for a moment is not a slow link."""
-SLOW, LONGER, MOST = 0.02, 1.0, 60
+SLOW_BLOCK_S, SLOW_TRIAL_S, MAX_BLOCKS = 0.02, 1.0, 60
 """Where the best took longer than this (s), more are sent for so long (s), and so many at the most: a busy
 host is at its best sooner or later, a slow line is not."""
-OPENING, AGAIN = 20, 0.05
+MAX_REFUSED_ATTEMPTS, REFUSED_RETRY_S = 20, 0.05
 """How often a refused attempt is made again, and after how many seconds."""
-FIGURES = struct.Struct("<2f")
+LINK_FIGURES = struct.Struct("<2f")
 """Of a link that works: seconds of the round trip, bytes a second."""
-PARTING = 1.0
+FAREWELL_TIMEOUT_S = 1.0
 """Seconds for each part of saying why one does not stay."""
-TRY = 3.0
+TRIAL_TIMEOUT_S = 3.0
 """Seconds for each part of a link's trial, ..."""
-KNOCK = 2.0
+TRIAL_CONNECT_TIMEOUT_S = 2.0
 """... and for its connection: two SYNs go out meanwhile, and two more in the second trial."""
-PAUSE, QUICK = 1.0, 4.0
+RETRIAL_PAUSE_S, MAX_FIRST_TRIAL_S = 1.0, 4.0
 """Seconds between two trials where the first one failed at once, and those that the first one may have taken
 for a second to be worth its time: all wait for it."""
 
@@ -60,7 +60,7 @@ class Identity(NamedTuple):
     rank: int
     data: str
     session: str = ""
-    tls: Tls | None = None
+    tls: TlsFiles | None = None
     round: int = 0
 
 
@@ -72,8 +72,8 @@ class HandshakeRefusedError(AllaboardError):
         self.kind = kind
 
 
-async def enter(
-    met: Met, who: Identity, only_link: bool = False, told: Callable[[], bytes] = bytes
+async def shake_hands(
+    met: ConnectResult, who: Identity, only_link: bool = False, told: Callable[[], bytes] = bytes
 ) -> Welcome:
     """The handshake on a stream that `dial` opened; raises Turned, or OSError where it broke off. ``told``
     makes the frames that go with our name, before the listener has shown that it knows the secret: who
@@ -82,11 +82,13 @@ async def enter(
     try:
         async with asyncio.timeout(10.0):
             await _secure(met, who)
-            challenge = await wire.expect(met.reader, Challenge, wire.SHORT)
-            if challenge.version != wire.VERSION:
-                why = f"speaks version {wire.VERSION} of the roll call, here is {challenge.version}"
+            challenge = await wire.expect_message(
+                met.reader, Challenge, wire.MAX_STRANGER_FRAME_BYTES
+            )
+            if challenge.version != wire.PROTOCOL_VERSION:
+                why = f"speaks version {wire.PROTOCOL_VERSION} of the roll call, here is {challenge.version}"
                 _leave(met.writer, who, "version", why)
-                why = f"speaks {challenge.version}, this host {wire.VERSION}"
+                why = f"speaks {challenge.version}, this host {wire.PROTOCOL_VERSION}"
                 raise HandshakeRefusedError("version", why)
             if who.secret and not challenge.sealed:
                 why = "knows a secret of the job, and the host where all meet was given none"
@@ -95,15 +97,17 @@ async def enter(
                     "no-secret", "the listener does not know the job's secret"
                 )
             hello = _hello(who, challenge.nonce, only_link)
-            met.writer.write(wire.frame(hello) + told())
-            word = await wire.read(met.reader, wire.SHORT)
+            met.writer.write(wire.encode_frame(hello) + told())
+            word = await wire.read_message(met.reader, wire.MAX_STRANGER_FRAME_BYTES)
     except ssl.SSLError as error:
-        if not alert(error.reason):
+        if not alert_text(error.reason):
             raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
         # In TLS 1.3 our side is done before theirs has looked at our certificate.
-        await _part(met, who, f"shows a certificate that is not taken here: {alert(error.reason)}")
+        await _part(
+            met, who, f"shows a certificate that is not taken here: {alert_text(error.reason)}"
+        )
         raise HandshakeRefusedError(
-            "tls", f"our certificate is not taken there: {alert(error.reason)}"
+            "tls", f"our certificate is not taken there: {alert_text(error.reason)}"
         ) from None
     except (TimeoutError, asyncio.IncompleteReadError, GarbledMessageError) as error:
         raise ConnectionError(f"the handshake broke off: {error}") from None
@@ -111,19 +115,19 @@ async def enter(
         raise HandshakeRefusedError(word.kind, word.why)
     if not isinstance(word, Welcome):
         raise ConnectionError(f"{type(word).__name__} where Welcome was due")
-    shown = wire.proof(who.secret, "listener", hello.nonce, challenge.nonce, who.host)
-    if who.secret and not wire.proven(word.proof, shown):
+    shown = wire.make_proof(who.secret, "listener", hello.nonce, challenge.nonce, who.host)
+    if who.secret and not wire.proofs_match(word.proof, shown):
         raise HandshakeRefusedError("no-secret", "the listener does not know the job's secret")
     return word
 
 
-async def taken_in(address: str, who: Identity) -> bool:
+async def is_same_roll_call(address: str, who: Identity) -> bool:
     """Whether the roll call of this very job answers at ``host:port``, and takes us for one of it."""
-    met = await dial(address)
+    met = await connect_and_greet(address)
     if met.answer is not Answer.ABOARD or met.writer is None:
         return False
     try:
-        await enter(met, who)
+        await shake_hands(met, who)
     except (HandshakeRefusedError, OSError):
         return False
     finally:
@@ -131,7 +135,7 @@ async def taken_in(address: str, who: Identity) -> bool:
     return True
 
 
-async def _secure(met: Met, who: Identity) -> None:
+async def _secure(met: ConnectResult, who: Identity) -> None:
     ours, writer, wanted = who.tls, met.writer, met.tls
     assert writer is not None
     if wanted and ours is None:
@@ -145,7 +149,9 @@ async def _secure(met: Met, who: Identity) -> None:
             "tls", "it speaks no TLS, and this host was given a certificate"
         )
     try:
-        await writer.start_tls(ours.context(server=False), ssl_handshake_timeout=HANDSHAKE)
+        await writer.start_tls(
+            ours.context(server=False), ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S
+        )
     except ssl.SSLCertVerificationError as error:
         await _part(
             met, who, f"does not trust the certificate that is shown here: {error.verify_message}"
@@ -155,9 +161,9 @@ async def _secure(met: Met, who: Identity) -> None:
         ) from None
 
 
-async def _part(met: Met, who: Identity, why: str) -> None:
+async def _part(met: ConnectResult, who: Identity, why: str) -> None:
     """`_leave` where TLS has not come about: the stream can say nothing any more, so over another one."""
-    again = await dial(met.address, PARTING, PARTING)
+    again = await connect_and_greet(met.address, FAREWELL_TIMEOUT_S, FAREWELL_TIMEOUT_S)
     if again.writer is not None:
         if again.tls:
             _leave(again.writer, who, "no-tls", why)
@@ -166,13 +172,13 @@ async def _part(met: Met, who: Identity, why: str) -> None:
 
 def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:
     """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
-    writer.write(wire.frame(Refused(kind=kind, why=why, host=who.host, rank=who.rank)))
+    writer.write(wire.encode_frame(Refused(kind=kind, why=why, host=who.host, rank=who.rank)))
 
 
 def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
-    mine = wire.nonce()
+    mine = wire.make_nonce()
     hello = Hello(
-        version=wire.VERSION,
+        version=wire.PROTOCOL_VERSION,
         nonce=mine,
         proof="",
         job=who.job,
@@ -186,7 +192,7 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
         session=who.session,
         round=who.round,
     )
-    shown = wire.proof(who.secret, "caller", challenge, mine, wire.claimed(hello))
+    shown = wire.make_proof(who.secret, "caller", challenge, mine, wire.proof_subject(hello))
     return msgspec.structs.replace(hello, proof=shown)
 
 
@@ -195,14 +201,14 @@ async def try_link(who: Identity, target: str, address: str) -> Link:
     began = time.monotonic()
     first = await _try_once(who, target, address)
     took = time.monotonic() - began
-    if first.works or took > QUICK:
+    if first.works or took > MAX_FIRST_TRIAL_S:
         return first
-    if took < PAUSE:
-        await asyncio.sleep(PAUSE)
-    return agreed(first, await _try_once(who, target, address))
+    if took < RETRIAL_PAUSE_S:
+        await asyncio.sleep(RETRIAL_PAUSE_S)
+    return combine_trials(first, await _try_once(who, target, address))
 
 
-def agreed(first: Link, second: Link) -> Link:
+def combine_trials(first: Link, second: Link) -> Link:
     """What two trials of one link say together: that it works, where one of them says so. Where nothing
     connects, the kernel's words may change (no answer, then no route) and mean the same."""
     if second.works:
@@ -213,12 +219,16 @@ def agreed(first: Link, second: Link) -> Link:
 
 async def _try_once(who: Identity, target: str, address: str) -> Link:
     """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
-    met = await dial(address, KNOCK, TRY, small=False)
-    for _ in range(OPENING):
+    met = await connect_and_greet(address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small=False)
+    for _ in range(MAX_REFUSED_ATTEMPTS):
         if met.answer is not Answer.REFUSED:
             break
-        await asyncio.sleep(AGAIN)  # its agent has told of its arrival, and opens its door now
-        met = await dial(address, KNOCK, TRY, small=False)
+        await asyncio.sleep(
+            REFUSED_RETRY_S
+        )  # its agent has told of its arrival, and opens its door now
+        met = await connect_and_greet(
+            address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small=False
+        )
 
     def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
         return Link(
@@ -235,30 +245,32 @@ async def _try_once(who: Identity, target: str, address: str) -> Link:
         return link(met.answer, met.said)
     seconds = 0.0
     try:
-        await enter(met, who, only_link=True)
-        async with asyncio.timeout(TRY):
+        await shake_hands(met, who, only_link=True)
+        async with asyncio.timeout(TRIAL_TIMEOUT_S):
             began = time.monotonic()
             met.writer.write(bytes(32))
             await met.reader.readexactly(32)
             seconds = time.monotonic() - began
-        took = TRY
-        async with asyncio.timeout(TRY):
+        took = TRIAL_TIMEOUT_S
+        async with asyncio.timeout(TRIAL_TIMEOUT_S):
             opened = time.monotonic()
-            for number in range(MOST):
+            for number in range(MAX_BLOCKS):
                 began = time.monotonic()
-                if number >= BLOCKS and (took < SLOW or began - opened > LONGER):
+                if number >= MIN_BLOCKS and (took < SLOW_BLOCK_S or began - opened > SLOW_TRIAL_S):
                     break
-                met.writer.write(wire.LENGTH.pack(BLOCK) + bytes(BLOCK))
-                await met.reader.readexactly(wire.LENGTH.size)
+                met.writer.write(wire.LENGTH_PREFIX.pack(BLOCK_BYTES) + bytes(BLOCK_BYTES))
+                await met.reader.readexactly(wire.LENGTH_PREFIX.size)
                 took = min(took, time.monotonic() - began)
-                if took < ENOUGH:
+                if took < FAST_BLOCK_S:
                     break
-        return link(Answer.ABOARD, "", min(seconds, took), BLOCK / max(took, 1e-6))
+        return link(Answer.ABOARD, "", min(seconds, took), BLOCK_BYTES / max(took, 1e-6))
     except HandshakeRefusedError as error:
         return link(Answer.OTHER, str(error))
     except TimeoutError:
         if seconds:
-            return link(Answer.CUT, f"{BLOCK} bytes took more than {TRY:g} s", seconds)
+            return link(
+                Answer.CUT, f"{BLOCK_BYTES} bytes took more than {TRIAL_TIMEOUT_S:g} s", seconds
+            )
         return link(Answer.MUTE, "it stopped answering")
     except (OSError, asyncio.IncompleteReadError) as error:
         return link(Answer.CLOSED, str(error), seconds)
@@ -272,5 +284,5 @@ async def try_links(who: Identity, targets: tuple[tuple[str, str], ...]) -> Trie
     figures = [(k.seconds, k.rate) if k.works else (0.0, 0.0) for k in links]
     return Tried(
         links=tuple(k for k in links if not k.works),
-        worked=b"".join(FIGURES.pack(*f) for f in figures),
+        worked=b"".join(LINK_FIGURES.pack(*f) for f in figures),
     )

@@ -6,13 +6,13 @@ import asyncio
 import select
 from typing import Protocol
 
-AT_ONCE = 512
+MAX_EVENTS_PER_POLL = 512
 """Sockets that are heard before the loop does anything else."""
-HELD = 0.1
+HOLD_S = 0.1
 """Seconds for which a word is held."""
 
 
-class Heard(Protocol):
+class PolledSocket(Protocol):
     """A connected socket, by its two events."""
 
     def come(self) -> None:
@@ -25,19 +25,19 @@ class Heard(Protocol):
         """What is held for it goes out now."""
 
 
-class Ears:
+class EpollPoller:
     """An epoll(7) of our own inside the loop's: the loop itself makes a handle for each socket, and one
     more each time that something comes."""
 
     def __init__(self) -> None:
         self._poll: select.epoll | None = None
-        self._known: dict[int, Heard] = {}
-        self._held: dict[Heard, None] = {}
+        self._known: dict[int, PolledSocket] = {}
+        self._held: dict[PolledSocket, None] = {}
 
-    def hold(self, one: Heard) -> None:
+    def hold(self, one: PolledSocket) -> None:
         """`Heard.go_on` is called after `HELD`."""
         if not self._held:
-            asyncio.get_running_loop().call_later(HELD, self._go_on)
+            asyncio.get_running_loop().call_later(HOLD_S, self._go_on)
         self._held[one] = None
 
     def _go_on(self) -> None:
@@ -45,7 +45,7 @@ class Ears:
         for one in held:
             one.go_on()
 
-    def hear(self, fd: int, one: Heard) -> None:
+    def hear(self, fd: int, one: PolledSocket) -> None:
         """Tells ``one`` what happens on this socket, until `leave`."""
         if self._poll is None:
             self._poll = select.epoll()
@@ -75,7 +75,7 @@ class Ears:
 
     def _listen(self) -> None:
         assert self._poll is not None
-        for fd, what in self._poll.poll(0, AT_ONCE):
+        for fd, what in self._poll.poll(0, MAX_EVENTS_PER_POLL):
             one = self._known.get(fd)  # another one's turn may have ended it
             if one is None:
                 continue

@@ -19,22 +19,22 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from allaboard.cluster.transport.etcd_url import Etcd
-from allaboard.cluster.transport.leader_lease import LEASE, LeaseStoreError, Seat
-from allaboard.cluster.transport.tls import Tls
+from allaboard.cluster.transport.etcd_url import EtcdUrl
+from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord, LeaseStoreError
+from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.errors import AllaboardError
 
 T = TypeVar("T")
-ANSWER = 2.0
+ENDPOINT_TIMEOUT_S = 2.0
 """Seconds that one endpoint gets to answer."""
-NEXT = 0.5
+NEXT_ENDPOINT_AFTER_S = 0.5
 """Seconds after which the next endpoint is asked beside one that has not answered: as many as there
 are that say nothing must not cost the lease."""
-ROOT = "allaboard"
-SEALED = "; where it speaks TLS, write etcds://"
+KEY_ROOT = "allaboard"
+TLS_HINT = "; where it speaks TLS, write etcds://"
 """What may be behind it that it hangs up on a plain request."""
-TOKEN = "Authorization"
-OUTDATED = ("invalid auth token", "revision of auth store is old")
+TOKEN_HEADER = "Authorization"
+STALE_TOKEN_ERRORS = ("invalid auth token", "revision of auth store is old")
 """What etcd says of a token that it does not take any more; etcd/api/v3rpc/rpctypes/error.go."""
 
 
@@ -42,7 +42,7 @@ class MissingEtcdClientError(AllaboardError):
     """The client library is not installed."""
 
 
-class Files(NamedTuple):
+class EtcdTlsFiles(NamedTuple):
     """What TLS to etcd goes by: the authority that signed etcd's certificate ("": those of the system), and
     our own certificate with its key, "" where we show none."""
 
@@ -51,16 +51,20 @@ class Files(NamedTuple):
     key: str
 
 
-def files(tls: Tls | None, environment: Mapping[str, str]) -> Files:
+def choose_tls_files(tls: TlsFiles | None, environment: Mapping[str, str]) -> EtcdTlsFiles:
     """etcdctl's variables first, each side by itself, then those of the job (``tls``)."""
-    ours = Files(str(tls.ca), str(tls.cert), str(tls.key)) if tls is not None else Files("", "", "")
+    ours = (
+        EtcdTlsFiles(str(tls.ca), str(tls.cert), str(tls.key))
+        if tls is not None
+        else EtcdTlsFiles("", "", "")
+    )
     ca = environment.get("ETCDCTL_CACERT") or ours.ca
     cert, key = environment.get("ETCDCTL_CERT", ""), environment.get("ETCDCTL_KEY", "")
-    return Files(ca, cert, key) if cert else Files(ca, ours.cert, ours.key)
+    return EtcdTlsFiles(ca, cert, key) if cert else EtcdTlsFiles(ca, ours.cert, ours.key)
 
 
-def clients(
-    place: Etcd, environment: Mapping[str, str] = os.environ, tls: Tls | None = None
+def make_clients(
+    place: EtcdUrl, environment: Mapping[str, str] = os.environ, tls: TlsFiles | None = None
 ) -> list[Any]:
     """One for each endpoint; no connection is made yet. Raises Missing."""
     try:
@@ -75,37 +79,37 @@ def clients(
         session = requests.Session()
         session.trust_env = False
         if place.secure:
-            known = files(tls, environment)
+            known = choose_tls_files(tls, environment)
             session.verify = known.ca or True
             if known.cert:
                 session.cert = (known.cert, known.key)
         protocol = "https" if place.secure else "http"
-        made.append(Etcd3Client(host, port, protocol, timeout=ANSWER, session=session))
+        made.append(Etcd3Client(host, port, protocol, timeout=ENDPOINT_TIMEOUT_S, session=session))
     return made
 
 
-class EtcdSeats:
+class EtcdLeaseStore:
     """``job`` is the launcher's id of this job: other jobs have other keys."""
 
     def __init__(
         self,
-        place: Etcd,
+        place: EtcdUrl,
         job: str,
         environment: Mapping[str, str] = os.environ,
-        tls: Tls | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         self._place = place
-        self.key = "/".join(("", *filter(None, (ROOT, place.prefix, job or "job")), "seat"))
+        self.key = "/".join(("", *filter(None, (KEY_ROOT, place.prefix, job or "job")), "seat"))
         self._job = job
-        self._clients = clients(place, environment, tls)
+        self._clients = make_clients(place, environment, tls)
         user, _, password = environment.get("ETCDCTL_USER", "").partition(":")
         self._user = user, password or environment.get("ETCDCTL_PASSWORD", "")
         self._lease: Any = None
 
-    async def who(self) -> Seat | None:
+    async def who(self) -> LeaderRecord | None:
         return await self._any(self._who)
 
-    async def take(self, seat: Seat) -> bool:
+    async def take(self, seat: LeaderRecord) -> bool:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, self._answered, lambda c: self._take(c, seat))
 
@@ -121,12 +125,12 @@ class EtcdSeats:
         except LeaseStoreError:
             pass  # the lease ends by itself
 
-    def _who(self, client: Any) -> Seat | None:
+    def _who(self, client: Any) -> LeaderRecord | None:
         found = client.get(self.key)
         if not found:
             return None
         try:
-            seat = msgspec.json.decode(found[0], type=Seat)
+            seat = msgspec.json.decode(found[0], type=LeaderRecord)
         except (msgspec.DecodeError, UnicodeDecodeError):
             why = (
                 f"its key {self.key} holds something else: {ascii(found[0][:40])[1:]}; "
@@ -138,8 +142,8 @@ class EtcdSeats:
             raise LeaseStoreError("other-job", why, self._place.text)
         return seat
 
-    def _take(self, client: Any, seat: Seat) -> bool:
-        lease = client.lease(math.ceil(LEASE))
+    def _take(self, client: Any, seat: LeaderRecord) -> bool:
+        lease = client.lease(math.ceil(LEASE_S))
         value = msgspec.json.encode(seat)
         if not client.create(self.key, value, lease):
             holder = self._who(client)
@@ -175,7 +179,9 @@ class EtcdSeats:
                 one.add_done_callback(_heard)
                 asked.add(one)
             done, asked = await asyncio.wait(
-                asked, timeout=NEXT if left else None, return_when=asyncio.FIRST_COMPLETED
+                asked,
+                timeout=NEXT_ENDPOINT_AFTER_S if left else None,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             for each in done:
                 try:
@@ -205,7 +211,7 @@ class EtcdSeats:
         except LeaseStoreError:
             raise
         except Exception as error:  # the library lets those of requests and json through, too
-            client.session.headers.pop(TOKEN, None)
+            client.session.headers.pop(TOKEN_HEADER, None)
             raise self._trouble(client, error) from None
         self._clients = [client, *(c for c in self._clients if c is not client)]
         return answer
@@ -215,28 +221,28 @@ class EtcdSeats:
         again, some time has gone, users were changed) says nothing against the user: a new one is got."""
         if not self._user[0]:
             return what(client)
-        if TOKEN in client.session.headers:
+        if TOKEN_HEADER in client.session.headers:
             try:
                 return what(client)
             except Exception as error:
-                if not any(words in _words(error) for words in OUTDATED):
+                if not any(words in _words(error) for words in STALE_TOKEN_ERRORS):
                     raise
         self._log_in(client)
         return what(client)
 
     def _log_in(self, client: Any) -> None:
         name, password = self._user
-        client.session.headers.pop(TOKEN, None)
+        client.session.headers.pop(TOKEN_HEADER, None)
         told = client.post(
             client.get_url("/auth/authenticate"), json={"name": name, "password": password}
         )
-        client.session.headers[TOKEN] = told["token"]
+        client.session.headers[TOKEN_HEADER] = told["token"]
 
     def _trouble(self, client: Any, error: Exception) -> LeaseStoreError:
-        kind, why = told(error)
+        kind, why = explain_error(error)
         where = f"{client.host}:{client.port}"
         if kind == "unreachable" and "remote end closed" in why:
-            why += "; it may want a certificate of ours" if self._place.secure else SEALED
+            why += "; it may want a certificate of ours" if self._place.secure else TLS_HINT
         return LeaseStoreError(kind, f"{where}: {why}", self._place.text)
 
 
@@ -246,7 +252,7 @@ def _heard(asked: asyncio.Future[T]) -> None:
         asked.exception()
 
 
-def told(error: Exception) -> tuple[str, str]:
+def explain_error(error: Exception) -> tuple[str, str]:
     """What an exception of the client library means: kind and words."""
     detail = str(getattr(error, "detail_text", "") or "")
     try:
@@ -261,7 +267,10 @@ def told(error: Exception) -> tuple[str, str]:
     if "user name is empty" in low:
         return "auth", "it wants a user: set ETCDCTL_USER=name:password"
     if "permission denied" in low:
-        return "auth", f"this user may not write keys under /{ROOT}: etcdctl role grant-permission"
+        return (
+            "auth",
+            f"this user may not write keys under /{KEY_ROOT}: etcdctl role grant-permission",
+        )
     if "authentication is not enabled" in low:
         return "auth", "it knows no users; unset ETCDCTL_USER"
     if "database space exceeded" in low:
@@ -300,5 +309,5 @@ def _root(text: str) -> str:
         if known in text:
             return known.lower()
     if "timed out" in text.lower():
-        return f"no answer in {ANSWER:g} s"
+        return f"no answer in {ENDPOINT_TIMEOUT_S:g} s"
     return text.rpartition(": ")[2].strip("()'\" ")[:200]

@@ -6,14 +6,14 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-SCHEMES = ("etcd", "etcds")
-PORT = 2379
+ETCD_SCHEMES = ("etcd", "etcds")
+DEFAULT_ETCD_PORT = 2379
 """etcd's own for clients; https://etcd.io/docs/v3.5/op-guide/configuration."""
-EXAMPLE = "--coordinator etcd://node9:2379/my-job"
+COORDINATOR_EXAMPLE = "--coordinator etcd://node9:2379/my-job"
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]*")
 
 
-class Etcd(NamedTuple):
+class EtcdUrl(NamedTuple):
     """``endpoints`` are host and port, tried in this order; ``secure``: over TLS; ``prefix`` what the keys
     begin with after ``/allaboard``, "" where none is given."""
 
@@ -25,15 +25,15 @@ class Etcd(NamedTuple):
     def text(self) -> str:
         hosts = ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self.endpoints)
         path = f"/{self.prefix}" if self.prefix else ""
-        return f"{SCHEMES[self.secure]}://{hosts}{path}"
+        return f"{ETCD_SCHEMES[self.secure]}://{hosts}{path}"
 
 
-def is_etcd(address: str) -> bool:
+def is_etcd_url(address: str) -> bool:
     """Whether this address of a meeting means etcd."""
-    return address.partition("://")[0] in SCHEMES
+    return address.partition("://")[0] in ETCD_SCHEMES
 
 
-def parse(address: str) -> Etcd:
+def parse_etcd_url(address: str) -> EtcdUrl:
     """``etcd://HOST[:PORT][,HOST…][/PREFIX]``. Raises ValueError with what is wrong with it."""
     scheme, _, rest = address.partition("://")
     hosts, _, path = rest.partition("/")
@@ -43,9 +43,11 @@ def parse(address: str) -> Etcd:
         )
     prefix = path.strip("/")
     if not _PREFIX.fullmatch(prefix):
-        raise ValueError(f"/{prefix}: letters, digits and ._-/ make a prefix; e.g. {EXAMPLE}")
+        raise ValueError(
+            f"/{prefix}: letters, digits and ._-/ make a prefix; e.g. {COORDINATOR_EXAMPLE}"
+        )
     endpoints = tuple(_endpoint(text) for text in hosts.split(","))
-    return Etcd(endpoints, prefix, scheme == SCHEMES[1])
+    return EtcdUrl(endpoints, prefix, scheme == ETCD_SCHEMES[1])
 
 
 def _endpoint(text: str) -> tuple[str, int]:
@@ -55,5 +57,5 @@ def _endpoint(text: str) -> tuple[str, int]:
     except ValueError:
         host, port = None, None
     if not host or port == 0:
-        raise ValueError(f"{text or 'nothing'} is no HOST:PORT; e.g. {EXAMPLE}")
-    return host, PORT if port is None else port
+        raise ValueError(f"{text or 'nothing'} is no HOST:PORT; e.g. {COORDINATOR_EXAMPLE}")
+    return host, DEFAULT_ETCD_PORT if port is None else port

@@ -11,28 +11,30 @@ from typing import Protocol
 import msgspec
 
 from allaboard.cluster.transport import protocol_sniffer, wire
-from allaboard.cluster.transport.epoll_poller import Ears
+from allaboard.cluster.transport.epoll_poller import EpollPoller
 from allaboard.cluster.transport.stream import Stream
-from allaboard.cluster.transport.wire import Challenge, Hello, Refused, Welcome, Word
+from allaboard.cluster.transport.wire import Challenge, Hello, Message, Refused, Welcome
 from allaboard.facts import Knock
 
-Asked = tuple[float, float]
-MOST = 200
+ClockQuestion = tuple[float, float]
+MAX_STRANGER_TEXT_CHARS = 200
 """Characters of a reason, or of a name, that somebody unknown gives."""
-WINDOW = 30.0
+CLOCK_WINDOW_S = 30.0
 """Seconds; the least distance of two clocks is that of this window and of the one before."""
-BLOCKS = 64
+MAX_TRIAL_BLOCKS = 64
 """Blocks that a link's trial may send."""
 
 
-class Connection:
+class MemberConnection:
     """A member's stream. ``offset`` is what to add to its clock to get ours (s), an upper bound that
     improves with every message of the last minute: what is older says nothing of a host that was suspended
     meanwhile, whose clock stood."""
 
     __slots__ = ("_least", "_since", "hello", "number", "offset", "peer", "stream", "wall_offset")
 
-    def __init__(self, stream: Stream, hello: Hello, number: int, peer: str, asked: Asked) -> None:
+    def __init__(
+        self, stream: Stream, hello: Hello, number: int, peer: str, asked: ClockQuestion
+    ) -> None:
         self.stream = stream
         self.hello = msgspec.structs.replace(
             hello, nonce="", proof=""
@@ -43,20 +45,20 @@ class Connection:
         self.wall_offset = _apart(hello.wall, asked[0], asked[0] + time.monotonic() - asked[1])
         self.peer = peer
 
-    def send(self, word: Word) -> None:
+    def send(self, word: Message) -> None:
         """Never waits; a member that does not read is cut off once too much is outstanding."""
-        self.pass_on(wire.frame(word))
+        self.pass_on(wire.encode_frame(word))
 
     def pass_on(self, frame: bytes) -> None:
         """The same with what was made for several."""
         self.stream.write(frame)
-        if self.stream.outstanding > 4 * wire.LONG:
+        if self.stream.outstanding > 4 * wire.MAX_MEMBER_FRAME_BYTES:
             self.stream.abort()
 
     def heard(self, mono: float) -> None:
         now = time.monotonic()
         apart = now - mono
-        if now - self._since < WINDOW:
+        if now - self._since < CLOCK_WINDOW_S:
             self._least = min(self._least, apart)
             self.offset = min(self.offset, apart)
         else:
@@ -72,23 +74,23 @@ def _apart(told: float, asked: float, now: float) -> float:
     return max(told - now, 0.0) or min(told - asked, 0.0)
 
 
-class Door(Protocol):
+class CallerHost(Protocol):
     """What a caller asks of the door where it stands."""
 
     job: str
     secret: bytes
     tls: ssl.SSLContext | None
-    ears: Ears
+    ears: EpollPoller
     round: int
     elsewhere: str
 
-    def entered(self, caller: Caller, hello: Hello) -> Connection: ...
-    def said(self, member: Connection, word: Word | None) -> None: ...
+    def entered(self, caller: InboundCaller, hello: Hello) -> MemberConnection: ...
+    def said(self, member: MemberConnection, word: Message | None) -> None: ...
     def knocked(self, knock: Knock) -> None: ...
-    def left(self, caller: Caller) -> None: ...
+    def left(self, caller: InboundCaller) -> None: ...
 
 
-class Caller:
+class InboundCaller:
     """``since`` is when it came (CLOCK_MONOTONIC); it hears nothing until it has greeted as we do."""
 
     __slots__ = (
@@ -104,20 +106,20 @@ class Caller:
         "stream",
     )
 
-    def __init__(self, door: Door, sock: socket.socket, peer: str) -> None:
+    def __init__(self, door: CallerHost, sock: socket.socket, peer: str) -> None:
         self._door = door
         self.peer = peer
         self.since = time.monotonic()
         self._data = b""
         self._mine = ""
-        self._asked: Asked = 0.0, 0.0
+        self._asked: ClockQuestion = 0.0, 0.0
         self._rest = 0
-        self._member: Connection | None = None
+        self._member: MemberConnection | None = None
         self._next: Callable[[], bool] = self._greeting
         self.stream = Stream(sock, self._heard, self._ended, door.ears)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ClockQuestion:
         """When it was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
         return self._asked
 
@@ -127,7 +129,7 @@ class Caller:
 
     def turn_away(self) -> None:
         """Nobody waits for it any longer."""
-        self._send_off(protocol_sniffer.caller(self._data) if not self._mine else "other")
+        self._send_off(protocol_sniffer.sniff_caller(self._data) if not self._mine else "other")
 
     def close(self) -> None:
         self.stream.close()
@@ -139,25 +141,25 @@ class Caller:
                 pass
         except wire.GarbledMessageError as error:
             if self._member is None:
-                self._knock("other", f"{protocol_sniffer.WORDS['other']} ({error})")
+                self._knock("other", f"{protocol_sniffer.CALLER_NAMES['other']} ({error})")
             self._gone()
 
     def _ended(self) -> None:
         if not self._mine and self._next == self._greeting:
-            kind = protocol_sniffer.caller(self._data)
-            self._knock(kind, protocol_sniffer.WORDS[kind])
+            kind = protocol_sniffer.sniff_caller(self._data)
+            self._knock(kind, protocol_sniffer.CALLER_NAMES[kind])
         elif self.stream.trouble or self.stream.unsealed:
             word = self._leaves()
             if word is not None:
                 self._knock("no-tls", word.why, word.host, word.rank)
             else:
-                self._knock("no-tls", protocol_sniffer.without_tls(self.stream.trouble))
+                self._knock("no-tls", protocol_sniffer.describe_missing_tls(self.stream.trouble))
         self._gone()
 
     def _leaves(self) -> Refused | None:
         """Who it is and why it does not begin with TLS, if it says so in plain words."""
         try:
-            word, _ = wire.take(self.stream.plain, wire.SHORT)
+            word, _ = wire.take_message(self.stream.plain, wire.MAX_STRANGER_FRAME_BYTES)
         except wire.GarbledMessageError:
             return None
         return word if isinstance(word, Refused) and word.kind == "no-tls" else None
@@ -173,10 +175,10 @@ class Caller:
         # Held open until the port is free, a framework's client would wait; closed, it comes again.
         self._door.left(self)
         self.stream.close()
-        self._knock(kind, said or protocol_sniffer.WORDS[kind], host, rank)
+        self._knock(kind, said or protocol_sniffer.CALLER_NAMES[kind], host, rank)
 
     def _knock(self, kind: str, said: str, host: str = "", rank: int = -1) -> None:
-        said, host = said[:MOST], host[:MOST]
+        said, host = said[:MAX_STRANGER_TEXT_CHARS], host[:MAX_STRANGER_TEXT_CHARS]
         now = time.monotonic()
         self._door.knocked(
             Knock(peer=self.peer, kind=kind, said=said, host=host, rank=rank, at=now)
@@ -185,51 +187,51 @@ class Caller:
     def _greeting(self) -> bool:
         said = self._data[: len(wire.GREETING)]
         if said != wire.GREETING:
-            kind = protocol_sniffer.caller(said)
+            kind = protocol_sniffer.sniff_caller(said)
             whole = len(said) == len(wire.GREETING)
             if whole or (kind != "other" and not wire.GREETING.startswith(said)):
                 self._send_off(kind)  # known already: a framework's client must not wait
             return False
         self._data = self._data[len(wire.GREETING) :]
-        self._mine = wire.nonce()
+        self._mine = wire.make_nonce()
         sealed = bool(self._door.secret)
         self._asked = time.time(), time.monotonic()
-        challenge = Challenge(version=wire.VERSION, nonce=self._mine, sealed=sealed)
+        challenge = Challenge(version=wire.PROTOCOL_VERSION, nonce=self._mine, sealed=sealed)
         self._next = self._hello
         if self._door.tls is None:
-            self.stream.write(wire.BANNER + wire.frame(challenge))
+            self.stream.write(wire.BANNER + wire.encode_frame(challenge))
             return True
         self.stream.write(wire.BANNER_TLS)
         come, self._data = self._data, b""
         self.stream.seal(self._door.tls, come)
-        self.stream.write(wire.frame(challenge))
+        self.stream.write(wire.encode_frame(challenge))
         return True
 
-    def _word(self, most: int) -> Word | None:
+    def _word(self, most: int) -> Message | None:
         """The next message, None while it is not all here; raises Garbled."""
-        word, self._data = wire.take(self._data, most)
+        word, self._data = wire.take_message(self._data, most)
         return word
 
     def _hello(self) -> bool:
-        hello = self._word(wire.SHORT)
+        hello = self._word(wire.MAX_STRANGER_FRAME_BYTES)
         if hello is None:
             return False
-        if isinstance(hello, Refused) and hello.kind in protocol_sniffer.DISTRUST:
+        if isinstance(hello, Refused) and hello.kind in protocol_sniffer.DISTRUST_KINDS:
             self._send_off(hello.kind, hello.why, hello.host, hello.rank)
             return False
         if not isinstance(hello, Hello):
             raise wire.GarbledMessageError(f"{type(hello).__name__} where Hello was due")
         trouble = self._trouble(hello)
         if trouble is not None:
-            self.stream.write(wire.frame(trouble))
+            self.stream.write(wire.encode_frame(trouble))
             self._send_off(trouble.kind, trouble.why, hello.host, hello.rank)
             return False
         door = self._door
-        shown = wire.proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
-        welcome = wire.frame(Welcome(job=door.job, proof=shown, mono=time.monotonic()))
+        shown = wire.make_proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
+        welcome = wire.encode_frame(Welcome(job=door.job, proof=shown, mono=time.monotonic()))
         if hello.only_link:
             self.stream.write(welcome)
-            self._rest = BLOCKS
+            self._rest = MAX_TRIAL_BLOCKS
             self._next = self._bytes
         else:
             self.stream.hold(welcome)
@@ -240,12 +242,14 @@ class Caller:
 
     def _trouble(self, hello: Hello) -> Refused | None:
         job, secret = self._door.job, self._door.secret
-        if hello.version != wire.VERSION:
-            return Refused(kind="version", why=f"speaks {hello.version}, here is {wire.VERSION}")
+        if hello.version != wire.PROTOCOL_VERSION:
+            return Refused(
+                kind="version", why=f"speaks {hello.version}, here is {wire.PROTOCOL_VERSION}"
+            )
         if secret:
-            claimed = wire.claimed(hello)
-            wanted = wire.proof(secret, "caller", self._mine, hello.nonce, claimed)
-            if not wire.proven(hello.proof, wanted):
+            claimed = wire.proof_subject(hello)
+            wanted = wire.make_proof(secret, "caller", self._mine, hello.nonce, claimed)
+            if not wire.proofs_match(hello.proof, wanted):
                 return Refused(kind="no-secret", why="does not know the job's secret")
         if job and hello.job and job != hello.job:
             return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
@@ -257,7 +261,7 @@ class Caller:
         return None
 
     def _speech(self) -> bool:
-        word = self._word(wire.LONG)
+        word = self._word(wire.MAX_MEMBER_FRAME_BYTES)
         if word is None or self._member is None:
             return False
         self._door.said(self._member, word)
@@ -273,16 +277,16 @@ class Caller:
         return True
 
     def _block(self) -> bool:
-        size = wire.LENGTH.size
+        size = wire.LENGTH_PREFIX.size
         if len(self._data) < size:
             return False
-        (length,) = wire.LENGTH.unpack_from(self._data)
-        if length > wire.SHORT or not self._rest:
+        (length,) = wire.LENGTH_PREFIX.unpack_from(self._data)
+        if length > wire.MAX_STRANGER_FRAME_BYTES or not self._rest:
             self._gone()
             return False
         if len(self._data) < size + length:
             return False
         self._data = self._data[size + length :]
         self._rest -= 1
-        self.stream.write(wire.LENGTH.pack(length))
+        self.stream.write(wire.LENGTH_PREFIX.pack(length))
         return True

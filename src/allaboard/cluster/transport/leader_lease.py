@@ -9,7 +9,7 @@ import msgspec
 from allaboard.errors import AllaboardError
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Who leads: where its agent listens (``address``), what tells this agent from any other
     (``session``), its host, the rank of its worker (-1: not known) and that worker's ``pid``."""
 
@@ -31,14 +31,14 @@ class LeaseStoreError(AllaboardError, OSError):
         self.place = place
 
 
-class Seats(Protocol):
+class LeaseStore(Protocol):
     """Where the seat is kept. All but `leave` raise Unusable."""
 
-    async def who(self) -> Seat | None:
+    async def who(self) -> LeaderRecord | None:
         """Who has it; None where nobody does."""
         ...
 
-    async def take(self, seat: Seat) -> bool:
+    async def take(self, seat: LeaderRecord) -> bool:
         """Takes it where nobody has it, and has it for `LEASE` from then on."""
         ...
 
@@ -51,5 +51,5 @@ class Seats(Protocol):
         ...
 
 
-LEASE = 5.0
+LEASE_S = 5.0
 """Seconds that a seat is held after its holder was last heard of."""

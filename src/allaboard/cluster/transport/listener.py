@@ -9,27 +9,27 @@ import socket
 import time
 from collections.abc import Callable
 
-from allaboard.cluster.transport.epoll_poller import Ears
-from allaboard.cluster.transport.inbound_handshake import Caller, Connection
-from allaboard.cluster.transport.tcp_keepalive import lively
-from allaboard.cluster.transport.tls import Tls
-from allaboard.cluster.transport.wire import Hello, Word
+from allaboard.cluster.transport.epoll_poller import EpollPoller
+from allaboard.cluster.transport.inbound_handshake import InboundCaller, MemberConnection
+from allaboard.cluster.transport.tcp_keepalive import set_keepalive
+from allaboard.cluster.transport.tls import TlsFiles
+from allaboard.cluster.transport.wire import Hello, Message
 from allaboard.facts import Knock
 from allaboard.hosts import open_file_limit
 
-__all__ = ["Connection", "Listener"]
+__all__ = ["MemberConnection", "Listener"]
 
-FIRST_WORD = 5.0
+GREETING_TIMEOUT_S = 5.0
 """Seconds that a caller has to say who it is."""
-HANDSHAKE = 10.0
+HANDSHAKE_TIMEOUT_S = 10.0
 """... and to finish saying it."""
-SPARE = 200
+RESERVED_FILES = 200
 """Open files that are left for all else than callers."""
 BACKLOG = 4096
-AT_ONCE = 256
+MIN_ACCEPTS_PER_TURN = 256
 """Callers that are taken in before those who are in are heard again; each time that there were more, twice as
 many the next time. Where the kernel's queue (BACKLOG) is full, who comes has to try again after a second."""
-SWEEP = 0.5
+SWEEP_INTERVAL_S = 0.5
 
 
 class Listener:
@@ -41,31 +41,31 @@ class Listener:
         self,
         job: str,
         secret: bytes,
-        aboard: Callable[[Connection], None],
-        said: Callable[[Connection, Word | None], None],
+        aboard: Callable[[MemberConnection], None],
+        said: Callable[[MemberConnection, Message | None], None],
         knocked: Callable[[Knock], None],
-        tls: Tls | None = None,
+        tls: TlsFiles | None = None,
         round_: int = 0,
     ) -> None:
         self.tls = tls.context(server=True) if tls is not None else None
         self.round = round_
         self.job = job
         self.secret = secret
-        self.ears = Ears()
+        self.ears = EpollPoller()
         self.elsewhere = ""
         """Where all meet is not here: what whoever means to meet here is told."""
         self._aboard = aboard
         self.said = said
         self.knocked = knocked
         self._sockets: list[socket.socket] = []
-        self._doorstep: dict[Caller, None] = {}
-        self._members: set[Caller] = set()
+        self._doorstep: dict[InboundCaller, None] = {}
+        self._members: set[InboundCaller] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._due = 0.0
-        self.places = max(64, (open_file_limit.most() - SPARE) * 3 // 4)
+        self.places = max(64, (open_file_limit.most() - RESERVED_FILES) * 3 // 4)
         """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
-        self._at_once = AT_ONCE
+        self._at_once = MIN_ACCEPTS_PER_TURN
         self._number = 0
         self._numbers: dict[str, int] = {}
         self.port = 0
@@ -115,7 +115,7 @@ class Listener:
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Whom it accepts inherits these, tcp(7).
-        lively(made)
+        set_keepalive(made)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -146,7 +146,7 @@ class Listener:
         self._doorstep.clear()
         self._members.clear()
 
-    def entered(self, caller: Caller, hello: Hello) -> Connection:
+    def entered(self, caller: InboundCaller, hello: Hello) -> MemberConnection:
         """A caller is a member now. An agent whose stream broke has its number again."""
         number = self._numbers.get(hello.session)
         if number is None:
@@ -154,7 +154,7 @@ class Listener:
             number = self._number
             if hello.session:
                 self._numbers[hello.session] = number
-        member = Connection(caller.stream, hello, number, caller.peer, caller.asked)
+        member = MemberConnection(caller.stream, hello, number, caller.peer, caller.asked)
         self._members.add(caller)
         self._aboard(member)
         return member
@@ -163,7 +163,7 @@ class Listener:
         """The agent of this session has this number, should it come."""
         self._numbers[session] = number
 
-    def left(self, caller: Caller) -> None:
+    def left(self, caller: InboundCaller) -> None:
         """A caller does not stand at the door any more."""
         self._doorstep.pop(caller, None)
         self._members.discard(caller)
@@ -177,13 +177,13 @@ class Listener:
             try:
                 sock, where = made.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                self._at_once = AT_ONCE
+                self._at_once = MIN_ACCEPTS_PER_TURN
                 return
             except OSError:  # no open file left: those at the door go
                 self._make_room(len(self._doorstep))
                 return
             self._make_room(self.places)
-            self._doorstep[Caller(self, sock, where[0].removeprefix("::ffff:"))] = None
+            self._doorstep[InboundCaller(self, sock, where[0].removeprefix("::ffff:"))] = None
         self._at_once = min(2 * self._at_once, BACKLOG)
 
     def _make_room(self, most: int) -> None:
@@ -193,24 +193,24 @@ class Listener:
     def _sweep_later(self) -> None:
         if self._sweeping is None and self._doorstep:
             loop = asyncio.get_running_loop()
-            self._sweeping = loop.call_later(SWEEP, self._sweep)
-            self._due = time.monotonic() + SWEEP
+            self._sweeping = loop.call_later(SWEEP_INTERVAL_S, self._sweep)
+            self._due = time.monotonic() + SWEEP_INTERVAL_S
 
     def _sweep(self) -> None:
         """Turns those away who have had their time, the oldest first."""
         self._sweeping = None
         now = time.monotonic()
         late = now - self._due
-        if late > SWEEP:  # we were busy, and heard nobody
+        if late > SWEEP_INTERVAL_S:  # we were busy, and heard nobody
             for caller in self._doorstep:
                 caller.since += late
-        for caller in [c for c in self._doorstep if now - c.since >= FIRST_WORD]:
+        for caller in [c for c in self._doorstep if now - c.since >= GREETING_TIMEOUT_S]:
             before = caller.greeted
             caller.stream.come()  # it may have spoken long ago, and we were busy
             if caller not in self._doorstep:
                 continue
             if caller.greeted and not before:
                 caller.since = now
-            elif not caller.greeted or now - caller.since >= HANDSHAKE:
+            elif not caller.greeted or now - caller.since >= HANDSHAKE_TIMEOUT_S:
                 caller.turn_away()
         self._sweep_later()

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from allaboard.cluster.transport.tls import alert
-from allaboard.cluster.transport.wire import BANNER, BANNER_TLS, GREETING, NONCE, STORE_HELLO
+from allaboard.cluster.transport.tls import alert_text
+from allaboard.cluster.transport.wire import (
+    BANNER,
+    BANNER_TLS,
+    GREETING,
+    STORE_HELLO,
+    STORE_PING_NONCE,
+)
 from allaboard.facts import Answer
 
 _METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PATC", b"TRAC")
 
 
-def caller(said: bytes) -> str:
+def sniff_caller(said: bytes) -> str:
     """Who calls at the meeting place: "ours", or one of facts.KNOCKS."""
     if said == GREETING:
         return "ours"
@@ -26,11 +32,11 @@ def caller(said: bytes) -> str:
     return "other"
 
 
-def listener(said: bytes) -> Answer:
+def sniff_listener(said: bytes) -> Answer:
     """Who answered our greeting."""
     if said.startswith((BANNER, BANNER_TLS)):
         return Answer.ABOARD
-    if said == NONCE:
+    if said == STORE_PING_NONCE:
         return Answer.STORE
     if len(said) >= 5 and said[:2] == b"\0\0" and said[3:5] == b"\x04\x00":
         return Answer.GRPC  # HTTP/2's first frame is SETTINGS, RFC 9113
@@ -39,7 +45,7 @@ def listener(said: bytes) -> Answer:
     return Answer.OTHER if said else Answer.MUTE
 
 
-WORDS = {
+CALLER_NAMES = {
     "store": "a PyTorch process without allaboard",
     "grpc": "a TensorFlow or JAX process without allaboard",
     "http": "a web client",
@@ -55,18 +61,18 @@ WORDS = {
 }
 """Callers, in words."""
 
-DISTRUST = ("no-secret", "no-tls", "version")
+DISTRUST_KINDS = ("no-secret", "no-tls", "version")
 """Why a worker itself turns away from the roll call."""
 
 
-def without_tls(trouble: str) -> str:
+def describe_missing_tls(trouble: str) -> str:
     """Who came and spoke no TLS with us, by the reason of the SSLError; "" where it only hung up."""
-    if theirs := alert(trouble):
+    if theirs := alert_text(trouble):
         return f"a worker that does not take this host's certificate ({theirs})"
-    return f"{WORDS['no-tls']} ({trouble or 'it hangs up where TLS begins'})"
+    return f"{CALLER_NAMES['no-tls']} ({trouble or 'it hangs up where TLS begins'})"
 
 
-PROGRAMS = {
+LISTENER_NAMES = {
     Answer.MUTE: "a program that accepts and says nothing",
     Answer.STORE: "a PyTorch TCPStore",
     Answer.GRPC: "a gRPC server (TensorFlow or JAX)",

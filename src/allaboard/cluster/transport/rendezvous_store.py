@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Protocol
 
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.connect_probe import SPEAK, split
+from allaboard.cluster.transport.connect_probe import GREETING_TIMEOUT_S, split_address
 
-SET, GET, CHECK = 1, 3, 5
+SET_QUERY, GET_QUERY, CHECK_QUERY = 1, 3, 5
 """Queries of TCPStore's protocol; torch/csrc/distributed/c10d/TCPStoreBackend.hpp."""
 
 
-class Door(Protocol):
+class AddressStore(Protocol):
     """A place that all members can read. Both raise OSError where it cannot be used."""
 
     async def post(self, address: str) -> None: ...
@@ -31,7 +31,7 @@ class Door(Protocol):
         ...
 
 
-class FileDoor:
+class FileAddressStore:
     """A file beside that of the file:// rendezvous. What an earlier run left is not read: ``since`` is
     the wall time (s) from which on a post counts."""
 
@@ -58,7 +58,7 @@ class FileDoor:
             return ""
 
 
-class StoreDoor:
+class TcpAddressStore:
     """A key in the TCPStore that the launcher keeps, under a prefix of our own."""
 
     def __init__(self, address: str, job: str) -> None:
@@ -67,13 +67,13 @@ class StoreDoor:
 
     async def post(self, address: str) -> None:
         value = address.encode()
-        await self._ask(SET, _sized(self.key) + _sized(value), 0)
+        await self._ask(SET_QUERY, _sized(self.key) + _sized(value), 0)
 
     async def find(self) -> str:
-        there = await self._ask(CHECK, struct.pack("<Q", 1) + _sized(self.key), 1)
+        there = await self._ask(CHECK_QUERY, struct.pack("<Q", 1) + _sized(self.key), 1)
         if there != b"\0":  # 0: it is there
             return ""
-        return (await self._ask(GET, _sized(self.key), -1)).decode("utf-8", "replace")
+        return (await self._ask(GET_QUERY, _sized(self.key), -1)).decode("utf-8", "replace")
 
     async def own_address(self) -> str:
         """The address by which this host reaches the store, hence by which it is reached."""
@@ -83,21 +83,21 @@ class StoreDoor:
         return own.removeprefix("::ffff:")
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        host, port = split(self.address)
-        async with asyncio.timeout(SPEAK):
+        host, port = split_address(self.address)
+        async with asyncio.timeout(GREETING_TIMEOUT_S):
             return await asyncio.open_connection(host, port)
 
     async def _ask(self, query: int, rest: bytes, length: int) -> bytes:
         """One query; ``length`` bytes of answer, -1 for a sized one."""
         reader, writer = await self._open()
         try:
-            async with asyncio.timeout(SPEAK):
+            async with asyncio.timeout(GREETING_TIMEOUT_S):
                 writer.write(wire.GREETING + bytes([query]) + rest)
-                if await reader.readexactly(len(wire.NONCE)) != wire.NONCE:
+                if await reader.readexactly(len(wire.STORE_PING_NONCE)) != wire.STORE_PING_NONCE:
                     raise ConnectionError(f"no TCPStore at {self.address}")
                 if length < 0:
                     (length,) = struct.unpack("<Q", await reader.readexactly(8))
-                return await reader.readexactly(min(length, wire.SHORT))
+                return await reader.readexactly(min(length, wire.MAX_STRANGER_FRAME_BYTES))
         except asyncio.IncompleteReadError:
             raise ConnectionError(f"no TCPStore at {self.address}") from None
         finally:

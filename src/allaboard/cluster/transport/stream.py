@@ -6,13 +6,13 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from allaboard.cluster.transport.epoll_poller import Ears
-from allaboard.cluster.transport.tcp_keepalive import lively, silent
+from allaboard.cluster.transport.epoll_poller import EpollPoller
+from allaboard.cluster.transport.tcp_keepalive import set_keepalive, silence_seconds
 
-READ = 1 << 16
-MOST = 64
+READ_BYTES = 1 << 16
+MAX_DISCARDED_READS = 64
 """Times so many bytes that are thrown away of what came last."""
-FIRST = 1 << 10
+MAX_PLAINTEXT_BYTES = 1 << 10
 """Bytes that are kept of who does not speak TLS: more than a `Refused` has."""
 
 
@@ -37,7 +37,7 @@ class Stream:
         sock: socket.socket,
         heard: Callable[[bytes], None],
         ended: Callable[[], None],
-        ears: Ears,
+        ears: EpollPoller,
     ) -> None:
         self._ears = ears
         self._sock: socket.socket | None = sock
@@ -47,7 +47,7 @@ class Stream:
         self._left = b""
         self._due = b""
         self._closing = False
-        self._seal: Seal | None = None
+        self._seal: TlsServer | None = None
         sock.setblocking(False)
         ears.hear(self._fd, self)
 
@@ -58,11 +58,11 @@ class Stream:
     def patient(self) -> None:
         """The roll call is over: the other host may be silent for long."""
         if self._sock is not None:
-            lively(self._sock, on=False)
+            set_keepalive(self._sock, on=False)
 
     def silence(self) -> float:
         """Seconds for which the other host has answered nothing of what it was asked."""
-        return silent(self._sock) if self._sock is not None else 0.0
+        return silence_seconds(self._sock) if self._sock is not None else 0.0
 
     @property
     def outstanding(self) -> int:
@@ -72,7 +72,7 @@ class Stream:
     def seal(self, context: ssl.SSLContext, come: bytes) -> None:
         """What follows is TLS, with us as its server; ``come`` has come of it already. Where it does not
         come about, the stream ends, and `trouble` says why."""
-        self._seal = Seal(context)
+        self._seal = TlsServer(context)
         if come:
             self._unseal(come)
 
@@ -141,7 +141,7 @@ class Stream:
             self.room()  # gone, perhaps, before it took the last of it
             return
         try:
-            data = self._sock.recv(READ)
+            data = self._sock.recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -200,14 +200,14 @@ class Stream:
         """A stream that is closed with words unread is reset (RFC 2525, 2.17), and the other side loses what
         we said last."""
         try:
-            for _ in range(MOST):
-                if not sock.recv(READ):
+            for _ in range(MAX_DISCARDED_READS):
+                if not sock.recv(READ_BYTES):
                     return
         except OSError:
             pass  # nothing more has come, or the other side has gone
 
 
-class Seal:
+class TlsServer:
     """TLS between memory and memory."""
 
     __slots__ = ("_in", "_object", "_out", "_waiting", "first", "shaken", "trouble")
@@ -224,8 +224,8 @@ class Seal:
     def read(self, data: bytes) -> bytes:
         """What was said, of what came."""
         self._in.write(data)
-        if not self.shaken and len(self.first) < FIRST:
-            self.first += data[:FIRST]
+        if not self.shaken and len(self.first) < MAX_PLAINTEXT_BYTES:
+            self.first += data[:MAX_PLAINTEXT_BYTES]
         plain = b""
         try:
             if not self.shaken:
@@ -234,7 +234,7 @@ class Seal:
                 if self._waiting:
                     self._object.write(self._waiting)
                     self._waiting = b""
-            while more := self._object.read(READ):
+            while more := self._object.read(READ_BYTES):
                 plain += more
         except ssl.SSLWantReadError:
             pass

@@ -11,13 +11,13 @@ import ssl
 from pathlib import Path
 from typing import NamedTuple
 
-HANDSHAKE = 5.0
+TLS_HANDSHAKE_TIMEOUT_S = 5.0
 """Seconds for the handshake of TLS."""
-FLIGHTS = 3
+HANDSHAKE_TURNS = 3
 """Turns of each side in a whole handshake; RFC 8446, 2."""
 
 
-class Tls(NamedTuple):
+class TlsFiles(NamedTuple):
     """The files: our certificate, its key, and the authority that signed those of all hosts (PEM)."""
 
     cert: Path
@@ -36,14 +36,14 @@ class Tls(NamedTuple):
         return made
 
 
-def fault(own: Tls) -> str:
+def certificate_fault(own: TlsFiles) -> str:
     """Why every other host of the job will refuse this one's certificate, where its own authority and clock
     say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong. Raises
     OSError as `Tls.context` does."""
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = own.context(server=False).wrap_bio(to_client, to_server)
     server = own.context(server=True).wrap_bio(to_server, to_client, server_side=True)
-    for side in (client, server) * FLIGHTS:
+    for side in (client, server) * HANDSHAKE_TURNS:
         try:
             side.do_handshake()
         except ssl.SSLWantReadError:
@@ -55,7 +55,7 @@ def fault(own: Tls) -> str:
     return ""
 
 
-def unlike(error: OSError) -> bool:
+def is_key_mismatch(error: OSError) -> bool:
     """Whether `Tls.context` failed since certificate and key are not of each other."""
     return getattr(error, "reason", "") == "KEY_VALUES_MISMATCH"
 
@@ -65,7 +65,7 @@ def _unasked() -> str:
     return ""
 
 
-def alert(reason: str | None) -> str:
+def alert_text(reason: str | None) -> str:
     """What the other side holds against our certificate, by the reason of an SSLError: its alert (RFC 8446,
     6.2) in small letters, e.g. "certificate expired"; "" where that is none."""
     _, found, said = (reason or "").partition("ALERT_")

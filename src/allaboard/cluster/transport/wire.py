@@ -22,15 +22,15 @@ from allaboard.facts import Link
 from allaboard.protocol.commands import Command
 from allaboard.protocol.events import Event
 
-VERSION = 5
+PROTOCOL_VERSION = 5
 BANNER = b"ALLABRD1"
 BANNER_TLS = b"ALLABRDT"
 # TCPStore: VALIDATE with its magic number, then PING with a nonce; torch/csrc/distributed/c10d.
 STORE_HELLO = struct.pack("<BIB", 0, 0x3C85F7CE, 13)
-NONCE = b"ALBD"
-GREETING = STORE_HELLO + NONCE
-LENGTH = struct.Struct(">I")
-SHORT, LONG = 1 << 16, 1 << 22
+STORE_PING_NONCE = b"ALBD"
+GREETING = STORE_HELLO + STORE_PING_NONCE
+LENGTH_PREFIX = struct.Struct(">I")
+MAX_STRANGER_FRAME_BYTES, MAX_MEMBER_FRAME_BYTES = 1 << 16, 1 << 22
 """Bytes of a frame: from somebody unknown, and from a member."""
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The listener's first word. ``sealed``: it has a secret and wants a proof."""
 
     version: int
-    nonce: str
+    make_nonce: str
     sealed: bool
 
 
@@ -51,8 +51,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     its workers are in."""
 
     version: int
-    nonce: str
-    proof: str
+    make_nonce: str
+    make_proof: str
     job: str
     host: str
     pid: int
@@ -69,7 +69,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The caller is aboard; ``proof`` shows that the listener knows the secret too."""
 
     job: str
-    proof: str
+    make_proof: str
     mono: float
 
 
@@ -121,7 +121,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     silent for long."""
 
 
-Word = (
+Message = (
     Challenge
     | Hello
     | Welcome
@@ -135,60 +135,60 @@ Word = (
     | Opened
 )
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Word)
+_DECODER = msgspec.json.Decoder(Message)
 
 
 class GarbledMessageError(AllaboardError):
     """What came is no message of this protocol; says what is wrong with it."""
 
 
-def frame(word: Word) -> bytes:
+def encode_frame(word: Message) -> bytes:
     data = _ENCODER.encode(word)
-    return LENGTH.pack(len(data)) + data
+    return LENGTH_PREFIX.pack(len(data)) + data
 
 
-async def read(reader: asyncio.StreamReader, most: int) -> Word:
+async def read_message(reader: asyncio.StreamReader, most: int) -> Message:
     """One message; raises Garbled, or asyncio.IncompleteReadError at the end of the stream."""
-    (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    (length,) = LENGTH_PREFIX.unpack(await reader.readexactly(LENGTH_PREFIX.size))
     if not 2 <= length <= most:
         raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
     return _decoded(await reader.readexactly(length))
 
 
-def take(data: bytes, most: int) -> tuple[Word | None, bytes]:
+def take_message(data: bytes, most: int) -> tuple[Message | None, bytes]:
     """The first message of what has come, and what is left; None while it is not whole. Raises Garbled."""
-    if len(data) < LENGTH.size:
+    if len(data) < LENGTH_PREFIX.size:
         return None, data
-    (length,) = LENGTH.unpack_from(data)
+    (length,) = LENGTH_PREFIX.unpack_from(data)
     if not 2 <= length <= most:
         raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
-    end = LENGTH.size + length
+    end = LENGTH_PREFIX.size + length
     if len(data) < end:
         return None, data
-    return _decoded(data[LENGTH.size : end]), data[end:]
+    return _decoded(data[LENGTH_PREFIX.size : end]), data[end:]
 
 
-def _decoded(data: bytes) -> Word:
+def _decoded(data: bytes) -> Message:
     try:
-        word: Word = _DECODER.decode(data)
+        word: Message = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise GarbledMessageError(str(error)) from None
     return word
 
 
-async def expect(reader: asyncio.StreamReader, kind: type[T], most: int) -> T:
+async def expect_message(reader: asyncio.StreamReader, kind: type[T], most: int) -> T:
     """The next message, which must be of this kind; raises Garbled."""
-    word = await read(reader, most)
+    word = await read_message(reader, most)
     if not isinstance(word, kind):
         raise GarbledMessageError(f"{type(word).__name__} where {kind.__name__} was due")
     return word
 
 
-def nonce() -> str:
+def make_nonce() -> str:
     return secrets.token_hex(16)
 
 
-def proof(secret: bytes, side: str, challenge: str, answer: str, about: str) -> str:
+def make_proof(secret: bytes, side: str, challenge: str, answer: str, about: str) -> str:
     """HMAC-SHA256 (RFC 2104) over both nonces and what is claimed; empty without a secret."""
     if not secret:
         return ""
@@ -203,11 +203,11 @@ def _keyed(secret: bytes) -> hmac.HMAC:
     return hmac.new(secret, digestmod="sha256")
 
 
-def proven(given: str, wanted: str) -> bool:
+def proofs_match(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())
 
 
-def claimed(hello: Hello) -> str:
+def proof_subject(hello: Hello) -> str:
     """The part of a Hello that its proof covers."""
     who = f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"
     return f"{who}|{hello.round}"

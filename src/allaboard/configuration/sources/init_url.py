@@ -12,8 +12,9 @@ import msgspec
 
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
-_VARIABLES = ("INIT_METHOD", "DIST_URL", "DIST_INIT_METHOD")
+_VARIABLES = SOURCE_VARIABLES["init_url"].structured
 """Names under which launch scripts hand the URL to their programs; torch itself reads none."""
 
 _FIELDS = {"rank": "rank", "world_size": "world_size", "backend": "backend"}

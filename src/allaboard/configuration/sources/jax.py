@@ -15,12 +15,9 @@ from allaboard.configuration.spec import pick
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Value, whole
 from allaboard.facts.address import join, parse
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
-_TABLE = {
-    "coordinator": ("JAX_COORDINATOR_ADDRESS",),
-    "world_size": ("JAX_NUM_PROCESSES",),
-    "rank": ("JAX_PROCESS_ID",),
-}
+_FIELDS = SOURCE_VARIABLES["jax"].fields
 _ARGUMENTS = {
     "coordinator_address": "coordinator",
     "num_processes": "world_size",
@@ -37,7 +34,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
             values = {f: arguments[a] for a, f in _ARGUMENTS.items() if a in arguments}
             if values:
                 yield _spec(values, "call")
-    values = pick(material.variables, _TABLE)
+    values = pick(material.variables, _FIELDS)
     if called or "coordinator" in values:
         detected = _slurm(material) or _open_mpi(material)
         values = {**({"coordinator": detected} if detected else {}), **values}

@@ -1,7 +1,8 @@
 """What MPI launchers leave in the environment of each process.
 
-Open MPI (mpirun(1), OMPI_COMM_WORLD_*), PMIx (PMIX_RANK), MPICH's and Intel MPI's Hydra (PMI_RANK,
-PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS), MVAPICH2 (MV2_COMM_WORLD_*).
+Open MPI (its page "Environment variables set for MPI applications", OMPI_COMM_WORLD_*), PMIx (PMIX_RANK),
+MPICH's and Intel MPI's Hydra (PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS). Cray's PMI, which PALS and
+aprun give their processes, and Flux set PMI_RANK and PMI_SIZE, too.
 """
 
 from __future__ import annotations
@@ -11,25 +12,13 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import pick
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
-_TABLE = {
-    "rank": ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"),
-    "world_size": ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"),
-    "local_rank": (
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "MV2_COMM_WORLD_LOCAL_RANK",
-        "MPI_LOCALRANKID",
-    ),
-    "local_world_size": (
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "MV2_COMM_WORLD_LOCAL_SIZE",
-        "MPI_LOCALNRANKS",
-    ),
-}
+_FIELDS = SOURCE_VARIABLES["mpi"].fields
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, _TABLE)
+    values = pick(material.variables, _FIELDS)
     if not values:
         return
     # mpirun may start one torchrun a node: then the ranks of its workers are torchrun's, not MPI's.

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import pick
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Problem, address
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 _WORDS = ("auto", "local")
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, {"ray_address": ("RAY_ADDRESS",)})
+    values = pick(material.variables, SOURCE_VARIABLES["ray"].fields)
     given = values.get("ray_address")
     if given is None:
         return

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import pick
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import FormatError, Machine, Material, Origin, PartialSpec, Problem, Value
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
-_TABLE = {
-    "master_addr": ("SM_MASTER_ADDR",),
-    "master_port": ("SM_MASTER_PORT",),
-    "nproc_per_node": ("SM_NUM_GPUS",),
-}
+_FIELDS = SOURCE_VARIABLES["sagemaker"].fields
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
@@ -39,7 +36,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         key=lambda v: v.text,
     )  # fmt: skip
     current = material.variables.get("SM_CURRENT_HOST")
-    values = pick(material.variables, _TABLE)
+    values = pick(material.variables, _FIELDS)
     if values.get("nproc_per_node") and values["nproc_per_node"].text.strip() == "0":
         del values["nproc_per_node"]
     names = [h.text for h in hosts]

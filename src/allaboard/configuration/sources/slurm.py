@@ -12,17 +12,10 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import pick
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.shell.sbatch_directives import batch_lines
 
-_TABLE = {
-    "rank": ("SLURM_PROCID",),
-    "local_rank": ("SLURM_LOCALID",),
-    "node_rank": ("SLURM_NODEID",),
-    "world_size": ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"),
-    "nnodes": ("SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
-    "tasks_per_node": ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"),
-    "node_list": ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
-}
+_FIELDS = SOURCE_VARIABLES["slurm"].fields
 _OPTIONS = {
     "--nodes": "nnodes",
     "-N": "nnodes",
@@ -41,7 +34,7 @@ _COUNT = r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z"
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, _TABLE)
+    values = pick(material.variables, _FIELDS)
     if material.kind == "shell":
         for option, value in batch_lines(material.text, material.file):
             field = _OPTIONS.get(option)

@@ -12,21 +12,13 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import pick, place, tasks
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, PartialSpec
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
-_TABLE = {
-    "rank": ("RANK",),
-    "world_size": ("WORLD_SIZE",),
-    "local_rank": ("LOCAL_RANK",),
-    "local_world_size": ("LOCAL_WORLD_SIZE",),
-    "node_rank": ("GROUP_RANK", "NODE_RANK"),
-    "master_addr": ("MASTER_ADDR",),
-    "master_port": ("MASTER_PORT",),
-    "elastic": ("TORCHELASTIC_RUN_ID",),
-}
+_FIELDS = SOURCE_VARIABLES["torch_env"].fields
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, _TABLE)
+    values = pick(material.variables, _FIELDS)
     if values:
         framework = "pytorch" if "master_addr" in values or "elastic" in values else ""
         yield PartialSpec(source="torch_env", framework=framework, values=values)

@@ -23,6 +23,7 @@ from allaboard.facts import (
     address,
     whole,
 )
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.cli_flags import every, read_flags
 
 _FLAGS = {
@@ -45,14 +46,16 @@ _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "us
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    table = {field: (f"PET_{flag.upper()}",) for flag, field in _FLAGS.items()}
-    preset = pick(material.variables, table)
+    preset = pick(material.variables, SOURCE_VARIABLES["torchrun"].fields)
     found = False
     for words in itertools.islice(every(material.commands, ("torchrun",), _MODULES), _MOST):
         found = True
         yield _spec(words, preset)
     if preset and not found:
-        yield PartialSpec(source="torchrun", layer="launcher", framework="pytorch", values=preset)
+        # In a process that has a rank the launcher has done its part: what it told the process counts.
+        started = "TORCHELASTIC_RUN_ID" in material.variables or "RANK" in material.variables
+        layer = "allocation" if started and material.kind == "environment" else "launcher"
+        yield PartialSpec(source="torchrun", layer=layer, framework="pytorch", values=preset)
 
 
 def _spec(words: Sequence[Value], preset: dict[str, Value]) -> PartialSpec:

@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 from allaboard.facts import ClusterSpec, Conflict, PartialSpec, Value
 from allaboard.facts.address import canonical
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 LAYERS = ("call", "launcher", "framework", "processes", "step", "allocation")
 """Kinds of statement, the one in force first: an argument overrules the environment, and what a
 launcher gave its workers overrules the step (srun, mpirun) and the allocation that it runs in."""
+
+PRECEDENCE = (
+    *("literal", "accelerate", "deepspeed", "hostfile"),  # read from files and commands alone
+    *SOURCE_VARIABLES,
+    *("tf_flags", "mpirun", "srun", "srun_each"),
+)
+"""Sources of one layer, the one in force first; `allaboard.configuration.resolve` says why. Sources of other
+packages come last."""
+_PLACE = {source: place for place, source in enumerate(PRECEDENCE)}
 
 _ADDRESSES = ("master_addr", "coordinator", "init_url", "rdzv_endpoint")
 _COMPARED = {
@@ -25,8 +35,11 @@ task a node that starts eight workers is no contradiction."""
 
 
 def merge(parts: Sequence[PartialSpec]) -> ClusterSpec:
-    """One spec of all parts; for every field the first layer's first value is in force."""
-    ordered = sorted(parts, key=lambda p: LAYERS.index(p.layer) if p.layer in LAYERS else 9)
+    """Return one spec of all parts; for every field the first layer's first value is in force.
+
+    Within a layer parts count in the order of PRECEDENCE, and parts of one source in the order given.
+    """
+    ordered = sorted(parts, key=_precedence)
     values: dict[str, Value] = {}
     layer_of: dict[str, str] = {}
     source_of: dict[str, str] = {}
@@ -61,6 +74,11 @@ def merge(parts: Sequence[PartialSpec]) -> ClusterSpec:
         conflicts=tuple(conflicts),
         sources=tuple(dict.fromkeys(p.source for p in ordered)),
     )
+
+
+def _precedence(part: PartialSpec) -> tuple[int, int]:
+    layer = LAYERS.index(part.layer) if part.layer in LAYERS else len(LAYERS)
+    return layer, _PLACE.get(part.source, len(_PLACE))
 
 
 def _same(field: str, one: Value, other: Value) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from allaboard.facts import PartialSpec, Who
+from allaboard.facts import Machine, Origin, PartialSpec, Value, Who
 from allaboard.facts.address import only_here, parse
+
+_MAX_HOSTS = 100_000
+"""Hosts of one list that are read."""
 
 
 def own(spec: PartialSpec) -> tuple[Who, ...]:
@@ -36,3 +39,19 @@ def hosts(spec: PartialSpec) -> int:
     if size and local:
         return -(-size // local)
     return 0
+
+
+def machines_of_lines(value: Value | None) -> tuple[Machine, ...]:
+    """Return the hosts of a variable that lists one a line; how many ranks each takes is not said."""
+    if value is None:
+        return ()
+    hosts_listed = (line.strip() for line in value.text.split("\n")[:_MAX_HOSTS])
+    return tuple(
+        Machine(
+            Value(
+                host,
+                Origin(variable=value.origin.variable, key=f"[{number}]", file=value.origin.file),
+            )
+        )
+        for number, host in enumerate(h for h in hosts_listed if h)
+    )

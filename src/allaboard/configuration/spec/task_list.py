@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import PartialSpec, address, whole
+from allaboard.facts.configuration.cluster import BESIDE_CLUSTER, TASK_ORDER
 
 PORT = 29500
 """PyTorch's default master port; used where a source names hosts without ports."""
@@ -12,7 +13,7 @@ PORT = 29500
 MOST = 200_000
 """Tasks that are listed; the largest jobs of the field have a tenth of it."""
 
-_ORDER = {"chief": 0, "master": 0, "worker": 1, "ps": 2, "evaluator": 3}
+_ORDER = (*TASK_ORDER, *BESIDE_CLUSTER)
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -59,7 +60,7 @@ def tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
 
 
 def _listed(spec: PartialSpec, base: int) -> list[Task]:
-    jobs = sorted(spec.cluster, key=lambda j: _ORDER.get(j, 4))
+    jobs = sorted(spec.cluster, key=lambda j: _ORDER.index(j) if j in _ORDER else len(_ORDER))
     found: list[Task] = []
     seen: dict[str, int] = {}
     for job in jobs:

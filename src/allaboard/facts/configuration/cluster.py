@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.facts.address import Address, whole
 from allaboard.facts.configuration.text_positions import Part, place_in, through
 from allaboard.facts.finding import Evidence, Place
 
@@ -87,13 +88,6 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return " ".join(p for p in parts if p) or "configuration"
 
 
-def whole(text: str) -> int | None:
-    """The text as a whole number in ASCII decimals; None where it is not one, or absurdly long."""
-    text = text.strip()
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
-
-
 class Value(msgspec.Struct, frozen=True):
     """One value as it was written, and where."""
 
@@ -157,6 +151,13 @@ FIELDS = (
 """The names under which ``PartialSpec.values`` keeps what is not an address of a task."""
 
 
+TASK_ORDER = ("chief", "master", "worker", "ps")
+"""Order in which ranks count through the jobs of a TensorFlow cluster, as TensorFlow's own collectives and the
+probe (``probe/adapters/_tensorflow``) count them."""
+BESIDE_CLUSTER = ("evaluator",)
+"""Jobs whose tasks take no part in the cluster: TensorFlow counts none of them as a rank."""
+
+
 class Machine(msgspec.Struct, frozen=True):
     """One host of an allocation and how many processes it takes, 0 where that is not said."""
 
@@ -196,9 +197,64 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
                 yield job, index, address
 
     def number(self, field: str) -> int | None:
-        """The value of a field as an integer, None where it is absent or not one."""
+        """Return the value of a field as an integer; None if it is absent or not one."""
         value = self.values.get(field)
         return value.integer if value else None
+
+    @property
+    def ranked_tasks(self) -> list[tuple[str, int, Value]]:
+        """Job, index and address of every task of ``cluster`` that has a rank, in the order of ranks."""
+        order = {job: place for place, job in enumerate(TASK_ORDER)}
+        jobs = sorted(
+            (job for job in self.cluster if job not in BESIDE_CLUSTER),
+            key=lambda job: order.get(job, len(order)),
+        )
+        return [(j, i, address) for j in jobs for i, address in enumerate(self.cluster[j])]
+
+    @property
+    def rank(self) -> int:
+        """Rank of the process that reads this; -1 if it is not said, or the process has none.
+
+        A task of a listed cluster has its place there. An evaluator has no rank.
+        """
+        if self.cluster and self.job is not None and self.index is not None:
+            own = self.job.text, self.index.integer
+            places = (n for n, (j, i, _) in enumerate(self.ranked_tasks) if (j, i) == own)
+            return next(places, -1)
+        rank = self.number("rank")
+        return rank if rank is not None and rank >= 0 else -1
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks the job has; 0 if it is not said."""
+        return len(self.ranked_tasks) or max(self.number("world_size") or 0, 0)
+
+    @property
+    def master(self) -> Address | None:
+        """MASTER_ADDR and MASTER_PORT, or what stands for them; None unless both are there."""
+        host, port = self.values.get("master_addr"), self.values.get("master_port")
+        if host is None or port is None:
+            return None
+        address = Address(
+            host.text, port.text.strip()
+        )  # brackets stay: torch takes them for a name
+        return address if address.is_complete else None
+
+    @property
+    def coordinator(self) -> Address | None:
+        """The address of JAX's coordinator; None if it is not said or no ``host:port``."""
+        value = self.values.get("coordinator")
+        address = Address.parse(value.text) if value is not None else None
+        return address if address is not None and address.is_complete else None
+
+    @property
+    def meeting_address(self) -> Address | None:
+        """Where all ranks meet; None if it is not said. The order is explained in `configuration.resolve`."""
+        tasks = self.ranked_tasks
+        if tasks:
+            address = Address.parse(tasks[0][2].text)
+            return address if address.is_complete else None
+        return self.coordinator or self.master
 
 
 class Conflict(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
-"""Finds every rule; the file's name is its code and name, its docstring the page."""
+"""Finds every rule: one in a file that has its code and name, or several in the table of their family."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,9 +13,12 @@ from allaboard import rules
 from allaboard.contracts import Rule
 from allaboard.plugins import Broken, plugins
 
+_CODE = re.compile(r"[a-z]+[0-9]")
+"""How the name of a file begins that holds one rule: the name of a family's file has no number."""
+
 
 class Entry(msgspec.Struct, frozen=True):
-    """One rule of the catalogue with what its file's name and docstring say."""
+    """A rule of the catalogue with its code, its name and its page."""
 
     code: str
     name: str
@@ -46,7 +50,9 @@ TEXTS = ("cfg", "code", "dump", "log")
 @cache
 def of_jobs() -> Catalogue:
     """The rules of this installation that may speak of a running job, and whatever others bring."""
-    return _chosen(lambda name: not name.startswith(TEXTS))
+    return _load_rules(
+        lambda stem: not stem.startswith(TEXTS), lambda family: not family.startswith(TEXTS)
+    )
 
 
 def catalogue() -> Catalogue:
@@ -60,7 +66,10 @@ def families(prefixes: tuple[str, ...]) -> Catalogue:
 
     The files of other families are not even imported: a face that needs one family starts sooner.
     """
-    return _chosen(lambda name: not prefixes or name.startswith(prefixes))
+    return _load_rules(
+        lambda stem: not prefixes or stem.startswith(prefixes),
+        lambda family: not prefixes or any(p.startswith(family) for p in prefixes),
+    )
 
 
 @cache
@@ -70,7 +79,7 @@ def rule_named(name: str) -> Entry:
     Raises LookupError if there is none, or if its file cannot be loaded.
     """
     suffix = "_" + name.replace("-", "_")
-    found = _chosen(lambda stem: stem.endswith(suffix))
+    found = _load_rules(lambda stem: stem.endswith(suffix), lambda family: True)
     entry = found.find(name)
     if entry is None:
         raise LookupError(
@@ -79,15 +88,41 @@ def rule_named(name: str) -> Entry:
     return entry
 
 
-def _chosen(wanted: Callable[[str], bool]) -> Catalogue:
+def _load_rules(
+    is_wanted: Callable[[str], bool], may_hold_wanted: Callable[[str], bool]
+) -> Catalogue:
+    """Return the rules of which ``is_wanted`` accepts the stem ``<code>_<name>``, in the order of their codes.
+
+    A file with a table of rules is imported only if ``may_hold_wanted`` accepts the letters of its family.
+    """
     entries: list[Entry] = []
     broken: list[Broken] = []
-    for plugin in plugins(rules, "RULE", Rule, wanted):
+
+    def is_wanted_table(stem: str) -> bool:
+        return not _CODE.match(stem) and may_hold_wanted(stem.partition("_")[0])
+
+    def is_wanted_rule(stem: str) -> bool:
+        return _CODE.match(stem) is not None and is_wanted(stem)
+
+    for plugin in plugins(rules, "RULE", Rule, is_wanted_rule):
         if isinstance(plugin, Broken):
             broken.append(plugin)
             continue
         assert isinstance(plugin.value, Rule)
-        code, _, name = plugin.stem.partition("_")
-        page = (plugin.module.__doc__ or "").strip()
-        entries.append(Entry(code.upper(), name.replace("_", "-"), page, plugin.value))
+        entries.append(_entry(plugin.stem, plugin.value, plugin.module.__doc__ or ""))
+    for plugin in plugins(rules, "RULES", dict, is_wanted_table):
+        if isinstance(plugin, Broken):
+            broken.append(plugin)
+            continue
+        assert isinstance(plugin.value, dict)
+        for stem, rule in plugin.value.items():
+            if not isinstance(rule, Rule):
+                broken.append(Broken(plugin.stem, f"{stem} is no Rule"))
+            elif is_wanted(stem):
+                entries.append(_entry(stem, rule, rule.page))
     return Catalogue(tuple(sorted(entries, key=lambda e: e.code)), tuple(broken))
+
+
+def _entry(stem: str, rule: Rule[Any], page: str) -> Entry:
+    code, _, name = stem.partition("_")
+    return Entry(code.upper(), name.replace("_", "-"), page.strip(), rule)

@@ -1,0 +1,26 @@
+"""MVAPICH2: the variables that its launchers (mpirun_rsh, mpiexec) set in each process.
+
+The names MV2_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE are those of the MVAPICH2 User Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.configuration.spec import pick
+from allaboard.contracts import ConfigurationSource
+from allaboard.facts import Material, PartialSpec
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
+
+
+def resolve(material: Material) -> Iterator[PartialSpec]:
+    values = pick(material.variables, SOURCE_VARIABLES["mvapich2"].fields)
+    if values:
+        # mpirun may start one torchrun a node: then the ranks of its workers are torchrun's, not MPI's.
+        inner = "TORCHELASTIC_RUN_ID" in material.variables
+        yield PartialSpec(
+            source="mvapich2", layer="allocation" if inner else "processes", values=values
+        )
+
+
+SOURCE = ConfigurationSource(resolve=resolve)

@@ -1,0 +1,90 @@
+"""Problems that the reader of Kubernetes manifests found: each rule reports one kind of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.analysis.configuration.config_problems import told
+from allaboard.contracts import Rule
+from allaboard.facts import Claim, ManifestFacts, Origin, Problem, Stage
+
+
+def _rule(page: str, case: str, example: Problem) -> Rule[ManifestFacts]:
+    """Return the rule that reports problems of the kind of this example."""
+
+    def check(facts: ManifestFacts) -> Iterator[Claim]:
+        yield from told(facts.problems, example.kind)
+
+    return Rule(
+        page=page,
+        stage=Stage.CONFIG,
+        reads=ManifestFacts,
+        check=check,
+        fires_on={case: (ManifestFacts(problems=(example,)), example.said)},
+        silent_on={"nothing": ManifestFacts()},
+        since="0.1",
+        unstaged="read from configuration: the corpus in tests/corpus stages it",
+    )
+
+
+RULES = {
+    "cfg034_env_not_string": _rule(
+        page="""A manifest gives a number or a boolean to an environment variable or a command.
+
+## Why it matters
+Kubernetes accepts only strings there and refuses the document (`cannot unmarshal number into … of type
+string`). Inside an operator's custom resource, the operator may refuse it later, where nobody looks.
+
+## What to do
+Put the value in quotes.
+""",
+        case="a number",
+        example=Problem(
+            kind="manifest.env",
+            said="the value of MASTER_PORT is a number; Kubernetes accepts only strings here",
+            observed="value: 29500",
+            correction='value: "29500"',
+            origin=Origin(variable="MASTER_PORT", file="job.yaml", line=19, column=20),
+        ),
+    ),
+    "cfg039_key_twice": _rule(
+        page="""A manifest has a key twice in one mapping.
+
+## Why it matters
+YAML forbids it, and most readers silently take the last one: a `replicas` or an `env` list that somebody
+edited has no effect, because another one stands further down.
+
+## What to do
+Merge the two. Strict readers refuse the document: `kubectl apply --validate=strict`.
+""",
+        case="replicas",
+        example=Problem(
+            kind="manifest.twice",
+            said="the key 'replicas' appears twice in one mapping: the first one is ignored",
+            observed="replicas: again",
+            correction="one 'replicas', with what both say",
+            origin=Origin(key="replicas", file="job.yaml", line=9, column=7),
+        ),
+    ),
+    "cfg043_replica_type": _rule(
+        page="""An operator's job has a group of replicas that the operator does not know.
+
+## Why it matters
+The training operator knows Chief, Master, PS, Worker and Evaluator in a TFJob, Master and Worker in a
+PyTorchJob, Launcher and Worker in an MPIJob. If a job has another one (`Workers`, `ParameterServer`), the
+cluster accepts it and the operator then refuses it: no pod comes, and the reason appears only in the job's
+events.
+
+## What to do
+Write the name as shown. The operator ignores upper and lower case.
+""",
+        case="a plural",
+        example=Problem(
+            kind="manifest.role",
+            said="TFJob mnist has replicas called 'Workers'; its operator knows Chief, Master, PS, Worker, Evaluator",
+            observed="Workers:",
+            correction="Worker:",
+            origin=Origin(key="Workers", file="job.yaml", line=7, column=5),
+        ),
+    ),
+}

@@ -1,0 +1,145 @@
+"""Problems that the reader of TF_CONFIG found: each rule reports one kind of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+
+from allaboard.configuration.spec import own
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Origin,
+    Problem,
+    Severity,
+    Stage,
+    facts_of,
+)
+
+
+def _rule(
+    page: str,
+    case: str,
+    example: Problem,
+    summary: Callable[[Problem], str],
+    silent_on: Mapping[str, ConfigFacts],
+    fix: Callable[[ConfigFacts, Problem], str] = lambda facts, problem: problem.correction,
+    severity: Severity = Severity.ERROR,
+    drill: tuple[str, ...] = (),
+) -> Rule[ConfigFacts]:
+    """Return the rule that reports problems of the kind of this example."""
+
+    def check(facts: ConfigFacts) -> Iterator[Claim]:
+        for problem in facts.problems:
+            if problem.kind == example.kind:
+                yield Claim(
+                    summary=summary(problem),
+                    who=own(facts.spec),
+                    evidence=(Evidence(problem.observed, str(problem.origin)),),
+                    fix=fix(facts, problem),
+                    severity=severity,
+                    where=problem.origin.place,
+                )
+
+    return Rule(
+        page=page,
+        stage=Stage.CONFIG,
+        reads=ConfigFacts,
+        check=check,
+        fires_on={case: (facts_of(problems=(example,)), summary(example))},
+        silent_on=silent_on,
+        since="0.1",
+        drill=drill,
+        unstaged="" if drill else "read from configuration: the corpus in tests/corpus stages it",
+    )
+
+
+def _corrected_text(facts: ConfigFacts, problem: Problem) -> str:
+    """Return the corrected TF_CONFIG, written as the language of its file wants it."""
+    corrected, file = problem.correction, problem.origin.file
+    name = problem.origin.variable or "TF_CONFIG"
+    if file and not problem.origin.variable:
+        return corrected
+    if file.endswith(".py"):
+        return f'os.environ["{name}"] = json.dumps({corrected})'
+    if file.endswith((".yaml", ".yml")):
+        return f"{'value' if facts.workload else name}: {shlex.quote(corrected)}"
+    return f"export {name}={shlex.quote(corrected)}"
+
+
+RULES = {
+    "cfg002_tf_config_not_json": _rule(
+        page="""TF_CONFIG is not JSON.
+
+## Why it matters
+TensorFlow reads TF_CONFIG with `json.loads` when the strategy is built, and fails with a JSONDecodeError
+that never mentions TF_CONFIG. The other workers silently wait for this one. Most often it is a Python dict
+that was printed instead of `json.dumps`, a comma before a closing bracket, or quotes that a shell or a YAML
+file ate.
+
+## What to do
+Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in shells put the
+JSON in single quotes.
+""",
+        case="a Python dict",
+        example=Problem(
+            kind="tf_config.json",
+            said="a single quote; JSON strings stand in double quotes",
+            observed="'cluster': {}}",
+            correction='{"cluster": {}}',
+            origin=Origin(variable="TF_CONFIG", line=1, column=2),
+        ),
+        summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} is not JSON: {p.said}",
+        silent_on={"a cluster": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))},
+        fix=_corrected_text,
+        drill=("tf-config-comma",),
+    ),
+    "cfg003_tf_config_shape": _rule(
+        page="""TF_CONFIG is JSON, but not in the form that TensorFlow reads.
+
+## Why it matters
+A missing `cluster` does not fail: the worker silently trains alone, with exit code 0. A missing `task`, a
+job that is a string instead of a list, or a key that appears twice (JSON readers keep the last one) fail
+late, with messages that do not name TF_CONFIG, or make the others hang.
+
+## What to do
+Bring the part named into the form shown: `cluster` maps each job to a list of `host:port`, and `task` holds
+this process's `type` and `index`.
+""",
+        case="one string",
+        example=Problem(
+            kind="tf_config.shape",
+            said="cluster.worker is one string, not a list",
+            observed="host0:2222",
+            correction='"worker": ["host0:2222"]',
+            origin=Origin(variable="TF_CONFIG", key="cluster.worker", line=1, column=24),
+        ),
+        summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} {p.said}",
+        silent_on={"one worker": facts_of(cluster={"worker": ["a:2222"]}, task=("worker", 0))},
+    ),
+    "cfg029_index_is_text": _rule(
+        page="""The task's index in TF_CONFIG is a string.
+
+## Why it matters
+TensorFlow converts it, so training starts. But a script that compares it itself
+(`tf_config["task"]["index"] == 0`) finds it unequal on every worker: then no worker is the chief, and none
+saves.
+
+## What to do
+Write the number without quotes.
+""",
+        case="a string",
+        example=Problem(
+            kind="tf_config.index",
+            said='task.index is the string "0"',
+            observed='"0"',
+            correction='"index": 0',
+            origin=Origin(variable="TF_CONFIG", key="task.index", line=1, column=70),
+        ),
+        summary=lambda p: f"TF_CONFIG's {p.said}; TensorFlow converts it, scripts often do not",
+        silent_on={"a number": facts_of(cluster={"worker": ["a:1"]}, task=("worker", 0))},
+        severity=Severity.INFO,
+    ),
+}

@@ -1,0 +1,178 @@
+"""Known log messages of frameworks and of NCCL: each rule is what one kind of them means.
+
+Which message means which rule, and the texts of the findings, are in the tables of diagnosis/readers.
+"""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_messages import told
+from allaboard.contracts import Relations, Rule
+from allaboard.facts import Heard, Stage
+from allaboard.facts.samples import heard
+
+_RECORDED = "it is read after the fact: its recordings of real runs are in tests/readers/samples"
+_NCCL_DOCUMENTS = "there is no GPU here; its messages are from NCCL's documents"
+_ANOTHER_MESSAGE = heard("NET005", "a port is taken", "Address already in use")
+
+
+def _rule(
+    page: str, stage: Stage, example: Heard, unstaged: str, relations: Relations = Relations()
+) -> Rule[Heard]:
+    """Return the rule that reports messages of the rule's code that this example has."""
+    return Rule(
+        page=page,
+        stage=stage,
+        reads=Heard,
+        check=told(example.rule),
+        fires_on={"the message": (example, example.says)},
+        silent_on={"another message": _ANOTHER_MESSAGE},
+        since="0.1",
+        unstaged=unstaged,
+        relations=relations,
+    )
+
+
+RULES = {
+    "log001_collective_timed_out": _rule(
+        page="""Ranks waited in a collective until its timeout for a peer that did not come.
+
+## Why it matters
+The message is written by the victims: each names an address, or nothing at all. The rank that did not write
+it is the one they wait for: it is stopped, stuck, slow, in another collective, or gone.
+
+## What to do
+Read the log of the rank that is named here as silent, or look at it while it hangs: `allaboard diagnose
+PID...`. Under `allaboard run`, the job itself tells you which rank it is, and where.
+""",
+        stage=Stage.RUNTIME,
+        example=heard(
+            "LOG001",
+            "a rank waited 10000 ms in a collective for a peer that did not come",
+            "Timed out waiting 10000ms",
+            fix="allaboard diagnose PID...",
+        ),
+        unstaged=_RECORDED,
+        relations=Relations(ends_by_abort=True),
+    ),
+    "log002_heartbeat_lost": _rule(
+        page="""A worker stopped sending heartbeats, or the leader stopped answering them.
+
+## Why it matters
+TensorFlow's and JAX's coordination service then says that the task "has crashed". But it may be stopped,
+swapping, held by a debugger or by a disk that does not answer, or alive behind a broken link.
+
+## What to do
+See whether the process is there, and in which state: `ps -o pid,stat,etime -p PID` (T is stopped, D waits
+for a disk). Then read its own log and the kernel's.
+""",
+        stage=Stage.RUNTIME,
+        example=heard(
+            "LOG002",
+            "worker 1 stopped sending heartbeats",
+            "tasks are unhealthy (stopped sending heartbeats)",
+            fix="ps -o stat= -p PID",
+        ),
+        unstaged=_RECORDED,
+        relations=Relations(ends_by_abort=True, reports_silence=True),
+    ),
+    "log003_other_collective": _rule(
+        page="""Some workers called other collectives than their peers.
+
+## Why it matters
+Collectives are matched by their order alone. If ranks run different code, have different numbers of
+batches, or create their variables in another order, they meet in the wrong collective: at best an error, at
+worst wrong sums.
+
+## What to do
+Compare what the ranks do: branches on the rank, loops over data of different length, models that differ.
+""",
+        stage=Stage.RUNTIME,
+        example=heard(
+            "LOG003",
+            "at collective 216 members called different operations (type 0 and type 1)",
+            "Collective instance 216 expected type 0",
+            fix="compare the workers",
+        ),
+        unstaged="it is read after the fact, in words taken from the frameworks' own source",
+    ),
+    "log004_one_gpu_twice": _rule(
+        page="""Two ranks use one GPU.
+
+## Why it matters
+NCCL refuses to build a communicator then. Without `set_device`, every rank of a host takes GPU 0.
+
+## What to do
+Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before the first collective. Start no more
+processes on a host than it has GPUs. Check CUDA_VISIBLE_DEVICES.
+""",
+        stage=Stage.STARTUP,
+        example=heard(
+            "LOG004",
+            "ranks 0 and 1 use one GPU (CUDA device 1000)",
+            "Duplicate GPU detected : rank 0 and rank 1",
+            fix="torch.cuda.set_device",
+        ),
+        unstaged=_NCCL_DOCUMENTS,
+    ),
+    "log005_no_interface": _rule(
+        page="""NCCL found no network interface to use.
+
+## Why it matters
+NCCL_SOCKET_IFNAME names an interface that this host does not have, or no interface reaches the others.
+
+## What to do
+Compare NCCL_SOCKET_IFNAME with `ip -br address` on the host that reports it; names differ between hosts. A
+leading `^` excludes interfaces, a leading `=` means the exact name.
+""",
+        stage=Stage.STARTUP,
+        example=heard(
+            "LOG005",
+            "NCCL found no network interface to use",
+            "Bootstrap : no socket interface found",
+            fix="ip -br address",
+        ),
+        unstaged=_NCCL_DOCUMENTS,
+    ),
+    "log006_cuda_failed": _rule(
+        page="""A GPU failed, or CUDA failed below NCCL.
+
+## Why it matters
+NCCL, PyTorch or the kernel's log (`NVRM: Xid`) reports it, but it happened in the GPU, its driver, its
+memory or a kernel that runs on it. The peers see only a lost connection.
+
+## What to do
+Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.
+""",
+        stage=Stage.RUNTIME,
+        example=heard(
+            "LOG006",
+            "CUDA failed below NCCL: out of memory",
+            "Cuda failure 'out of memory'",
+            fix="nvidia-smi",
+        ),
+        unstaged=_NCCL_DOCUMENTS,
+        relations=Relations(below_user_code=True),
+    ),
+    "log010_nccl_failed": _rule(
+        page="""NCCL failed and says little about the reason.
+
+## Why it matters
+The traceback points to an innocent line: whatever used NCCL first. What NCCL ran into stands after "Last
+error:", and in the lines of `NCCL_DEBUG=INFO` before it. Those of other ranks say only that a peer went
+away.
+
+## What to do
+Run once with `NCCL_DEBUG=INFO`, and read the log of the rank that failed first: sockets (interfaces,
+firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that differ between the hosts.
+""",
+        stage=Stage.RUNTIME,
+        example=heard(
+            "LOG010",
+            "NCCL failed: Call to ibv_modify_qp failed with error Connection timed out",
+            "Last error: Call to ibv_modify_qp failed",
+            fix="NCCL_DEBUG=INFO",
+        ),
+        unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source: they need GPUs",
+        relations=Relations(ends_by_abort=True, below_user_code=True),
+    ),
+}
