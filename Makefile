@@ -39,6 +39,7 @@ check: $(FRAMEWORKS)
 docs: $(FRAMEWORKS)
 	$(BIN)/python -m allaboard.rules.engine.pages docs/rules
 	$(BIN)/python -m allaboard.report.schemas docs/schemas
+	$(BIN)/python scripts/man_page.py docs/man/allaboard.1
 	$(BIN)/python scripts/draw_rooms.py
 
 clean:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import JobView
-from allaboard.rules.engine.catalogue import Entry, catalogue, of_jobs
+from allaboard.rules.engine.catalogue import Entry, catalogue, families, of_jobs, rule_named
 from allaboard.rules.engine.evaluate import diagnose
 
 ENTRIES = catalogue().entries
@@ -29,6 +29,20 @@ def test_every_file_of_the_room_loads() -> None:
 def test_a_running_job_is_judged_by_every_rule_that_reads_one() -> None:
     reads = {e.code for e in ENTRIES if issubclass(JobView, e.rule.reads)}
     assert reads <= {e.code for e in of_jobs().entries} < {e.code for e in ENTRIES}
+
+
+def test_only_the_rules_of_a_prefix_are_loaded() -> None:
+    for prefixes in (("cfg",), ("log003",), ("cfg04", "slow"), ("l",)):
+        codes = [e.code for e in families(prefixes).entries]
+        assert codes == [e.code for e in ENTRIES if e.code.lower().startswith(prefixes)]
+
+
+def test_a_rule_of_a_table_has_its_own_page() -> None:
+    entry = rule_named("heartbeat-lost")
+    assert (entry.code, entry.title.partition(",")[0]) == (
+        "LOG002",
+        "A worker stopped sending heartbeats",
+    )
 
 
 def test_codes_and_names_are_unique() -> None:

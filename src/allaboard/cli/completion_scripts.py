@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,16 +80,22 @@ def describe_option(parser: CommandParser, action: argparse.Action) -> Completed
     words = tuple(completion()) if callable(completion) else tuple(action.choices or ())
     return CompletedOption(
         names=tuple(action.option_strings),
-        help=(action.help or "").replace("%%", "%"),
+        help=first_clause(action.help or ""),
         takes_value=action.nargs != 0,
         words=words,
         completes_files=completion == "file" or action.type is Path,
     )
 
 
+def first_clause(help_text: str) -> str:
+    """Return the beginning of an option's help, as a menu shows it."""
+    return re.split(r"; |\. | \(", help_text)[0].replace("%%", "%")
+
+
 def bash_script(commands: list[CompletedCommand]) -> str:
     """Return the script for bash 4 or newer."""
-    cases = "\n".join(_bash_case(command) for command in commands)
+    cases = "\n".join(_bash_command(command) for command in commands)
+    value_cases = "\n".join(line for command in commands for line in _bash_values(command))
     first_words = " ".join([*(c.name for c in commands), *TOP_LEVEL_OPTIONS])
     return f"""\
 # bash completion for allaboard: eval "$(allaboard completion bash)"
@@ -106,12 +113,6 @@ _allaboard() {{
     if ((COMP_CWORD == 1)); then
         _allaboard_words {shlex.quote(first_words)}
         return
-    fi
-    # "--format=json" comes as three words.
-    if [[ $cur == = ]]; then
-        cur=""
-    elif [[ $prev == = ]]; then
-        prev=${{COMP_WORDS[COMP_CWORD-2]}}
     fi
     case ${{COMP_WORDS[1]}} in
 {cases}
@@ -137,7 +138,18 @@ _allaboard() {{
     fi
     if [[ -n $script ]]; then
         _allaboard_files
-    elif [[ $cur == -* ]]; then
+        return
+    fi
+    # "--format=json" comes as three words.
+    if [[ $cur == = ]]; then
+        cur=""
+    elif [[ $prev == = ]]; then
+        prev=${{COMP_WORDS[COMP_CWORD-2]}}
+    fi
+    case "${{COMP_WORDS[1]}} $prev" in
+{value_cases}
+    esac
+    if [[ $cur == -* ]]; then
         _allaboard_words "$options"
     elif [[ -n $words ]]; then
         _allaboard_words "$words"
@@ -149,30 +161,32 @@ complete -F _allaboard allaboard
 """
 
 
-def _bash_case(command: CompletedCommand) -> str:
+def _bash_command(command: CompletedCommand) -> str:
+    """Return the branch that sets what the command completes."""
     names = [name for option in command.options for name in option.names]
     flags = [n for option in command.options if not option.takes_value for n in option.names]
-    lines = [
-        f"    {command.name})",
-        f"        options={shlex.quote(' '.join(names))}",
-        f"        flags={shlex.quote(' '.join(flags))}",
-    ]
+    lines = [f"    {command.name})", f"        options={shlex.quote(' '.join(names))}"]
     if command.starts_script:
-        lines.append("        ends_options=yes")
+        lines += [f"        flags={shlex.quote(' '.join(flags))}", "        ends_options=yes"]
     if command.words:
         lines.append(f"        words={shlex.quote(' '.join(command.words))}")
     if command.completes_files:
         lines.append("        files=yes")
-    lines.append("        case $prev in")
+    return "\n".join([*lines, "        ;;"])
+
+
+def _bash_values(command: CompletedCommand) -> Iterator[str]:
+    """Yield the branches that complete the value behind an option."""
     for option in command.options:
-        if option.takes_value:
-            lines.append(f"        {'|'.join(option.names)})")
-            if option.words:
-                lines.append(f"            _allaboard_words {shlex.quote(' '.join(option.words))}")
-            elif option.completes_files:
-                lines.append("            _allaboard_files")
-            lines += ["            return", "            ;;"]
-    return "\n".join([*lines, "        esac", "        ;;"])
+        if not option.takes_value:
+            continue
+        yield f"    {'|'.join(shlex.quote(f'{command.name} {name}') for name in option.names)})"
+        if option.words:
+            yield f"        _allaboard_words {shlex.quote(' '.join(option.words))}"
+        elif option.completes_files:
+            yield "        _allaboard_files"
+        yield "        return"
+        yield "        ;;"
 
 
 def zsh_script(commands: list[CompletedCommand]) -> str:
@@ -223,7 +237,9 @@ def _zsh_case(command: CompletedCommand) -> str:
         text = _zsh_text(option.help)
         others = f"({' '.join(option.names)})" if len(option.names) > 1 else ""
         for name in option.names:
-            specifications.append(shlex.quote(f"{others}{name}[{text}]{value}"))
+            # Both "--format json" and "--format=json", both "-n 4" and "-n4".
+            attached = ("=" if name.startswith("--") else "+") if option.takes_value else ""
+            specifications.append(shlex.quote(f"{others}{name}{attached}[{text}]{value}"))
     if command.starts_script:
         specifications += [shlex.quote("1:script:_files"), shlex.quote("*::arguments:_files")]
     elif command.words:

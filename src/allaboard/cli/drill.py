@@ -22,7 +22,7 @@ def add_arguments(parser: CommandParser) -> None:
         "Put a fault into a small real job under `allaboard run`, and see whether it is found.",
         "Exit code: 0 the fault was found, 1 it was not, 2 usage error, or a drill that cannot run here.",
         "allaboard drill",
-        "allaboard drill hang-sleep -n 4",
+        "allaboard drill other-order -n 4",
     )
     parser.add_argument(
         "name",

@@ -16,38 +16,38 @@ def phase_lines(report: Report) -> list[str]:
     where nothing was measured, and where an error was found: a wait that never ended is in no step."""
     if any(f.severity is Severity.ERROR for f in report.findings):
         return []
-    people = [w for w in report.workers if w.trained >= LEAST]
-    if not people or any(w.times is not None for w in report.workers):
+    workers = [w for w in report.workers if w.trained >= LEAST]
+    if not workers or any(w.times is not None for w in report.workers):
         return []
-    shares = sorted(_shares(people), reverse=True)
-    told = [f"{share:.0%} {words}" for share, words in shares if share >= SHARE]
-    if not told:
+    shares = sorted(_shares(workers), reverse=True)
+    clauses = [f"{share:.0%} {activity}" for share, activity in shares if share >= SHARE]
+    if not clauses:
         return []
-    each = "it" if len(people) == 1 else "each"
-    seconds = median(w.trained for w in people)
-    return [f"of {seconds:.0f} s of training {each} spent {', '.join(told)}"]
+    subject = "it" if len(workers) == 1 else "each"
+    seconds = median(w.trained for w in workers)
+    return [f"of {seconds:.0f} s of training {subject} spent {', '.join(clauses)}"]
 
 
-def _shares(people: list[WorkerReport]) -> list[tuple[float, str]]:
-    known = [(w.spent, w.trained, w.rank) for w in people if w.spent is not None]
-    saved = [(s.checkpoints / t, s.saved, rank) for s, t, rank in known]
-    evaluated = [(s.evaluations / t, s.evaluated, rank) for s, t, rank in known]
+def _shares(workers: list[WorkerReport]) -> list[tuple[float, str]]:
+    measured = [(w.spent, w.trained, w.rank) for w in workers if w.spent is not None]
+    saved = [(s.checkpoints / t, s.saved, rank) for s, t, rank in measured]
+    evaluated = [(s.evaluations / t, s.evaluated, rank) for s, t, rank in measured]
     return [
-        (median(s.input / t for s, t, _ in known), "waiting for data"),
-        (median(s.sync / t for s, t, _ in known), "waiting for others"),
-        _aside(saved, "checkpoint"),
-        _aside(evaluated, "evaluation"),
+        (median(s.input / t for s, t, _ in measured), "waiting for data"),
+        (median(s.sync / t for s, t, _ in measured), "waiting for others"),
+        _phase_share(saved, "checkpoint"),
+        _phase_share(evaluated, "evaluation"),
     ]
 
 
-def _aside(each: list[tuple[float, int, int]], noun: str) -> tuple[float, str]:
+def _phase_share(shares: list[tuple[float, int, int]], noun: str) -> tuple[float, str]:
     """Share, number and rank of each: what one does alone the others wait for."""
-    most, count, rank = max(each)
-    usual = median(share for share, _, _ in each)
-    if usual >= most / 2 and (len(each) != 2 or min(each)[0] >= most / 2):
-        return usual, _many(round(median(n for _, n, _ in each)), noun)
-    return most, f"{_many(count, noun)} (rank {rank})"
+    largest, count, rank = max(shares)
+    typical = median(share for share, _, _ in shares)
+    if typical >= largest / 2 and (len(shares) != 2 or min(shares)[0] >= largest / 2):
+        return typical, _count_phrase(round(median(n for _, n, _ in shares)), noun)
+    return largest, f"{_count_phrase(count, noun)} (rank {rank})"
 
 
-def _many(count: int, noun: str) -> str:
+def _count_phrase(count: int, noun: str) -> str:
     return f"in {count} {noun}{'s' if count != 1 else ''}"

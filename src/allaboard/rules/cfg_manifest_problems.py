@@ -81,7 +81,8 @@ Write the name as shown. The operator ignores upper and lower case.
         case="a plural",
         example=Problem(
             kind="manifest.role",
-            said="TFJob mnist has replicas called 'Workers'; its operator knows Chief, Master, PS, Worker, Evaluator",
+            said="TFJob mnist has replicas called 'Workers'; "
+            "its operator knows Chief, Master, PS, Worker, Evaluator",
             observed="Workers:",
             correction="Worker:",
             origin=Origin(key="Workers", file="job.yaml", line=7, column=5),

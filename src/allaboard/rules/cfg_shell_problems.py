@@ -88,8 +88,8 @@ Remove the blank, move the comment above the command, or add the backslash.
         examples={
             "a blank": Problem(
                 kind="torn",
-                said="the command of torchrun ends here: there is a blank after the backslash, and the options after "
-                "it are lost",
+                said="the command of torchrun ends here: there is a blank after the backslash, "
+                "and the options after it are lost",
                 observed="there is a blank after the backslash",
                 correction="sed -i 's/\\\\[[:blank:]]*$/\\\\/' run.sh",
                 origin=Origin(file="run.sh", line=3, column=20),
@@ -150,7 +150,8 @@ Give each its own `--master-port`, or start each with `--standalone`, which take
         examples={
             "given twice": Problem(
                 kind="one_port",
-                said="torchrun listens on port 29501, on which the torchrun of line 2 listens at the same time",
+                said="torchrun listens on port 29501, on which the torchrun of line 2 listens "
+                "at the same time",
                 observed="--master-port 29501",
                 correction="torchrun --master-port=29502 …",
                 origin=Origin(flag="--master-port", file="start.sh", line=3, column=40),

@@ -28,12 +28,14 @@ def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         waits = _others_wait_in_init(view, roll)
         ended_by_launcher = sent_away(roll)
-        for member in (
+        for ended_member in (
             m for m in roll.gone if not _raised_in(roll, m) and m not in ended_by_launcher
         ):
             # A child process may be any program: only a member that was held surely belongs to the job.
-            if member.interrupted is None and (roll.held or (waits and not member.candidate)):
-                yield _claim(roll, member)
+            if ended_member.interrupted is None and (
+                roll.held or (waits and not ended_member.candidate)
+            ):
+                yield _claim(roll, ended_member)
 
 
 def _others_wait_in_init(view: JobView, roll: Roll) -> bool:

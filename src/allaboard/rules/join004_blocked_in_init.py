@@ -144,15 +144,15 @@ def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
 
 def _rank_0_on_wrong_port(blocked_members: list[Member]) -> Member | None:
     """Return rank 0 if it is set to listen on a port other than the one that all connect to."""
-    for member in blocked_members:
-        declaration = member.declared
+    for candidate in blocked_members:
+        declaration = candidate.declared
         if (
             declaration is not None
             and declaration.rank == 0
             and declaration.bind
             and _port(declaration.bind) != _port(declaration.place)
         ):
-            return member
+            return candidate
     return None
 
 

@@ -14,9 +14,11 @@ _RECORDED = "it is read after the fact: its recordings of real runs are in tests
 _NCCL_DOCUMENTS = "there is no GPU here; its messages are from NCCL's documents"
 _ANOTHER_MESSAGE = heard("NET005", "a port is taken", "Address already in use")
 
+_NO_RELATIONS = Relations()
+
 
 def _rule(
-    page: str, stage: Stage, example: Heard, unstaged: str, relations: Relations = Relations()
+    page: str, stage: Stage, example: Heard, unstaged: str, relations: Relations = _NO_RELATIONS
 ) -> Rule[Heard]:
     """Return the rule that reports messages of the rule's code that this example has."""
     return Rule(
@@ -172,7 +174,8 @@ firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that di
             "Last error: Call to ibv_modify_qp failed",
             fix="NCCL_DEBUG=INFO",
         ),
-        unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source: they need GPUs",
+        unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source: "
+        "they need GPUs",
         relations=Relations(ends_by_abort=True, below_user_code=True),
     ),
 }

@@ -23,7 +23,8 @@ MAX_PAUSE_S = 60.0
 stall. Such a pause may show no CPU and no I/O of its own: another process uploads, the file system is slow, a
 reward model or a simulator computes the answer."""
 PAUSED_CORES = 0.03
-"""Cores from which a pausing member counts as computing; on a fully loaded host it gets only a few hundredths."""
+"""Cores from which a pausing member counts as computing; on a fully loaded host it gets only a few
+hundredths."""
 _ACTIVITY_TEXT = {"checkpoint": "writes a checkpoint", "evaluation": "evaluates"}
 _OUTSIDE_ANSWER_TEXT = "waits for the answer of another process"
 _CHECKPOINT_READER = "torch/distributed/checkpoint/state_dict_loader.py"
@@ -55,7 +56,8 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
 
 
 def is_in_short_pause(view: JobView, member: Member) -> bool:
-    """Return True while a pause of this member is short enough that its place in the code proves nothing yet."""
+    """Return True while a pause of this member is short enough that its place in the code proves nothing
+    yet."""
     pausing = bool(member.spent.now) or awaits_outside_answer(member) or evaluates_by_name(member)
     return pausing and view.now - stalled_since(view) < MAX_PAUSE_S
 

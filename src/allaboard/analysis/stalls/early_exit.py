@@ -1,4 +1,5 @@
-"""Members that exited with code 0 while others still trained, and the members that wait or failed because of it."""
+"""Members that exited with code 0 while others still trained, and the members that wait or failed because of
+it."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ MAX_GIL_WAKES_PER_S = 400.0
 WAITING_THREAD_CORES = 0.05
 """Cores below which a thread that wakes often counts as waiting for the GIL."""
 SYSCALL_SAMPLES, MIN_FUTEX_SHARE = 24, 0.7
-"""Number of samples of such a thread's system call, and the share of them that must show it at one futex. On a
-busy host it is on its way back to the futex now and then."""
+"""Number of samples of such a thread's system call, and the share of them that must show it at one futex. On
+a busy host it is on its way back to the futex now and then."""
 FUTEX_SYSCALL = {"x86_64": 202, "aarch64": 98, "ppc64le": 221, "s390x": 238, "riscv64": 98}
 """Number of futex(2) in the kernel's system call table of each machine architecture."""
 MIN_LOOK_SPAN_S, MAX_LOOK_SPAN_S = 0.3, 15.0
@@ -135,5 +135,6 @@ def blocking_gil_grip(member: Member) -> Grip | None:
 
 
 def gil_holder_frame(gil_holder: Grip) -> Frame:
-    """Return the frame to show for the thread that keeps the GIL: the user's innermost one, else the innermost."""
+    """Return the frame to show for the thread that keeps the GIL: the user's innermost one, else the
+    innermost."""
     return next((f for f in gil_holder.frames if f.is_user), gil_holder.frames[0])

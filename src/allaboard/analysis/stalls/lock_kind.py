@@ -1,4 +1,5 @@
-"""Description of a wait inside a process, told from the function of the standard library that waits at the lock."""
+"""Description of a wait inside a process, told from the function of the standard library that waits at the
+lock."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _WAITERS = (
 
 
 def describe_wait(stack: Stack | None) -> str:
-    """Return what the stack waits for; a lock is described as that of a queue, a future, an event or a thread."""
+    """Return what the stack waits for; a lock is described as that of a queue, a future, an event or a
+    thread."""
     position = spot(stack)
     if position is not Spot.LOCK or stack is None:
         return str(position)

@@ -1,4 +1,5 @@
-"""The members that make no progress, divided into those that wait for their peers and those that are elsewhere."""
+"""The members that make no progress, divided into those that wait for their peers and those that are
+elsewhere."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def find_stall(view: JobView) -> Stall | None:
     """Return the current stall, or None.
 
     There is none while no member stands still, has joined, or has a stack sample. A lost parameter server
-    explains every wait, and while the job is being ended nothing is judged: None as well. Asynchronous workers
-    wait for no peer, so none of them is in ``waiting``.
+    explains every wait, and while the job is being ended nothing is judged: None as well. Asynchronous
+    workers wait for no peer, so none of them is in ``waiting``.
     """
     if view.ending:
         return None
@@ -109,7 +110,8 @@ def _members_that_owe_a_call(
 def _split_by_stuck_generator(
     view: JobView, waiting: tuple[Member, ...]
 ) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """Divide the waiting into those that wait for each other and those whose step waits for a stuck generator.
+    """Divide the waiting into those that wait for each other and those whose step waits for a stuck
+    generator.
 
     Ask this only if nobody else explains the stall. If most members have a stuck generator, it explains
     nothing: they may wait for their peers as well, with a generator that has nothing to do yet.
@@ -158,7 +160,8 @@ def _is_in_jitted_step(member: Member) -> bool:
 
 
 def describe_hidden_wait(member: Member) -> str:
-    """Return what the member waits in if neither its black box nor a frame shows it ("a jitted step"), else ""."""
+    """Return what the member waits in if neither its black box nor a frame shows it ("a jitted step"), else
+    ""."""
     if member.op is not None:
         return ""
     if in_operation(member):
@@ -180,8 +183,8 @@ def is_still(member: Member) -> bool:
 
 
 MIN_STUCK_S = 4.0
-"""Seconds that others must have waited for an `is_stuck_idle` member before it is reported: it may be about to
-go on."""
+"""Seconds that others must have waited for an `is_stuck_idle` member before it is reported: it may be about
+to go on."""
 
 
 def is_stuck_idle(view: JobView, member: Member) -> bool:
@@ -208,7 +211,8 @@ TRANSFER_BYTES_PER_S = 1e5
 
 
 def is_transferring(view: JobView) -> bool:
-    """Return True if all live members are in a collective and bytes still flow: a long transfer is no stall."""
+    """Return True if all live members are in a collective and bytes still flow: a long transfer is no
+    stall."""
     joined = [m for m in view.alive if not m.launcher and not serves(m)]
     return (
         bool(joined)

@@ -16,7 +16,8 @@ GroupKey = tuple[str, int]
 
 @cached_per_view
 def stalled_members(view: JobView) -> tuple[Member, ...]:
-    """Return the members that have stood still for longer than the job's rhythm explains; () while all is well."""
+    """Return the members that have stood still for longer than the job's rhythm explains; () while all is
+    well."""
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
     if view.stalled:
         return joined
@@ -41,7 +42,8 @@ def stalled_since(view: JobView) -> float:
 
 @cached_per_view
 def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Member, ...]], ...]:
-    """Return each member that waits in a call, the call's group, and the awaited members that go on elsewhere."""
+    """Return each member that waits in a call, the call's group, and the awaited members that go on
+    elsewhere."""
     members_behind = _MembersBehind(view)
     still_moving: dict[tuple[GroupKey, int], tuple[Member, ...]] = {}
     missed = []
@@ -87,7 +89,8 @@ def _members_by_group(view: JobView) -> dict[GroupKey, list[tuple[Member, GroupS
 
 
 class _MembersBehind:
-    """The members of a group that have not reached a call, worked out once a call: all that wait in it ask."""
+    """The members of a group that have not reached a call, worked out once a call: all that wait in it
+    ask."""
 
     def __init__(self, view: JobView) -> None:
         self._view = view

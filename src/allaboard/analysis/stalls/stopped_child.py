@@ -1,4 +1,5 @@
-"""Child processes of a member that are stopped (SIGSTOP, Ctrl-Z); the member may wait for what they deliver."""
+"""Child processes of a member that are stopped (SIGSTOP, Ctrl-Z); the member may wait for what they
+deliver."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Members that stay at one place of their own while others wait for them, and why.
 
-What often takes long for a good reason is reported only after a minute: a call of a library, a checkpoint that
-is retried, a child process that shows no activity.
+What often takes long for a good reason is reported only after a minute: a call of a library, a checkpoint
+that is retried, a child process that shows no activity.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from allaboard.facts import Evidence, JobView, Member
 from allaboard.facts.memo import cached_per_view
 
 MIN_BUSY_SAMPLES, MIN_BUSY_SPAN_S = 6, 2.0
-"""Samples at one place, and the seconds that they must span, before a member that uses its CPU counts as stuck."""
+"""Samples at one place, and the seconds that they must span, before a member that uses its CPU counts as
+stuck."""
 CHILD_WAIT_S = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 reports it."""
 LONG_LIBRARY_CALL_S = 60.0
-"""Seconds in one busy call of a library before it is reported; most calls that return at all return earlier."""
+"""Seconds in one busy call of a library before it is reported; most calls that return at all return
+earlier."""
 MAX_SETUP_COLLECTIVES = 10
 """Collectives that a member may make before its training begins: models are compared and broadcast."""
 _STUCK_SPOTS = (Spot.USER, Spot.CHILD)
@@ -91,13 +93,15 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
 def _awaits_recent_child(view: JobView, member: Member) -> bool:
     """Return True if the member has not waited long for a child process.
 
-    What the child does elsewhere cannot be seen from here: a copy made by a service, a command on another host.
+    What the child does elsewhere cannot be seen from here: a copy made by a service, a command on another
+    host.
     """
     return awaits_child(member) and view.now - stalled_since(view) < CHILD_WAIT_S
 
 
 def _is_preparing(view: JobView, member: Member) -> bool:
-    """Return True if the member has not computed long before its first step: it builds a vocabulary, a kernel."""
+    """Return True if the member has not computed long before its first step: it builds a vocabulary, a
+    kernel."""
     return (
         not _has_begun_training(member)
         and not is_idle(member)
@@ -146,5 +150,6 @@ def _is_in_long_library_call(member: Member) -> bool:
 
 
 def is_idle(member: Member) -> bool:
-    """Return True if the member computes nothing. One in state R is not idle: on a full host it gets little CPU."""
+    """Return True if the member computes nothing. One in state R is not idle: on a full host it gets little
+    CPU."""
     return member.cpu < IDLE_CORES and member.os_state != "R"

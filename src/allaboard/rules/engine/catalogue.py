@@ -1,4 +1,4 @@
-"""Finds every rule: one in a file that has its code and name, or several in the table of their family."""
+"""Finds every rule: alone in a file that has its code and name, or in the table of its family."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from allaboard.contracts import Rule
 from allaboard.plugins import Broken, plugins
 
 _CODE = re.compile(r"[a-z]+[0-9]")
-"""How the name of a file begins that holds one rule: the name of a family's file has no number."""
+"""How the name of a file begins that holds one rule; a family's file has no number in its name."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -38,37 +38,39 @@ class Catalogue(msgspec.Struct, frozen=True):
     broken: tuple[Broken, ...]
 
     def find(self, code_or_name: str) -> Entry | None:
-        """The rule with this code (any case) or name; None where there is none."""
-        wanted = code_or_name.strip().lower()
-        return next((e for e in self.entries if wanted in (e.code.lower(), e.name)), None)
+        """Return the rule with this code (in any case) or name, or None."""
+        key = code_or_name.strip().lower()
+        return next((e for e in self.entries if key in (e.code.lower(), e.name)), None)
 
 
 TEXTS = ("cfg", "code", "dump", "log")
-"""Families that read only what people and programs wrote: they never speak of a job that runs."""
+"""Families that read only what people and programs wrote: they never report on a running job."""
 
 
 @cache
 def of_jobs() -> Catalogue:
-    """The rules of this installation that may speak of a running job, and whatever others bring."""
+    """Return the rules that may report on a running job, those of other packages included."""
     return _load_rules(
         lambda stem: not stem.startswith(TEXTS), lambda family: not family.startswith(TEXTS)
     )
 
 
 def catalogue() -> Catalogue:
-    """The rules of this installation, loaded once."""
+    """Return all rules of this installation; they are loaded once."""
     return families(())
 
 
 @cache
 def families(prefixes: tuple[str, ...]) -> Catalogue:
-    """The rules whose file names begin with one of these, all where there is none.
+    """Return the rules whose code begins with one of these prefixes (in lower case); all without prefixes.
 
-    The files of other families are not even imported: a face that needs one family starts sooner.
+    Files of other families are not imported: a command that needs one family starts sooner.
     """
     return _load_rules(
         lambda stem: not prefixes or stem.startswith(prefixes),
-        lambda family: not prefixes or any(p.startswith(family) for p in prefixes),
+        lambda family: (
+            not prefixes or any(p.startswith(family) or family.startswith(p) for p in prefixes)
+        ),
     )
 
 
@@ -91,7 +93,7 @@ def rule_named(name: str) -> Entry:
 def _load_rules(
     is_wanted: Callable[[str], bool], may_hold_wanted: Callable[[str], bool]
 ) -> Catalogue:
-    """Return the rules of which ``is_wanted`` accepts the stem ``<code>_<name>``, in the order of their codes.
+    """Return the rules whose stem ``<code>_<name>`` ``is_wanted`` accepts, in the order of their codes.
 
     A file with a table of rules is imported only if ``may_hold_wanted`` accepts the letters of its family.
     """

@@ -9,7 +9,7 @@ from allaboard.rules.engine.catalogue import Entry
 
 
 def diagnose(facts: object, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Claim]]:
-    """Every claim that the rules which read this type of facts make of them, in rule order."""
+    """Yield every claim that the rules which read this type of facts make, in the order of the rules."""
     for entry in entries:
         if not isinstance(facts, entry.rule.reads) or _nothing_to_read(facts, entry.rule.needs):
             continue
@@ -32,7 +32,7 @@ def stamp(
     since: str | None = None,
     seconds_to_find: float | None = None,
 ) -> Finding:
-    """The claim with its rule's name on it, and its times where there are any."""
+    """Return the finding that a rule's claim is, with its times, if they are known."""
     return Finding(
         rule=entry.code,
         name=entry.name,

@@ -1,4 +1,4 @@
-"""A rule's page from its own file, and the folder docs/rules that is made of them.
+"""Renders the pages of the rules, and the folder docs/rules that is made of them.
 
 ``python -m allaboard.rules.engine.pages DIR`` writes the folder; with ``--check`` it exits 1 and names
 the pages that are stale.
@@ -13,7 +13,7 @@ from allaboard.rules.engine.catalogue import Entry, catalogue
 
 
 def page(entry: Entry) -> str:
-    """Markdown: title, docstring, and what the rule says on the facts it is tested with."""
+    """Return the page of a rule as Markdown: its title, its text, and what it reports on its examples."""
     rule = entry.rule
     said = "\n".join(f"- {name}: “{summary}”" for name, (_, summary) in rule.fires_on.items())
     quiet = "\n".join(f"- {name}" for name in rule.silent_on)
@@ -30,13 +30,13 @@ def page(entry: Entry) -> str:
 
 
 def pages() -> dict[str, str]:
-    """File name to text of every page and of the index."""
+    """Return the text of every page and of the index by file name."""
     entries = catalogue().entries
     texts = {f"{e.code}.md": page(e) for e in entries}
     rows = "\n".join(f"| [{e.code}]({e.code}.md) | {e.name} | {e.title} |" for e in entries)
     texts["README.md"] = (
         "# All that allaboard can say\n\n"
-        "Made from `src/allaboard/rules`, one file a rule; "
+        "Made from `src/allaboard/rules`; "
         "`allaboard explain CODE` prints the same.\n\n"
         f"| code | name | says |\n|---|---|---|\n{rows}\n"
     )
@@ -44,7 +44,7 @@ def pages() -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes or checks the folder; 0 when all is well."""
+    """Write or check the folder of pages; return the exit code, 0 if nothing is stale."""
     check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/rules"))
     wanted = pages()
