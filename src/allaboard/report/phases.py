@@ -6,9 +6,9 @@ from statistics import median
 
 from allaboard.facts import Report, Severity, WorkerReport
 
-LEAST = 5.0
+MIN_TRAINED_S = 5.0
 """Seconds of training below which nothing is told."""
-SHARE = 0.01
+MIN_SHOWN_SHARE = 0.01
 
 
 def phase_lines(report: Report) -> list[str]:
@@ -16,11 +16,11 @@ def phase_lines(report: Report) -> list[str]:
     where nothing was measured, and where an error was found: a wait that never ended is in no step."""
     if any(f.severity is Severity.ERROR for f in report.findings):
         return []
-    workers = [w for w in report.workers if w.trained >= LEAST]
+    workers = [w for w in report.workers if w.trained >= MIN_TRAINED_S]
     if not workers or any(w.times is not None for w in report.workers):
         return []
     shares = sorted(_shares(workers), reverse=True)
-    clauses = [f"{share:.0%} {activity}" for share, activity in shares if share >= SHARE]
+    clauses = [f"{share:.0%} {activity}" for share, activity in shares if share >= MIN_SHOWN_SHARE]
     if not clauses:
         return []
     subject = "it" if len(workers) == 1 else "each"

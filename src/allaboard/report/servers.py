@@ -12,26 +12,26 @@ MOST = 8
 
 def server_lines(report: Report) -> list[str]:
     """One line for each task that was measured; none for a job without parameter servers."""
-    lines = [line for one in report.workers for line in _lines(one)]
+    lines = [line for worker in report.workers for line in _lines(worker)]
     more = [f"{len(lines) - MOST} more tasks: see report.json"] if len(lines) > MOST else []
     return lines[:MOST] + more
 
 
-def _lines(one: WorkerReport) -> Iterator[str]:
-    name = f"{one.job} {one.index}"
-    if one.times is not None:
-        yield f"{name}: {_times(one.times)}{_exchanged(one)}"
-    elif one.job == "ps" and one.allowed:
-        count = f"{one.variables} variable" + ("s" if one.variables != 1 else "")
-        placed = f"; {count}, {size(one.bytes)}" if one.variables else ""
-        yield f"{name}: {_cores(one)}{_exchanged(one)}{placed}"
+def _lines(worker: WorkerReport) -> Iterator[str]:
+    name = f"{worker.job} {worker.index}"
+    if worker.times is not None:
+        yield f"{name}: {_times(worker.times)}{_exchanged(worker)}"
+    elif worker.job == "ps" and worker.allowed:
+        count = f"{worker.variables} variable" + ("s" if worker.variables != 1 else "")
+        variables = f"; {count}, {size(worker.bytes)}" if worker.variables else ""
+        yield f"{name}: {_cores(worker)}{_exchanged(worker)}{variables}"
 
 
-def _cores(one: WorkerReport) -> str:
+def _cores(worker: WorkerReport) -> str:
     """Of all its time; a limit that came later may be below that."""
-    if one.cpu > one.allowed:
-        return f"{one.cpu:.2f} cores, at the end {one.allowed:g} at most"
-    return f"{one.cpu:.2f} of {one.allowed:g} cores"
+    if worker.cpu > worker.allowed:
+        return f"{worker.cpu:.2f} cores, at the end {worker.allowed:g} at most"
+    return f"{worker.cpu:.2f} of {worker.allowed:g} cores"
 
 
 def _times(times: Times) -> str:
@@ -44,17 +44,21 @@ def _times(times: Times) -> str:
         (times.computing, "computing"),
         (times.own, "in its own code"),
     ]
-    told = [f"{share:.0%} {what}" for share, what in sorted(shares, reverse=True) if share >= 0.01]
-    return f"of {times.seconds:.0f} s " + ", ".join(told)
+    clauses = [
+        f"{share:.0%} {activity}"
+        for share, activity in sorted(shares, reverse=True)
+        if share >= 0.01
+    ]
+    return f"of {times.seconds:.0f} s " + ", ".join(clauses)
 
 
-def _exchanged(one: WorkerReport) -> str:
+def _exchanged(worker: WorkerReport) -> str:
     """What went to and from all others, and the longest round trip."""
-    if not one.pairs:
+    if not worker.pairs:
         return ""
-    worst = max(one.pairs, key=lambda p: p.rtt)
-    received = sum(p.received_all for p in one.pairs)
-    sent = sum(p.sent_all for p in one.pairs)
+    worst = max(worker.pairs, key=lambda p: p.rtt)
+    received = sum(p.received_all for p in worker.pairs)
+    sent = sum(p.sent_all for p in worker.pairs)
     text = f"; {size(received)} in, {size(sent)} out"
     return text + f", round trip to {worst.task.replace(':', ' ')} {worst.rtt * 1000:.2g} ms"
 

@@ -132,7 +132,8 @@ def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
         return OWN_PORT
     if len({m.who.host for m in blocked_members}) > 1:
         return (
-            "let every host reach every other on all ports above 1024, or set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME "
+            "let every host reach every other on all ports above 1024, or set GLOO_SOCKET_IFNAME or "
+            "NCCL_SOCKET_IFNAME "
             "to the interface by which they reach each other"
         )
     return (
