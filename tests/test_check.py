@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from allaboard.report.lint_schema import schema
+from allaboard.report.check_schema import schema
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "corpus"

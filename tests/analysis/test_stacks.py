@@ -17,7 +17,7 @@ from allaboard.facts import Frame
 from allaboard.facts.diagnosis import walk_branches
 from allaboard.facts.rank_sets import format_ranks, rank_ranges
 from allaboard.facts.samples import REDUCE, USER, member, stack
-from allaboard.report.stacks import crowd_lines, tree_lines
+from allaboard.report.stack_text import crowd_lines, tree_lines
 
 MAIN = Frame("/home/u/train.py", 90, "<module>")
 SLEEP = Frame("/home/u/data.py", 12, "fetch", "time.sleep(9)")

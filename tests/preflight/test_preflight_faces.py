@@ -24,8 +24,8 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.preflight.summary import exit_code
-from allaboard.report.preflight import as_json, matrix, schema, speed, text
-from allaboard.report.preflight_page import page
+from allaboard.report.preflight import as_json, as_text, format_rate, link_matrix, schema
+from allaboard.report.preflight_page import render_page
 
 WRONG = Finding(
     rule="NET006",
@@ -65,27 +65,27 @@ def found(hosts: int = 2, **changes: object) -> Preflight:
 
 
 def test_the_matrix_says_who_does_not_reach_whom() -> None:
-    assert matrix(found()) == [
+    assert link_matrix(found()) == [
         ["", "h0", "h1"],
         ["h0", "-", "no answer"],
         ["h1", "0.2 ms, 400 MB/s", "-"],
     ]
-    assert "would not start: NET006 link-blocked" in text(found())
+    assert "would not start: NET006 link-blocked" in as_text(found())
 
 
 def test_a_slow_link_is_told_with_two_digits() -> None:
-    assert [speed(r) for r in (4e5, 9.4e5, 9.94e6, 1.2e7, 4e8)] == [
+    assert [format_rate(r) for r in (4e5, 9.4e5, 9.94e6, 1.2e7, 4e8)] == [
         "0.4 MB/s", "0.9 MB/s", "9.9 MB/s", "12 MB/s", "400 MB/s",
     ]  # fmt: skip
 
 
 def test_of_many_hosts_only_what_is_worth_a_look() -> None:
-    table = matrix(found(20))
+    table = link_matrix(found(20))
     assert table[0][2].startswith("379 of 380 links work") and len(table) == 7
 
 
 def test_a_host_that_does_not_lead_says_one_line() -> None:
-    assert text(found(leads=False, host="h1")).count("\n") == 1
+    assert as_text(found(leads=False, host="h1")).count("\n") == 1
 
 
 def test_the_document_keeps_to_its_schema() -> None:
@@ -109,10 +109,10 @@ class _Balance(HTMLParser):
 
 def test_the_page_is_whole_and_harmless() -> None:
     balance = _Balance()
-    balance.feed(page(found()))
+    balance.feed(render_page(found()))
     assert balance.open == [] and balance.links == 0
-    assert "<b>" not in page(found()) and "\x1b" not in page(found())
-    assert '<td class="bad">no answer</td>' in page(found())
+    assert "<b>" not in render_page(found()) and "\x1b" not in render_page(found())
+    assert '<td class="bad">no answer</td>' in render_page(found())
 
 
 def test_codes() -> None:

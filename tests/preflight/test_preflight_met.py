@@ -17,7 +17,7 @@ from allaboard.preflight.ssh_launch import remote
 from allaboard.preflight.summary import exit_code
 from allaboard.preflight.task import task, variables_of
 from allaboard.preflight.task_selection import asked
-from allaboard.report.preflight import text
+from allaboard.report.preflight import as_text
 from allaboard.rules.join001_never_came import RULE
 
 SLURM = {
@@ -40,7 +40,7 @@ def test_met_is_a_roll_call_of_the_declared_size() -> None:
 def test_not_all_met_is_no_start() -> None:
     assert exit_code(Outcome.COMPLETED, (), 0, False) == 3
     assert exit_code(Outcome.COMPLETED, (), 0, True) == 0
-    said = text(found(met=False, findings=(), leads=False))
+    said = as_text(found(met=False, findings=(), leads=False))
     assert "would not start: this host saw no roll call of all 2 tasks" in said
 
 

@@ -8,7 +8,7 @@ import pytest
 from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Load, Outcome, Pair
 from allaboard.facts.samples import job, member, task
-from allaboard.report.servers import MOST, server_lines, size
+from allaboard.report.servers import MAX_SHOWN_TASKS, format_bytes, server_lines
 
 PAIR = Pair(task="ps:0", received_all=26_900_000, sent_all=13_500_000, rtt=0.0123)
 WORKER = task(
@@ -46,7 +46,7 @@ def test_a_job_without_servers_has_none() -> None:
 def test_of_many_tasks_the_first_are_told() -> None:
     many = [msgspec.structs.replace(WORKER, worker=i) for i in range(20)]
     found = lines(*many, PS)
-    assert len(found) == MOST + 1 and found[-1] == "13 more tasks: see report.json"
+    assert len(found) == MAX_SHOWN_TASKS + 1 and found[-1] == "13 more tasks: see report.json"
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_of_many_tasks_the_first_are_told() -> None:
     [(0, "0 bytes"), (999, "999 bytes"), (57_700, "57.7 kB"), (2.5e9, "2.5 GB"), (3e15, "3000 TB")],
 )
 def test_sizes(count: float, text: str) -> None:
-    assert size(count) == text
+    assert format_bytes(count) == text

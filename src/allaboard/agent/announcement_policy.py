@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from allaboard.agent.host_dedup import HostDedup
 from allaboard.agent.options import Options
-from allaboard.configuration.local_rank import first_here
+from allaboard.configuration.local_rank import is_first_on_host
 from allaboard.facts import Finding
 
 
@@ -21,7 +21,7 @@ class AnnouncementPolicy:
         joined = options.joined
         attached = options.attached and joined is not None
         self._aside = attached and joined is not None and joined.rank > 0
-        self._beside = joined is not None and not first_here(environment)
+        self._beside = joined is not None and not is_first_on_host(environment)
         self._once = HostDedup() if attached else None
         self._elsewhere: set[str] = set()
         """Rules of what another agent told."""

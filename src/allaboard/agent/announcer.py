@@ -16,7 +16,7 @@ from allaboard.clock import SystemClock
 from allaboard.facts import Finding, JobView, Stage
 from allaboard.report.finding_text import finding_lines
 from allaboard.report.plain_text import output_width
-from allaboard.report.stacks import all_stacks_lines
+from allaboard.report.stack_text import all_stacks_lines
 
 STDERR = 2
 """File descriptor of the lines that allaboard itself writes."""

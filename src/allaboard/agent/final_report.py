@@ -19,7 +19,7 @@ from allaboard.facts import (
     WorkerReport,
 )
 from allaboard.facts.signal_name import signal_name
-from allaboard.report.unseen import unseen
+from allaboard.report.unseen import unseen_lines
 
 EXIT_CODES = {
     Outcome.COMPLETED: 0,
@@ -116,7 +116,7 @@ def assemble_report(
         workers=tuple(build_worker_report(view, m) for m in view.members if not m.candidate),
         findings=findings,
         notes=notes,
-        unseen=unseen(view),
+        unseen=unseen_lines(view),
         restarts=max(0, len(rounds) - 1),
         rounds=rounds,
         returns=returns,

@@ -17,7 +17,7 @@ from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
 from allaboard.policy.restart.snapshot_owner import is_kept_here, is_kept_here_too
 from allaboard.protocol.events import Event, SnapshotTaken
-from allaboard.report.servers import size
+from allaboard.report.servers import format_bytes
 
 SNAPSHOT_PROCESS_NUMBER = -2
 """What the reaper calls it."""
@@ -124,6 +124,6 @@ class SnapshotProcess:
             period = self._launch.plan.snapshot
             where = "here too, should the chief's host be lost," if self._second else "in memory"
             self._voice.say(
-                f"a snapshot of {taken.variables} variables, {size(taken.bytes)}, is kept {where} every "
+                f"a snapshot of {taken.variables} variables, {format_bytes(taken.bytes)}, is kept {where} every "
                 f"{period:g} s; it takes {taken.seconds:.2g} s"
             )

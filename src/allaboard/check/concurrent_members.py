@@ -11,9 +11,10 @@ import msgspec
 
 from allaboard.check.concurrent_commands import counted
 from allaboard.facts import OPAQUE, ClusterSpec, ConfigFacts, Material, Pasted
+from allaboard.facts.configuration.source_variables import RANK_VARIABLES
 from allaboard.formats.shell.script import Process, Script
 
-IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK")
+IDENTITY = RANK_VARIABLES
 """Variables of which one, set before a command, says that it is a member."""
 _TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
 

@@ -114,21 +114,21 @@ def _codes(text: str) -> tuple[str, ...]:
 def _rendered(options: Any, findings: list[Finding], gathered: Gathered) -> str:
     subjects = [c.subject for c in gathered.configs]
     if options.format == "github":
-        from allaboard.report.github import commands
+        from allaboard.report.github import workflow_commands
 
-        return commands(findings)
+        return workflow_commands(findings)
     if options.format == "sarif":
         from pathlib import Path
 
-        from allaboard.report.sarif import sarif
+        from allaboard.report.sarif import as_sarif
 
-        return sarif(findings, Path.cwd(), _rule_page)
-    from allaboard.report import lint
+        return as_sarif(findings, Path.cwd(), _rule_page)
+    from allaboard.report import check_report
     from allaboard.report.plain_text import output_width
 
     if options.format == "json":
-        return lint.as_json(findings, subjects)
-    return lint.text(
+        return check_report.as_json(findings, subjects)
+    return check_report.as_text(
         findings,
         subjects,
         nothing=gathered.nothing,

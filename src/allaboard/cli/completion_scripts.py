@@ -62,7 +62,9 @@ def describe_command(name: str) -> CompletedCommand:
     """Return what a shell completes for this command."""
     module = importlib.import_module(f"allaboard.cli.{name}")
     parser = build_parser(name, module.add_arguments)
-    options, words, completes_files = [], (), name == "run"
+    options: list[CompletedOption] = []
+    words: tuple[str, ...] = ()
+    completes_files = name == "run"
     for action in parser.arguments():
         if action.help == argparse.SUPPRESS:
             continue

@@ -182,11 +182,11 @@ def _show(given: argparse.Namespace, folder: Path, one: object, mode: str) -> No
     from allaboard.diagnosis.logs.run_folder import read
     from allaboard.preflight.summary import summary
     from allaboard.preflight.task import Task
-    from allaboard.report.preflight import as_json, text
-    from allaboard.report.preflight_page import page
+    from allaboard.report.preflight import as_json, as_text
+    from allaboard.report.preflight_page import render_page
 
     assert isinstance(one, Task)
-    faces = {"text": text, "json": as_json, "html": page}
+    faces = {"text": as_text, "json": as_json, "html": render_page}
     shown = faces[given.format](summary(read(folder), one, mode, os.uname().nodename))
     if given.output is not None:
         of_rank(given.output, one.rank).write_text(shown)

@@ -89,10 +89,10 @@ def main(words: Sequence[str]) -> int:
         hosts = [host.strip() for host in options.hosts.split(",") if host.strip()]
         sys.stdout.write(_converted(configs[0], options.target, options.port, hosts))
         return 0
-    from allaboard.report.spec_table import as_json, table
+    from allaboard.report.spec_table import as_json, as_table
 
     for config in configs:
-        sys.stdout.write(as_json(config) if options.json else table(config))
+        sys.stdout.write(as_json(config) if options.json else as_table(config))
     return 0
 
 

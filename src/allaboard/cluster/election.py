@@ -39,7 +39,7 @@ class Election:
         self.notes: list[str] = []
 
     async def find(self) -> str:
-        """Of who leads; raises Unusable where that cannot be known."""
+        """Of who leads; raises LeaseStoreError where that cannot be known."""
         if self.ballot.seat is None and self.trouble is not None:
             raise self.trouble
         return self.ballot.seat.address if self.ballot.seat is not None else ""

@@ -16,7 +16,7 @@ from allaboard.cluster.transport.connect_probe import connect_and_greet, split_a
 from allaboard.cluster.transport.listener import Listener, MemberConnection
 from allaboard.cluster.transport.wire import Message
 from allaboard.configuration.launcher_context import job_of
-from allaboard.configuration.local_rank import LOCAL_RANKS, first_by
+from allaboard.configuration.local_rank import is_local_rank_zero
 from allaboard.facts import Answer, Declared, Holder, Knock
 from allaboard.hosts.interface_address import holder_of
 from allaboard.hosts.proc import environment
@@ -183,7 +183,7 @@ def has_own_port(declared: Declared, meeting: str) -> bool:
 
 def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:
     """Whether the first member cannot be another process of this host."""
-    return rank > 0 and first_by(LOCAL_RANKS, environment)
+    return rank > 0 and is_local_rank_zero(environment)
 
 
 def _close(member: MemberConnection) -> None:

@@ -1,72 +1,83 @@
-"""What the environment says of a cluster that somebody else starts: that we are in one, and where."""
+"""Who started this process: the launcher's job, its store, and that others start the other ranks.
+
+Rank, size and address are the resolver's (`allaboard.configuration.resolve`); here is only what concerns the launcher.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from allaboard.analysis.parameter_servers.parameter_servers import AROUND
-from allaboard.analysis.roll_call.task_names import ORDER
+from allaboard.configuration.resolve import resolve
+from allaboard.facts import ClusterSpec
+from allaboard.facts.configuration.cluster import BESIDE_CLUSTER
+from allaboard.facts.configuration.source_variables import IDENTITY_VARIABLES
 
-VARIABLES = ("TF_CONFIG", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-             "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES")  # fmt: skip
-_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JAX_PROCESS_ID")
-_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "JAX_NUM_PROCESSES")
-_JOBS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE",
-         "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "CLOUD_ML_JOB_ID", "TRAINING_JOB_NAME")  # fmt: skip
+_JOB_IDS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE",
+            "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "FLUX_JOB_ID", "CLOUD_ML_JOB_ID",
+            "TRAINING_JOB_NAME")  # fmt: skip
+"""Variables that hold an id which every member of a job shares and no other job has. Those of an allocation in which
+several jobs may run at once (PBS_JOBID, LSB_JOBID) are none."""
 
 
 class Described(NamedTuple):
-    """The launcher's ``job`` id (empty: it gives none), this task's ``rank`` (-1: not said), the
-    ``address`` where all will meet as far as it is known before the script says so, whether the
-    launcher's own store (``kept``) holds that port, how many tasks there are (``size``; 0: not
-    said), and what this task is where it stands ``beside`` the cluster ("evaluator:0")."""
+    """What the launcher of this process told it."""
 
     job: str
+    """The launcher's id of the job, as `job_id` gives it; "" if it gives none."""
     rank: int
+    """This task's rank; -1 if it is not said, or the task has none."""
     address: str
+    """``host:port`` where all ranks meet, as far as it is known before the script says so; "" if it is not."""
     kept: bool
+    """True if the launcher's own store holds MASTER_PORT, as torchrun's does: nobody else can meet there."""
     size: int = 0
+    """How many ranks there are; 0 if it is not said."""
     beside: str = ""
+    """``evaluator:0`` if this task stands beside the cluster; else ""."""
 
 
 def described(environment: Mapping[str, str]) -> Described | None:
-    """None where the environment describes no cluster."""
-    if not any(name in environment for name in VARIABLES):
+    """Return what the environment says of a cluster that somebody else starts; None if it describes none."""
+    if not any(name in environment for name in IDENTITY_VARIABLES):
         return None
+    spec = resolve(environment)
     kept = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    cluster, rank, beside = _tf_config(environment.get("TF_CONFIG", ""))
-    if rank < 0:
-        texts = (environment.get(name, "") for name in _RANKS)
-        rank = next((int(t) for t in texts if t.isdigit()), -1)
-    address = cluster[0] if cluster else ""
-    if not kept:
-        address = address or master(environment)
-    address = address or _coordinator(environment)
-    sizes = (environment.get(name, "") for name in _SIZES)
-    size = len(cluster) or next((int(t) for t in sizes if t.isdigit()), 0)
-    return Described(job_id(environment), rank, address, kept, size, beside)
+    address = spec.meeting_address
+    if kept and not spec.cluster:
+        address = spec.coordinator
+    return Described(
+        job_id(environment),
+        spec.rank,
+        str(address) if address is not None else "",
+        kept,
+        spec.world_size,
+        _task_beside(spec),
+    )
 
 
 def master(environment: Mapping[str, str]) -> str:
-    """host:port of torch's own variables, where the launcher's store is if it keeps one; "" without them."""
-    host, port = environment.get("MASTER_ADDR", ""), environment.get("MASTER_PORT", "")
-    if not host or not port.isdigit():
+    """Return ``host:port`` of MASTER_ADDR and MASTER_PORT, where the launcher's store is if it keeps one.
+
+    Returns "" unless both are set.
+    """
+    address = resolve(environment).master
+    return str(address) if address is not None else ""
+
+
+def _task_beside(spec: ClusterSpec) -> str:
+    index = spec.index.integer if spec.index is not None else None
+    if spec.job is None or index is None or spec.job.text not in BESIDE_CLUSTER or index < 0:
         return ""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _coordinator(environment: Mapping[str, str]) -> str:
-    """host:port of JAX's own variable, which `jax.distributed.initialize` reads; "" without it."""
-    address = environment.get("JAX_COORDINATOR_ADDRESS", "")
-    host, _, port = address.rpartition(":")
-    return address if host and port.isdigit() else ""
+    return f"{spec.job.text}:{index}"
 
 
 def job_id(environment: Mapping[str, str]) -> str:
-    """What tells two jobs apart: an id that every member of a job shares and no other job has."""
-    for name in _JOBS:
+    """Return an id that every member of the job shares and no other job has; "" if the environment has none.
+
+    It is ``VARIABLE=value``; that of Slurm ends in the step, since steps of one allocation are jobs of their own.
+    """
+    for name in _JOB_IDS:
         value = environment.get(name, "")
         if value and value != "none":  # torchrun's id where none was given
             step = environment.get("SLURM_STEP_ID", "") if name == "SLURM_JOB_ID" else ""
@@ -75,23 +86,12 @@ def job_id(environment: Mapping[str, str]) -> str:
 
 
 def job_of(environment: Mapping[str, str], ours: str) -> str:
-    """The same of a process that may be of another job than ``ours``; "" too where it is of another step of
-    the same allocation, which may be an earlier run or another job."""
-    found = job_id(environment)
-    apart = found.partition(".")[0] != ours.partition(".")[0]
-    return found if apart or found == ours or not found.startswith("SLURM_JOB_ID=") else ""
+    """Return the job id of a process that may be of another job than ``ours``.
 
-
-def _tf_config(text: str) -> tuple[list[str], int, str]:
-    """The tasks' addresses in TensorFlow's order, chief first and servers last, our place, and our task where
-    it is beside them."""
-    try:
-        told = json.loads(text) if text else {}
-        cluster, task = told["cluster"], told["task"]
-        order = [(j, i) for j in ORDER for i in range(len(cluster.get(j, ())))]
-        addresses = [str(cluster[j][i]) for j, i in order]
-        mine = (task["type"], int(task["index"]))
-        beside = f"{mine[0]}:{mine[1]}" if mine[0] in AROUND and mine[1] >= 0 else ""
-        return addresses, order.index(mine) if mine in order else -1, beside
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return [], -1, ""
+    Returns "" also for another step of the same Slurm allocation: it may be an earlier run, or another job.
+    """
+    theirs = job_id(environment)
+    same_allocation = theirs.partition(".")[0] == ours.partition(".")[0]
+    if same_allocation and theirs != ours and theirs.startswith("SLURM_JOB_ID="):
+        return ""
+    return theirs

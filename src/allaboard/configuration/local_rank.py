@@ -1,28 +1,27 @@
-"""The number of a task on its host, as launchers put it into the environment."""
+"""The number of a task on its host: which tasks of a host other ranks wait for, and which one speaks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-"""The number of a task on its host; of launchers, and the first of them also of people."""
-OF_LAUNCHERS = (
-    *LOCAL_RANKS[1:],
-    "MV2_COMM_WORLD_LOCAL_RANK",
-    "PALS_LOCAL_RANKID",
-    "FLUX_TASK_LOCAL_ID",
-)
-TORCHRUN = "TORCHELASTIC_RUN_ID"
-"""Set where LOCAL_RANK is torchrun's, not that of somebody who starts each rank in a terminal of its own."""
+from allaboard.configuration.resolve import resolve
+from allaboard.facts import whole
+from allaboard.facts.configuration.source_variables import variables_of
+
+_OF_LAUNCHERS = variables_of("local_rank", without=("torch_env",))
+"""Local ranks that a launcher sets. LOCAL_RANK is also set by people who start each rank in a terminal of its own,
+and then says nothing about who was started first."""
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
-def first_here(environment: Mapping[str, str]) -> bool:
-    """Whether no launcher started another task of this host before this one."""
-    by_torchrun = (LOCAL_RANKS[0],) if environment.get(TORCHRUN) else ()
-    return first_by((*by_torchrun, *OF_LAUNCHERS), environment)
+def is_first_on_host(environment: Mapping[str, str]) -> bool:
+    """Return True unless a launcher started another task of this host before this one."""
+    names = ("LOCAL_RANK", *_OF_LAUNCHERS) if environment.get(_TORCHRUN) else _OF_LAUNCHERS
+    texts = (environment.get(name, "") for name in names)
+    return whole(next((text for text in texts if text), "0")) == 0
 
 
-def first_by(names: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether the first of these variables that is set says 0; True where none is."""
-    values = (environment.get(name, "") for name in names)
-    return next((t for t in values if t), "0") == "0"
+def is_local_rank_zero(environment: Mapping[str, str]) -> bool:
+    """Return True if the local rank in force is 0, or none is said."""
+    local_rank = resolve(environment).values.get("local_rank")
+    return local_rank is None or local_rank.integer == 0

@@ -42,16 +42,13 @@ class Address(NamedTuple):
 
     @classmethod
     def from_endpoint(cls, text: str) -> Address:
-        """Return the parts of a ``host:port`` whose port is known to be there.
+        """Return the parts of a ``host:port`` whose port is known to be there; never raises.
 
         The last colon separates them, so that an IPv6 address needs no brackets; it may have one pair.
-
-        Raises:
-            ValueError: the text has no port from 1 to 65535.
         """
         host, colon, port = text.rpartition(":")
-        if not colon or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{text}: not host:port")
+        if not colon:
+            return cls(text)
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]  # one pair: PyTorch looks [fd00::1] up as a name, which nobody has
         return cls(host, port)
@@ -69,7 +66,9 @@ class Address(NamedTuple):
 
     @property
     def endpoint(self) -> tuple[str, int]:
-        """Host and port number, as sockets take them."""
+        """Host and port number, as sockets take them. Raises ValueError if the port is none from 1 to 65535."""
+        if not self.number:
+            raise ValueError(f"{self}: not host:port")
         return self.host, self.number
 
     def __str__(self) -> str:

@@ -30,7 +30,7 @@ class UnsafePickleError(AllaboardError, ValueError):
 
 
 def read(data: bytes) -> Any:
-    """The value that was pickled. Raises NotPlain.
+    """The value that was pickled. Raises UnsafePickleError.
 
     Keys of dicts are texts, numbers or None. Shared and circular values are kept so: who walks the
     result has to bound that.

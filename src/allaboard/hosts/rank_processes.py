@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
+from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, RANK_VARIABLES
 from allaboard.hosts import proc
 from allaboard.hosts.fingerprint import variables as that_may_matter
 
-IDENTITY = (
-    "RANK",
-    "TF_CONFIG",
-    "JAX_PROCESS_ID",
-    "SLURM_PROCID",
-    "OMPI_COMM_WORLD_RANK",
-    "PMI_RANK",
-)
-MEETING = (*IDENTITY, "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK",
-           "MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES",
-           "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_NTASKS",
-           "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_NODELIST", "OMPI_COMM_WORLD_SIZE",
-           "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_SIZE", "PMIX_RANK", "CUDA_VISIBLE_DEVICES")  # fmt: skip
+MEETING = (*CLUSTER_VARIABLES, "TORCHELASTIC_RESTART_COUNT", "CUDA_VISIBLE_DEVICES")
 """Variables that say who a process is and where it means to meet the others."""
 LONG = 100_000
 """Characters of a TF_CONFIG that are kept: a thousand tasks."""
@@ -37,27 +24,14 @@ def environment(pid: int) -> dict[str, str]:
     return {**that_may_matter(known), **own}
 
 
-def identity(pid: int) -> str | None:
-    """What the process's environment says of who it is in a job; None where it says nothing."""
-    return next((v for n in IDENTITY if (v := proc.variable(pid, n)) is not None), None)
+def identity(pid: int) -> tuple[str, ...] | None:
+    """Return what the process's environment says of who it is in a job; None if it says nothing.
 
-
-def rank(variables: Mapping[str, str]) -> int:
-    """Its rank, or its index in TF_CONFIG; -1 where it is not said."""
-    text = next((variables[n] for n in IDENTITY if n in variables), "")
-    if text.isdigit():
-        return int(text)
-    try:
-        return int(msgspec.json.decode(text)["task"]["index"])
-    except (
-        msgspec.DecodeError,
-        UnicodeDecodeError,
-        RecursionError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ):
-        return -1
+    All variables count: a worker of torchrun has the SLURM_PROCID of torchrun itself, and a rank beside.
+    """
+    variables = proc.environment(pid)
+    texts = tuple(f"{n}={variables[n]}" for n in RANK_VARIABLES if n in variables)
+    return texts or None
 
 
 def find(words: Sequence[str]) -> list[int]:
@@ -66,7 +40,7 @@ def find(words: Sequence[str]) -> list[int]:
     Children of a rank (data loaders) inherit its environment: those whose parent is the same rank
     are left out, and so are launchers' shells and this very process with all above it.
     """
-    found: dict[int, str] = {}
+    found: dict[int, tuple[str, ...]] = {}
     for name in sorted(os.listdir("/proc")):  # noqa: PTH208 - names are enough
         told = identity(int(name)) if name.isdigit() else None
         if told is not None:

@@ -73,7 +73,7 @@ class Launch:
         return f"{job} {number}"
 
     def respawn(self, index: int) -> Worker:
-        """Asks for this worker once more, with the addresses that it had. Raises CannotStart."""
+        """Asks for this worker once more, with the addresses that it had. Raises WorkerStartError."""
         try:
             worker = _spawn(self.plan, self.reaper, index, self.environments[index])
         except OSError as error:
@@ -113,7 +113,7 @@ def new_job_id() -> str:
 def launch(plan: Plan) -> Launch:
     """Starts every worker; their ``spawned`` messages are on their way when it returns.
 
-    Raises CannotStart where there are no ports, no place for the black boxes, or too few files may be open.
+    Raises WorkerStartError where there are no ports, no place for the black boxes, or too few files may be open.
     """
     from allaboard.launch import reaper
 
@@ -154,7 +154,7 @@ def _why(error: OSError, plan: Plan) -> str:
 def again(before: Launch, round_: int) -> Launch:
     """Starts every worker once more, with new ports, after all of the round before have ended.
 
-    Raises CannotStart where there are no ports, or a worker cannot be asked for.
+    Raises WorkerStartError where there are no ports, or a worker cannot be asked for.
     """
     at = time.monotonic()
     before.release_ports()

@@ -31,7 +31,7 @@ def reserve(count: int, first: int = FIRST, last: int | None = None) -> list[soc
     They are bound without listening and with SO_REUSEADDR: a framework, which sets it too, can bind
     and listen beside them, while another search for a free port passes them by.
 
-    Raises NoFreePort where the range does not hold so many.
+    Raises NoFreePortError where the range does not hold so many.
     """
     if last is None:
         last = ephemeral_start()

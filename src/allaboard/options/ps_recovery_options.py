@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -59,11 +58,12 @@ def _without_servers(
     environment: Mapping[str, str], given: argparse.Namespace, words: list[str]
 ) -> str:
     """By what it is known that the joined job has no servers; "" where it may have some."""
-    try:
-        jobs = json.loads(environment.get("TF_CONFIG", ""))["cluster"]
-        return "" if "ps" in jobs else "TF_CONFIG lists no ps"
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass  # the script may make its cluster from something else
+    from allaboard.configuration import resolve
+
+    cluster = resolve(environment).cluster
+    if cluster:
+        return "" if "ps" in cluster else "TF_CONFIG lists no ps"
+    # The script may make its cluster from something else.
     from allaboard.launch.parameter_servers.script_scan import read
 
     reading = read(Path(words[0]) if words and given.module is None else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,10 +43,10 @@ def served_here(
 ) -> frozenset[int]:
     """Whether allaboard runs the server loop in place of the script, as the task of a cluster that somebody
     else starts: {0}, or nothing."""
-    try:
-        job = str(json.loads(environment.get("TF_CONFIG", ""))["task"]["type"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return frozenset()
+    from allaboard.configuration import resolve
+
+    task_type = resolve(environment).job
+    job = task_type.text if task_type is not None else ""
     if job not in ("ps", "worker") or not words or given.module is not None:
         return frozenset()
     from allaboard.launch.parameter_servers.ps_cluster import served

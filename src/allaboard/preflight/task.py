@@ -1,17 +1,15 @@
-"""What the environment says of the task that this preflight stands in for. Pure but for the resolvers."""
+"""What the environment says of the task that this preflight stands in for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from allaboard.analysis.roll_call.task_names import ORDER
-from allaboard.check.collect import config_of, configuration_sources
-from allaboard.check.environment import environment
+from allaboard.configuration import resolve
 from allaboard.errors import AllaboardError
-from allaboard.facts import ClusterSpec
+from allaboard.facts import Address, ClusterSpec
 from allaboard.preflight.tensorflow_cluster import of_allocation, tf_config
 
 PORT = 29500
@@ -44,10 +42,11 @@ def task(
     framework: str = "",
     coordinator: str = "",
     anywhere: bool = False,
+    read_file: Callable[[str], str] | None = None,
 ) -> Task:
     """The task that these variables describe; ``framework`` and ``coordinator`` (host:port) are the
-    user's own words and win. ``anywhere``: no place need be named. Raises Unsaid."""
-    spec = config_of("environment", environment(dict(variables)), configuration_sources()).spec
+    user's own words and win. ``anywhere``: no place need be named. Raises UnstatedTaskError."""
+    spec = resolve(variables, read_file)
     kind = framework or _NAMES.get(spec.framework, spec.framework)
     origin = _origin(spec)
     if spec.cluster and kind in ("", "tensorflow"):
@@ -88,32 +87,27 @@ def _origin(spec: ClusterSpec) -> str:
 
 
 def _of_cluster(spec: ClusterSpec, origin: str) -> Task:
-    jobs = sorted(
-        (j for j in spec.cluster if j != "evaluator"),
-        key=lambda j: ORDER.index(j) if j in ORDER else len(ORDER),
-    )
-    tasks = [(j, i, a.text) for j in jobs for i, a in enumerate(spec.cluster[j])]
     index = spec.index.integer if spec.index is not None else None
     mine = (spec.job.text if spec.job is not None else "", index)
-    rank = next((n for n, (j, i, _) in enumerate(tasks) if (j, i) == mine), -1)
+    rank = spec.rank
     if rank < 0 or index is None:
         raise UnstatedTaskError(
             f"{mine[0]} {mine[1]} is no task of the cluster in {origin}; allaboard check"
         )
-    cluster = {f"{j}:{i}": address for j, i, address in tasks}
-    return Task("tensorflow", rank, len(tasks), "", mine[0], index, cluster, origin)
+    cluster = {f"{job}:{i}": address.text for job, i, address in spec.ranked_tasks}
+    return Task("tensorflow", rank, spec.world_size, "", mine[0], index, cluster, origin)
 
 
 def _place(spec: ClusterSpec) -> str:
-    """host:port of the meeting, as far as the sources say; the first host of an allocation else."""
-    coordinator, master = spec.values.get("coordinator"), spec.values.get("master_addr")
-    if coordinator is not None:
-        return coordinator.text
+    """Return host:port of the meeting, else of the first host of the allocation; "" if neither is said."""
+    address = spec.meeting_address if not spec.cluster else spec.coordinator or spec.master
+    if address is not None:
+        return str(address)
+    master = spec.values.get("master_addr")
     host = master.text if master is not None else ""
     if not host and spec.machines:
         host = spec.machines[0].name.text
-    port = spec.number("master_port") or PORT
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}" if host else ""
+    return str(Address(host, str(spec.number("master_port") or PORT))) if host else ""
 
 
 def declared(one: Task) -> dict[str, object]:
@@ -144,10 +138,10 @@ def variables_of(one: Task) -> dict[str, str]:
         return {"TF_CONFIG": tf_config(one.cluster, one.job, one.number)}
     if not one.place:
         return {}
-    host, _, port = one.place.rpartition(":")
+    address = Address.from_endpoint(one.place)
     return {
         "RANK": str(one.rank),
         "WORLD_SIZE": str(one.size),
-        "MASTER_ADDR": host.strip("[]"),
-        "MASTER_PORT": port,
+        "MASTER_ADDR": address.host,
+        "MASTER_PORT": address.port,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from allaboard.configuration.resolve import read_named_file
 from allaboard.options.usage_error import UsageError
 from allaboard.preflight.task import Task, UnstatedTaskError, task
 
@@ -16,7 +17,13 @@ def asked(given: argparse.Namespace, meeting: str, elects: bool) -> Task:
     """The task that the environment describes. ``meeting`` is where the user wants all to meet, ``elects``:
     in etcd. Raises Refused."""
     try:
-        one = task(os.environ, given.framework, "" if elects else meeting, elects and given.quick)
+        one = task(
+            os.environ,
+            given.framework,
+            "" if elects else meeting,
+            elects and given.quick,
+            read_named_file,
+        )
     except UnstatedTaskError as error:
         raise UsageError(str(error)) from None
     if one.size == 1:

@@ -1,8 +1,8 @@
 """The two doors of the job state: ``handle`` takes events and returns commands, ``status`` is read only.
 
-The shells (the agent's loop, the membership of several hosts) are handed a `JobStatePort` and nothing else, so that
-the type checker refuses a shell that writes the state or reaches inside it. What a shell learned is an event; what it
-needs to know is a property of the status.
+The shells (the agent's loop, the membership of several hosts) are handed a `JobStatePort` and nothing else,
+so that the type checker refuses a shell that writes the state or reaches inside it. What a shell learned is
+an event; what it needs to know is a property of the status.
 """
 
 from __future__ import annotations

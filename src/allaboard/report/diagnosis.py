@@ -8,59 +8,61 @@ import msgspec
 
 from allaboard.facts import Diagnosis
 from allaboard.report.finding_text import finding_lines
+from allaboard.report.json_schema import json_schema_of
 from allaboard.report.plain_text import DEFAULT_WIDTH, clean, wrap_words
-from allaboard.report.published import published
-from allaboard.report.stacks import crowd_lines, tree_lines
+from allaboard.report.stack_text import crowd_lines, tree_lines
 
-MISSING = 12
+MAX_SHOWN_MISSING = 12
 """Lines about what is missing, or could not be read, before the rest is counted."""
 
 
 def as_text(
-    found: Diagnosis, colour: bool = False, verbose: bool = False, width: int = DEFAULT_WIDTH
+    diagnosis: Diagnosis, colour: bool = False, verbose: bool = False, width: int = DEFAULT_WIDTH
 ) -> str:
     """What happened, where everybody is, the findings, and what is missing."""
-    return "".join(f"{line}\n" for line in _lines(found, colour, verbose, width))
+    return "".join(f"{line}\n" for line in _lines(diagnosis, colour, verbose, width))
 
 
-def _lines(found: Diagnosis, colour: bool, verbose: bool, width: int) -> Iterator[str]:
-    for line in found.told:
+def _lines(diagnosis: Diagnosis, colour: bool, verbose: bool, width: int) -> Iterator[str]:
+    for line in diagnosis.told:
         yield from wrap_words(clean(line), width, indent="    ")
-    many = found.crowds and (verbose or found.beside or found.crowds[0].count > 1)
-    if len(found.crowds) > 1 or many:
+    show_places = diagnosis.crowds and (
+        verbose or diagnosis.beside or diagnosis.crowds[0].count > 1
+    )
+    if len(diagnosis.crowds) > 1 or show_places:
         yield "places (> is not where the others wait):"
-        yield from (f"  {line}" for line in crowd_lines(found.crowds))
-    if found.beside:
+        yield from (f"  {line}" for line in crowd_lines(diagnosis.crowds))
+    if diagnosis.beside:
         yield "no ranks of the job:"
-        for line in found.beside:
+        for line in diagnosis.beside:
             yield from wrap_words(clean(line), width, "    ", "      ")
-    if verbose and found.tree:
+    if verbose and diagnosis.tree:
         yield "stacks, outermost call first:"
-        yield from (f"  {line}" for line in tree_lines(found.tree))
-    for finding in found.findings:
+        yield from (f"  {line}" for line in tree_lines(diagnosis.tree))
+    for finding in diagnosis.findings:
         yield from finding_lines(finding, colour, verbose, width=width)
-    if found.conclusion:
-        yield from wrap_words(clean(found.conclusion), width, indent="    ")
-    yield from _some("missing:", found.missing, verbose, width)
-    yield from _some("not read:", found.notes, verbose, width)
+    if diagnosis.conclusion:
+        yield from wrap_words(clean(diagnosis.conclusion), width, indent="    ")
+    yield from _list_section("missing:", diagnosis.missing, verbose, width)
+    yield from _list_section("not read:", diagnosis.notes, verbose, width)
 
 
-def _some(head: str, lines: tuple[str, ...], verbose: bool, width: int) -> Iterator[str]:
+def _list_section(heading: str, lines: tuple[str, ...], verbose: bool, width: int) -> Iterator[str]:
     if not lines:
         return
-    yield head
-    shown = lines if verbose else lines[:MISSING]
+    yield heading
+    shown = lines if verbose else lines[:MAX_SHOWN_MISSING]
     for line in shown:
         yield from wrap_words(clean(line), width, "  ", "    ")
     if len(shown) < len(lines):
         yield f"  and {len(lines) - len(shown)} more (--verbose)"
 
 
-def as_json(found: Diagnosis) -> str:
+def as_json(diagnosis: Diagnosis) -> str:
     """All of it, for programs."""
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
 
 
 def schema() -> dict[str, object]:
     """The published JSON Schema of a diagnosis, from its types."""
-    return published(Diagnosis)
+    return json_schema_of(Diagnosis)

@@ -9,15 +9,15 @@ from allaboard.facts import Finding
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def commands(findings: Sequence[Finding]) -> str:
+def workflow_commands(findings: Sequence[Finding]) -> str:
     """One ``::error file=…,line=…::message`` a finding.
 
     The form is that of the page "Workflow commands for GitHub Actions", its escapes included.
     """
-    return "".join(_one(f) + "\n" for f in findings)
+    return "".join(_workflow_command(f) + "\n" for f in findings)
 
 
-def _one(finding: Finding) -> str:
+def _workflow_command(finding: Finding) -> str:
     parts = []
     if finding.where is not None:
         parts.append(f"file={_property(finding.where.file)}")

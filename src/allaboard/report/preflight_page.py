@@ -6,7 +6,7 @@ from html import escape
 
 from allaboard.facts import Finding, Preflight
 from allaboard.report.plain_text import clean
-from allaboard.report.preflight import matrix, rows, verdict
+from allaboard.report.preflight import link_matrix, member_rows, preflight_verdict
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
@@ -29,53 +29,53 @@ code { background: #f0f0f0; padding: .1rem .3rem; white-space: pre-wrap; }
 _FINE = ("aboard", "waits", "ok")
 
 
-def page(found: Preflight) -> str:
+def render_page(preflight: Preflight) -> str:
     """The whole document."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Preflight: {_text(verdict(found))}</title>",
+        f"<title>Preflight: {_escape(preflight_verdict(preflight))}</title>",
         f"<style>{_STYLE}</style></head><body>",
-        f'<h1 class="{found.outcome}">{_text(verdict(found))}</h1>',
-        f"<p>{_text(_about(found))}</p>",
-        *(_finding(f) for f in found.findings),
+        f'<h1 class="{preflight.outcome}">{_escape(preflight_verdict(preflight))}</h1>',
+        f"<p>{_escape(_about(preflight))}</p>",
+        *(_finding(f) for f in preflight.findings),
         "<h2>Hosts</h2>",
-        _table(rows(found), states=4),
+        _table(member_rows(preflight), states=4),
     ]
-    if found.links or found.usual is not None:
+    if preflight.links or preflight.usual is not None:
         parts += [
             "<h2>Links</h2>",
             "<p>From row to column: round trip of a few bytes, rate of one block.</p>",
-            _table(matrix(found)),
+            _table(link_matrix(preflight)),
         ]
-    if found.collective:
+    if preflight.collective:
         parts += [
             "<h2>Collective</h2>",
-            f"<p>{_text(found.framework)}: {_text(found.collective)}</p>",
+            f"<p>{_escape(preflight.framework)}: {_escape(preflight.collective)}</p>",
         ]
-    parts += [f"<p>allaboard {_text(found.allaboard)}</p>", "</body></html>"]
+    parts += [f"<p>allaboard {_escape(preflight.allaboard)}</p>", "</body></html>"]
     return "\n".join(parts) + "\n"
 
 
-def _about(found: Preflight) -> str:
-    when = f", {found.started}" if found.started else ""
-    led = "" if found.leads else "; the links are listed where all meet"
-    return f"{found.size} tasks, meeting at {found.place}{when}, seen from {found.host}{led}"
+def _about(preflight: Preflight) -> str:
+    started = f", {preflight.started}" if preflight.started else ""
+    links_note = "" if preflight.leads else "; the links are listed where all meet"
+    return f"{preflight.size} tasks, meeting at {preflight.place}{started}, seen from {preflight.host}{links_note}"
 
 
 def _finding(finding: Finding) -> str:
-    why = "".join(f"<li>{_text(str(e))}</li>" for e in finding.evidence)
-    do = f"<p>Do: <code>{_text(finding.fix)}</code></p>" if finding.fix else ""
+    why = "".join(f"<li>{_escape(str(e))}</li>" for e in finding.evidence)
+    do = f"<p>Do: <code>{_escape(finding.fix)}</code></p>" if finding.fix else ""
     return (
-        f'<div class="finding {finding.severity}"><strong>{finding.rule} {_text(finding.name)}</strong>: '
-        f"{_text(finding.summary)} ({finding.certainty})<ul>{why}</ul>{do}</div>"
+        f'<div class="finding {finding.severity}"><strong>{finding.rule} {_escape(finding.name)}</strong>: '
+        f"{_escape(finding.summary)} ({finding.certainty})<ul>{why}</ul>{do}</div>"
     )
 
 
 def _table(table: list[list[str]], states: int = -1) -> str:
     """``states``: the column that is coloured; all but the first where it is left out."""
-    head = "".join(f'<th scope="col">{_text(c)}</th>' for c in table[0])
+    head = "".join(f'<th scope="col">{_escape(c)}</th>' for c in table[0])
     body = "".join(
         f"<tr>{''.join(_cell(c, i, states) for i, c in enumerate(row))}</tr>" for row in table[1:]
     )
@@ -84,13 +84,13 @@ def _table(table: list[list[str]], states: int = -1) -> str:
 
 def _cell(text: str, column: int, states: int) -> str:
     if states < 0 and column == 0:
-        return f'<th scope="row">{_text(text)}</th>'
-    kind = ""
+        return f'<th scope="row">{_escape(text)}</th>'
+    css_class = ""
     if column == states or (states < 0 and text not in ("-", "not tried")):
         good = text in _FINE or text.endswith("MB/s")
-        kind = ' class="good"' if good else ' class="bad"'
-    return f"<td{kind}>{_text(text)}</td>"
+        css_class = ' class="good"' if good else ' class="bad"'
+    return f"<td{css_class}>{_escape(text)}</td>"
 
 
-def _text(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(clean(text))

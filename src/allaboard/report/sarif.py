@@ -13,7 +13,7 @@ from allaboard.facts import Finding
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(
+def as_sarif(
     findings: Sequence[Finding], folder: Path, rule_page: Callable[[str], str] = lambda code: ""
 ) -> str:
     """Return a log of one run with its rules and results.
@@ -45,16 +45,16 @@ def sarif(
 
 
 def _rule(code: str, findings: Sequence[Finding], page: str) -> dict[str, Any]:
-    first = next(f for f in findings if f.rule == code)
-    page = page or first.summary
+    example = next(f for f in findings if f.rule == code)
+    page = page or example.summary
     title = page.partition("\n")[0]
     return {
         "id": code,
-        "name": "".join(part.capitalize() for part in first.name.split("-")),
+        "name": "".join(part.capitalize() for part in example.name.split("-")),
         "shortDescription": {"text": title},
         "fullDescription": {"text": title},
         "help": {"text": page, "markdown": page},
-        "defaultConfiguration": {"level": _LEVELS[first.severity]},
+        "defaultConfiguration": {"level": _LEVELS[example.severity]},
     }
 
 
@@ -69,15 +69,15 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
         "properties": {"certainty": str(finding.certainty)},
     }
     if finding.where is not None:
-        place: dict[str, Any] = {
+        location: dict[str, Any] = {
             "artifactLocation": {"uri": _uri(finding.where.file, folder)},
         }
         if finding.where.line:
             region = {"startLine": finding.where.line}
             if finding.where.column:
                 region["startColumn"] = finding.where.column
-            place["region"] = region
-        result["locations"] = [{"physicalLocation": place}]
+            location["region"] = region
+        result["locations"] = [{"physicalLocation": location}]
     return result
 
 

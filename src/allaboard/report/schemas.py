@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from allaboard.facts import Report
+from allaboard.report.check_schema import schema as check_schema
 from allaboard.report.diagnosis import schema as diagnosis_schema
-from allaboard.report.lint_schema import schema as check_schema
+from allaboard.report.json_schema import json_schema_of
 from allaboard.report.preflight import schema as preflight_schema
-from allaboard.report.published import published
 
-SCHEMAS: dict[str, Callable[[], object]] = {"report.schema.json": partial(published, Report), "diagnosis.schema.json": diagnosis_schema,
+SCHEMAS: dict[str, Callable[[], object]] = {"report.schema.json": partial(json_schema_of, Report), "diagnosis.schema.json": diagnosis_schema,
            "preflight.schema.json": preflight_schema, "check.json": check_schema}  # fmt: skip
 """File name to what makes it."""
 
@@ -22,15 +22,15 @@ SCHEMAS: dict[str, Callable[[], object]] = {"report.schema.json": partial(publis
 def main(arguments: list[str]) -> int:
     """Writes or checks the folder; 0 when all is well."""
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/schemas"))
-    wanted = {name: json.dumps(make(), indent=2) + "\n" for name, make in SCHEMAS.items()}
+    current = {name: json.dumps(make(), indent=2) + "\n" for name, make in SCHEMAS.items()}
     if "--check" in arguments:
-        have = {n: (folder / n).read_text() if (folder / n).exists() else "" for n in wanted}
-        stale = [n for n in wanted if wanted[n] != have[n]]
+        written = {n: (folder / n).read_text() if (folder / n).exists() else "" for n in current}
+        stale = [n for n in current if current[n] != written[n]]
         if stale:
             print(f"stale in {folder}: {', '.join(stale)}; run: make docs", file=sys.stderr)
         return 1 if stale else 0
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in wanted.items():
+    for name, text in current.items():
         (folder / name).write_text(text)
     return 0
 

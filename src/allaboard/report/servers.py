@@ -6,35 +6,39 @@ from collections.abc import Iterator
 
 from allaboard.facts import Report, Times, WorkerReport
 
-MOST = 8
+MAX_SHOWN_TASKS = 8
 """Tasks that are told of; the rest is in the report."""
 
 
 def server_lines(report: Report) -> list[str]:
     """One line for each task that was measured; none for a job without parameter servers."""
-    lines = [line for worker in report.workers for line in _lines(worker)]
-    more = [f"{len(lines) - MOST} more tasks: see report.json"] if len(lines) > MOST else []
-    return lines[:MOST] + more
+    lines = [line for worker in report.workers for line in _worker_lines(worker)]
+    more = (
+        [f"{len(lines) - MAX_SHOWN_TASKS} more tasks: see report.json"]
+        if len(lines) > MAX_SHOWN_TASKS
+        else []
+    )
+    return lines[:MAX_SHOWN_TASKS] + more
 
 
-def _lines(worker: WorkerReport) -> Iterator[str]:
+def _worker_lines(worker: WorkerReport) -> Iterator[str]:
     name = f"{worker.job} {worker.index}"
     if worker.times is not None:
-        yield f"{name}: {_times(worker.times)}{_exchanged(worker)}"
+        yield f"{name}: {_describe_times(worker.times)}{_describe_traffic(worker)}"
     elif worker.job == "ps" and worker.allowed:
         count = f"{worker.variables} variable" + ("s" if worker.variables != 1 else "")
-        variables = f"; {count}, {size(worker.bytes)}" if worker.variables else ""
-        yield f"{name}: {_cores(worker)}{_exchanged(worker)}{variables}"
+        variables = f"; {count}, {format_bytes(worker.bytes)}" if worker.variables else ""
+        yield f"{name}: {_describe_cpu(worker)}{_describe_traffic(worker)}{variables}"
 
 
-def _cores(worker: WorkerReport) -> str:
+def _describe_cpu(worker: WorkerReport) -> str:
     """Of all its time; a limit that came later may be below that."""
     if worker.cpu > worker.allowed:
         return f"{worker.cpu:.2f} cores, at the end {worker.allowed:g} at most"
     return f"{worker.cpu:.2f} of {worker.allowed:g} cores"
 
 
-def _times(times: Times) -> str:
+def _describe_times(times: Times) -> str:
     """The largest share first."""
     server = times.server.replace(":", " ")
     shares = [
@@ -52,18 +56,18 @@ def _times(times: Times) -> str:
     return f"of {times.seconds:.0f} s " + ", ".join(clauses)
 
 
-def _exchanged(worker: WorkerReport) -> str:
+def _describe_traffic(worker: WorkerReport) -> str:
     """What went to and from all others, and the longest round trip."""
     if not worker.pairs:
         return ""
     worst = max(worker.pairs, key=lambda p: p.rtt)
     received = sum(p.received_all for p in worker.pairs)
     sent = sum(p.sent_all for p in worker.pairs)
-    text = f"; {size(received)} in, {size(sent)} out"
+    text = f"; {format_bytes(received)} in, {format_bytes(sent)} out"
     return text + f", round trip to {worst.task.replace(':', ' ')} {worst.rtt * 1000:.2g} ms"
 
 
-def size(count: float) -> str:
+def format_bytes(count: float) -> str:
     """``1.5 MB``, in powers of ten."""
     units = ["TB", "GB", "MB", "kB", "bytes"]
     while count >= 1000 and len(units) > 1:

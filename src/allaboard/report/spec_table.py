@@ -7,22 +7,22 @@ import msgspec
 from allaboard.facts import ConfigFacts, Value
 from allaboard.report.plain_text import clean
 
-_MOST = 64
+MAX_SHOWN_TASKS = 64
 """Tasks that are listed one by one."""
 
 
-def table(config: ConfigFacts) -> str:
+def as_table(config: ConfigFacts) -> str:
     """What the subject says, and where each value comes from; conflicts below."""
     spec = config.spec
     rows: list[tuple[str, str, str]] = []
     if spec.job is not None or spec.index is not None:
-        known = [v for v in (spec.job, spec.index) if v is not None]
-        rows.append(("task", " ".join(v.text for v in known), str(known[0].origin)))
+        task = [v for v in (spec.job, spec.index) if v is not None]
+        rows.append(("task", " ".join(v.text for v in task), str(task[0].origin)))
     rows += [(name.replace("_", " "), v.text, str(v.origin)) for name, v in spec.values.items()]
     listed = list(spec.tasks())
-    rows += [(f"{job} {i}", v.text, str(v.origin)) for job, i, v in listed[:_MOST]]
-    if len(listed) > _MOST:
-        rows.append(("…", f"{len(listed) - _MOST} more tasks", ""))
+    rows += [(f"{job} {i}", v.text, str(v.origin)) for job, i, v in listed[:MAX_SHOWN_TASKS]]
+    if len(listed) > MAX_SHOWN_TASKS:
+        rows.append(("…", f"{len(listed) - MAX_SHOWN_TASKS} more tasks", ""))
     if not listed:
         rows += [
             (
@@ -30,13 +30,13 @@ def table(config: ConfigFacts) -> str:
                 m.name.text + (f" slots={m.slots}" if m.slots else ""),
                 str(m.name.origin),
             )
-            for i, m in enumerate(spec.machines[:_MOST])
+            for i, m in enumerate(spec.machines[:MAX_SHOWN_TASKS])
         ]
     widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
     head = f"{config.subject} ({', '.join(spec.sources)})\n"
     lines = [f"  {n:<{widths[0]}}  {t:<{min(widths[1], 48)}}  {o}".rstrip() for n, t, o in rows]
     lines += [
-        f"  conflict in {c.field}: {_said(c.used)} is in force, {_said(c.other)} differs"
+        f"  conflict in {c.field}: {_value_with_origin(c.used)} is in force, {_value_with_origin(c.other)} differs"
         for c in spec.conflicts
     ]
     return clean(head[:-1]) + "\n" + "".join(clean(line) + "\n" for line in lines)
@@ -44,9 +44,9 @@ def table(config: ConfigFacts) -> str:
 
 def as_json(config: ConfigFacts) -> str:
     """The merged spec with every value's origin."""
-    said = {"subject": config.subject, "spec": config.spec}
-    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode() + "\n"
+    document = {"subject": config.subject, "spec": config.spec}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _said(value: Value) -> str:
+def _value_with_origin(value: Value) -> str:
     return f"{value.text} [{value.origin}]"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.facts import Declared, Who
+from allaboard.facts.configuration.cluster import TASK_ORDER
 
-ORDER = ("chief", "master", "worker", "ps")
-"""In which ranks are counted through the jobs of a cluster, as `probe/adapters/_tensorflow_servers.py` and
-TensorFlow's own collectives do."""
 NAMED = 8
 
 
@@ -42,6 +40,12 @@ def _tasks(told: Declared | None) -> tuple[tuple[str, str], ...]:
         if not index.isdecimal():
             return ()
         placed.append(
-            (ORDER.index(job) if job in ORDER else len(ORDER), job, int(index), task, address)
+            (
+                TASK_ORDER.index(job) if job in TASK_ORDER else len(TASK_ORDER),
+                job,
+                int(index),
+                task,
+                address,
+            )
         )
     return tuple((task, address) for *_, task, address in sorted(placed)[: told.world_size])

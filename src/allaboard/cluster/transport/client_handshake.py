@@ -75,7 +75,7 @@ class HandshakeRefusedError(AllaboardError):
 async def shake_hands(
     met: ConnectResult, who: Identity, only_link: bool = False, told: Callable[[], bytes] = bytes
 ) -> Welcome:
-    """The handshake on a stream that `dial` opened; raises Turned, or OSError where it broke off. ``told``
+    """The handshake on a stream that `dial` opened; raises HandshakeRefusedError, or OSError where it broke off. ``told``
     makes the frames that go with our name, before the listener has shown that it knows the secret: who
     listens on the way reads them all the same, and with TLS its certificate has been seen before."""
     assert met.reader is not None and met.writer is not None

@@ -205,7 +205,7 @@ class EtcdLeaseStore:
         raise trouble
 
     def _one(self, client: Any, what: Callable[[Any], T]) -> T:
-        """Of this endpoint, which is asked first from then on. Raises Unusable alone."""
+        """Of this endpoint, which is asked first from then on. Raises LeaseStoreError alone."""
         try:
             answer = self._as_user(client, what)
         except LeaseStoreError:

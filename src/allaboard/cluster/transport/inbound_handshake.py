@@ -208,7 +208,7 @@ class InboundCaller:
         return True
 
     def _word(self, most: int) -> Message | None:
-        """The next message, None while it is not all here; raises Garbled."""
+        """The next message, None while it is not all here; raises GarbledMessageError."""
         word, self._data = wire.take_message(self._data, most)
         return word
 

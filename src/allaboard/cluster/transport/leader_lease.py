@@ -32,7 +32,7 @@ class LeaseStoreError(AllaboardError, OSError):
 
 
 class LeaseStore(Protocol):
-    """Where the seat is kept. All but `leave` raise Unusable."""
+    """Where the seat is kept. All but `leave` raise LeaseStoreError."""
 
     async def who(self) -> LeaderRecord | None:
         """Who has it; None where nobody does."""

@@ -40,7 +40,7 @@ class Challenge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The listener's first word. ``sealed``: it has a secret and wants a proof."""
 
     version: int
-    make_nonce: str
+    nonce: str
     sealed: bool
 
 
@@ -51,8 +51,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     its workers are in."""
 
     version: int
-    make_nonce: str
-    make_proof: str
+    nonce: str
+    proof: str
     job: str
     host: str
     pid: int
@@ -69,7 +69,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The caller is aboard; ``proof`` shows that the listener knows the secret too."""
 
     job: str
-    make_proof: str
+    proof: str
     mono: float
 
 
@@ -148,7 +148,7 @@ def encode_frame(word: Message) -> bytes:
 
 
 async def read_message(reader: asyncio.StreamReader, most: int) -> Message:
-    """One message; raises Garbled, or asyncio.IncompleteReadError at the end of the stream."""
+    """One message; raises GarbledMessageError, or asyncio.IncompleteReadError at the end of the stream."""
     (length,) = LENGTH_PREFIX.unpack(await reader.readexactly(LENGTH_PREFIX.size))
     if not 2 <= length <= most:
         raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
@@ -156,7 +156,7 @@ async def read_message(reader: asyncio.StreamReader, most: int) -> Message:
 
 
 def take_message(data: bytes, most: int) -> tuple[Message | None, bytes]:
-    """The first message of what has come, and what is left; None while it is not whole. Raises Garbled."""
+    """The first message of what has come, and what is left; None while it is not whole. Raises GarbledMessageError."""
     if len(data) < LENGTH_PREFIX.size:
         return None, data
     (length,) = LENGTH_PREFIX.unpack_from(data)
@@ -177,7 +177,7 @@ def _decoded(data: bytes) -> Message:
 
 
 async def expect_message(reader: asyncio.StreamReader, kind: type[T], most: int) -> T:
-    """The next message, which must be of this kind; raises Garbled."""
+    """The next message, which must be of this kind; raises GarbledMessageError."""
     word = await read_message(reader, most)
     if not isinstance(word, kind):
         raise GarbledMessageError(f"{type(word).__name__} where {kind.__name__} was due")

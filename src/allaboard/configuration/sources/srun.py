@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.cli_flags import Flags, after, every, find_flags
 from allaboard.formats.shell.per_task_rendezvous import by_each, size_of
 from allaboard.formats.shell.sbatch_directives import batch_lines
@@ -55,7 +56,8 @@ _BARE = frozenset(
 )  # fmt: skip
 _TRAINS = r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z"
 _CARRIERS = r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b"
-_NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+_SLURM = SOURCE_VARIABLES["slurm"].fields
+_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
 _FROZEN = (
     r"(?P<flag>--(?:node|machine)[-_]rank)[= ]"
     rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"

@@ -10,6 +10,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.clock import SystemClock
+from allaboard.configuration import resolve
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.diagnosis.live.exited_processes import departed, said
 from allaboard.errors import AllaboardError
@@ -35,7 +36,7 @@ class NoSuchProcessError(AllaboardError):
 def chosen(targets: Sequence[str]) -> list[int]:
     """The processes that are meant: pids, with a launcher replaced by its ranks, and words of the
     command lines of ranks. Without targets every rank of this host. Those that have ended are left out
-    while another lives. Raises NoSuchProcess."""
+    while another lives. Raises NoSuchProcessError."""
     words = [t for t in targets if not t.isdigit()]
     named = [int(t) for t in targets if t.isdigit()]
     gone = {one.pid for one in departed(named)}
@@ -51,7 +52,7 @@ def chosen(targets: Sequence[str]) -> list[int]:
 
 def expand(pids: list[int]) -> list[int]:
     """Replaces a launcher by the ranks that it started: children whose environment says a rank where
-    its own does not. Raises NoSuchProcess."""
+    its own does not. Raises NoSuchProcessError."""
     found: list[int] = []
     for pid in pids:
         if proc.stat(pid) is None:
@@ -71,15 +72,13 @@ def expand(pids: list[int]) -> list[int]:
 
 
 def _below(pid: int) -> list[int]:
-    """The ranks that it started. Raises NoSuchProcess where they are of several jobs."""
+    """The ranks that it started. Raises NoSuchProcessError where they are of several jobs."""
     under = proc.descendants(pid)
     below = [p for p in rank_processes.find(()) if p in under]
     jobs: dict[int, list[int]] = {}
     for one in below:
         jobs.setdefault(under[one].ppid, []).append(one)
-    told = [
-        [rank_processes.rank(rank_processes.environment(p)) for p in job] for job in jobs.values()
-    ]
+    told = [[resolve(rank_processes.environment(p)).rank for p in job] for job in jobs.values()]
     if sum(map(len, map(set, told))) > len(set().union(*told)):
         names = "; ".join(f"{' '.join(map(str, job))} below {up}" for up, job in jobs.items())
         raise NoSuchProcessError(
@@ -107,8 +106,7 @@ async def look(pids: list[int]) -> HostLook:
     host = os.uname().nodename
     told = {p: rank_processes.environment(p) for p in pids}
     records = {
-        p: ProcessRecord(p, i, host, start, rank_processes.rank(told[p]))
-        for i, p in enumerate(pids)
+        p: ProcessRecord(p, i, host, start, resolve(told[p]).rank) for i, p in enumerate(pids)
     }
     why: dict[int, str] = {}
     grips = Grips(stack_sampler.spy_threads)

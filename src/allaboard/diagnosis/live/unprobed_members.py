@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.configuration import resolve
 from allaboard.configuration.launcher_context import described
-from allaboard.facts import Declared, Member, Phase, Present
+from allaboard.facts import ClusterSpec, Declared, Member, Phase, Present
 
 THROUGH = (Spot.GROUP, Spot.COLLECTIVE)
 """Where only those are who have been through the init: a moment ago, if another one is about to leave it."""
@@ -51,38 +52,29 @@ def absent(people: Sequence[Present]) -> tuple[int, list[int]]:
 def _declared(person: Present) -> Declared | None:
     """As its environment says it; what the script passes to init by itself is not known."""
     variables, who = person.variables, person.member.who
-    cluster = _tasks(variables.get("TF_CONFIG", ""))
-    sizes = (variables.get(n, "") for n in ("WORLD_SIZE", "JAX_NUM_PROCESSES"))
-    size = len(cluster) or next((int(s) for s in sizes if s.isdigit()), 0)
-    seen = described(variables)
-    if seen is None or who.rank < 0 or size < 2:
+    spec = resolve(variables)
+    tasks = ((job, i, address.text) for job, i, address in spec.ranked_tasks)
+    cluster = {f"{job}:{i}": text for job, i, text in tasks if job in ("chief", "worker")}
+    size = len(cluster) or _size_for_framework(spec)
+    context = described(variables)
+    if context is None or who.rank < 0 or size < 2:
         return None
     return Declared(
         framework="tensorflow" if cluster else "torch" if "WORLD_SIZE" in variables else "jax",
         call="init",
-        rank=seen.rank if cluster else who.rank,
+        rank=spec.rank if cluster else who.rank,
         world_size=size,
-        place=f"tcp://{seen.address}" if seen.address and not cluster else "",
+        place=f"tcp://{context.address}" if context.address and not cluster else "",
         cluster=cluster,
         origin="environment",
     )
 
 
-def _tasks(text: str) -> dict[str, str]:
-    """``worker:0`` to its address, of those who train."""
-    try:
-        cluster = msgspec.json.decode(text)["cluster"]
-        return {
-            f"{job}:{i}": str(address)
-            for job in ("chief", "worker")
-            for i, address in enumerate(cluster.get(job, ()))
-        }
-    except (
-        msgspec.DecodeError,
-        UnicodeDecodeError,
-        RecursionError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):
-        return {}
+def _size_for_framework(spec: ClusterSpec) -> int:
+    """Return the world size that a framework's own variable states; 0 if none does.
+
+    A launcher's count is not enough: a single process in a batch script has SLURM_NTASKS, too.
+    """
+    size = spec.values.get("world_size")
+    stated = size is not None and size.origin.variable in ("WORLD_SIZE", "JAX_NUM_PROCESSES")
+    return spec.world_size if stated else 0

@@ -46,7 +46,7 @@ MEMBERS = 16
 
 
 def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
-    """Everything that these files and folders tell. Raises NothingThere, with the sentence to print."""
+    """Everything that these files and folders tell. Raises MissingInputError, with the sentence to print."""
     notes: list[str] = []
     runs, others = _sorted(paths)
     notes += _foreign(paths) + _passed_over(paths, runs)

@@ -37,7 +37,7 @@ def exhibits(
     paths: Iterable[Path], notes: list[str], now: Callable[[], float] = time.monotonic
 ) -> Iterator[Exhibit]:
     """Every file of these paths, in order; ``notes`` takes what could not be read, and why.
-    Raises NothingThere for a path that is not there. ``now`` tells the seconds."""
+    Raises MissingInputError for a path that is not there. ``now`` tells the seconds."""
     left = TOTAL
     late = now() + SECONDS
     for path in paths:

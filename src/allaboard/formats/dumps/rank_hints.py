@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from allaboard.facts.configuration.source_variables import variables_of
+
+_RANKS = variables_of("rank", without=("slurm", "flux", "lsf", "pals"))
+"""A batch script has SLURM_PROCID=0, whatever its steps do: what a scheduler counts says no rank in a dump."""
 _VARIABLE = re.compile(
-    r"(?<![\w])(?P<name>RANK|OMPI_COMM_WORLD_RANK|PMI_RANK|JAX_PROCESS_ID)[\"']?(?:=|: )[\"']?"
+    rf"(?<![\w])(?P<name>{'|'.join(_RANKS)})[\"']?(?:=|: )[\"']?"
     r"(?P<rank>\d{1,7})(?![\w.])"
 )
 """As `env` writes it, or a mapping of Python or JSON."""

@@ -11,6 +11,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from allaboard.facts.configuration.source_variables import variables_of
+
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | None
 Key = tuple[Scope, str]
 
@@ -22,8 +24,7 @@ _NUMBER = re.compile(
 _FIELD = re.compile(r"task_index|task_id|process_id")
 _TRUTH = re.compile(r"is_(?:main|master|chief|world|global|local)(?:_(?:process|rank|zero))*")
 _VARIABLE = re.compile(
-    r"(?:LOCAL_|GROUP_|NODE_|OMPI_COMM_WORLD_(?:LOCAL_)?|PMI_|PMIX_)?RANK|SLURM_PROCID"
-    r"|SLURM_LOCALID|JAX_PROCESS_ID"
+    "|".join(n for field in ("rank", "local_rank", "node_rank") for n in variables_of(field))
 )
 
 

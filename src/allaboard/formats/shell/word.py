@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from allaboard.facts import OPAQUE, Origin, Part
+from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.source_map import moved
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NUMBERS = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+_SLURM = SOURCE_VARIABLES["slurm"].fields
+_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
 """What Slurm numbers a task by: another one in each task, and 0 in the batch script itself."""
 _NAMED = (*_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What is shown by its name where its value is not known."""

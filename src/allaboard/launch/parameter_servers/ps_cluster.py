@@ -17,7 +17,7 @@ def tasks(
 ) -> tuple[tuple[str, int], ...]:
     """Job and index of every process, those that train first; an evaluator is the last.
 
-    ``chief`` and ``evaluator`` count how often they were asked for. Raises WrongRoles.
+    ``chief`` and ``evaluator`` count how often they were asked for. Raises InvalidRolesError.
     """
     servers = _count("--ps", ps, script)
     workers = _count("-n", "1" if n is None else n, script)

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 
-def published(kind: type) -> dict[str, Any]:
+def json_schema_of(kind: type) -> dict[str, Any]:
     """Its docstrings are the descriptions, written alike by every Python: 3.13 takes indents away."""
-    made: dict[str, Any] = _clean(msgspec.json.schema(kind))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    schema: dict[str, Any] = _clean(msgspec.json.schema(kind))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _clean(value: Any) -> Any:

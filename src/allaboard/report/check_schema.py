@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from allaboard.report.lint import SCHEMA_VERSION, CheckReport
-from allaboard.report.published import published
+from allaboard.report.check_report import SCHEMA_VERSION, CheckReport
+from allaboard.report.json_schema import json_schema_of
 
 
 def schema() -> dict[str, object]:
     """JSON Schema 2020-12 of a CheckReport, made from the type itself."""
-    return published(CheckReport) | {
+    return json_schema_of(CheckReport) | {
         "$id": f"allaboard/check/{SCHEMA_VERSION}",
         "title": "What `allaboard check --format json` prints",
     }

@@ -33,7 +33,7 @@ def as_json(findings: Sequence[Finding], subjects: Sequence[str]) -> str:
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
 
 
-def text(
+def as_text(
     findings: Sequence[Finding],
     subjects: Sequence[str],
     *,
@@ -52,15 +52,15 @@ def text(
     for finding in findings:
         lines += finding_lines(finding, colour, verbose, width=width, location=True, paste=fixes)
         lines += [f"  more allaboard explain {finding.rule}"] if fixes else []
-    lines.append(_total(findings, subjects, nothing))
+    lines.append(_summary_line(findings, subjects, nothing))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _total(findings: Sequence[Finding], subjects: Sequence[str], nothing: bool) -> str:
+def _summary_line(findings: Sequence[Finding], subjects: Sequence[str], nothing: bool) -> str:
     if nothing:
         if list(subjects) != ["environment"]:
-            judged = subjects[0] if len(subjects) == 1 else f"{len(subjects)} files"
-            return f"nothing of a launcher or a framework in {clean(judged)}: no finding"
+            subject = subjects[0] if len(subjects) == 1 else f"{len(subjects)} files"
+            return f"nothing of a launcher or a framework in {clean(subject)}: no finding"
         return (
             "nothing to check: no variable of a launcher or framework is set here; "
             "name files to check, e.g. `allaboard check tf_config.json job.yaml`"
@@ -71,12 +71,12 @@ def _total(findings: Sequence[Finding], subjects: Sequence[str], nothing: bool) 
             "names what is read"
         )
     counts = {s: sum(f.severity == s for f in findings) for s in ("error", "warning", "info")}
-    judged = subjects[0] if len(subjects) == 1 else f"{len(subjects)} subjects"
+    subject = subjects[0] if len(subjects) == 1 else f"{len(subjects)} subjects"
     if not findings:
-        return f"no finding in {clean(judged)}"
-    told = ", ".join(_plural(n, s) for s, n in counts.items() if n)
-    return f"{told} in {clean(judged)}"
+        return f"no finding in {clean(subject)}"
+    listed = ", ".join(_count_phrase(n, s) for s, n in counts.items() if n)
+    return f"{listed} in {clean(subject)}"
 
 
-def _plural(number: int, noun: str) -> str:
+def _count_phrase(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("s" if number != 1 and noun != "info" else "")
