@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, kind, told
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    mismatch_evidence,
+    mismatch_kind,
+)
 from allaboard.analysis.collectives.collective_order import difference, differences, split, wanted
 from allaboard.facts import Exit, JobView, Member
 from allaboard.facts.samples import called, job, signature, stalled
@@ -41,8 +45,10 @@ def test_the_first_difference_and_its_odd_one() -> None:
     found = difference(view, ("0", 1))
     assert found is not None and found.number == 2
     assert [m.who.rank for m in found.odd] == [1] and found.complete
-    assert kind(found) is Kind.DTYPE
-    assert told(found, view)[0].observed.startswith("rank 1: all_reduce(int32[4], sum)")
+    assert mismatch_kind(found) is MismatchKind.DTYPE
+    assert mismatch_evidence(found, view)[0].observed.startswith(
+        "rank 1: all_reduce(int32[4], sum)"
+    )
 
 
 def test_without_a_majority_all_are_named_when_nobody_is_on_the_way() -> None:

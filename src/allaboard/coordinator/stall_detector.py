@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from allaboard.analysis.collectives.absent_from_collective import to_look_at
+from allaboard.analysis.collectives.absent_from_collective import members_to_sample
 from allaboard.analysis.parameter_servers.parameter_servers import not_begun
 from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.analysis.stalls.stalled_members import stalled_members
@@ -81,7 +81,7 @@ def _part(view: JobView) -> tuple[int, ...]:
     """Those for whom the others' timeout ran out, before they are ended; else the processes that stand while
     others move; as early as all are looked at where nobody moves, so that
     what is to be known of them is known once they count as standing."""
-    late = to_look_at(view)
+    late = members_to_sample(view)
     if late:
         return tuple(m.called for m in late)
     sooner = view.stall_after / 2

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from allaboard.analysis.collectives.absent_from_collective import lost_a_peer, not_come
-from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.collectives.absent_from_collective import (
+    find_absent_from_call,
+    members_that_lost_a_peer,
+)
+from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.failures.failure_causality import (
     because_of,
     ended_at,
@@ -53,7 +56,7 @@ KNOWN = 1.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    lost = lost_a_peer(view)
+    lost = members_that_lost_a_peer(view)
     if not lost or failures(view).began or any(mismatch(m) is not None for m in lost):
         return
     first = min(lost, key=failed_at)
@@ -66,7 +69,7 @@ def check(view: JobView) -> Iterator[Claim]:
     # Its connections are closed, and its interpreter takes its time: how it ends is known then.
     leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not failed(m)]
     gone = hosts_gone(view)
-    behind, key, call = not_come(view, lost)
+    behind, key, call = find_absent_from_call(view, lost)
     known = behind and all(m.stack is not None or not m.alive for m in behind)
     settle = KNOWN if known else ELSEWHERE if view.joined else SETTLE
     early = view.now - failed_at(first) < settle and not view.ended
@@ -82,7 +85,7 @@ def check(view: JobView) -> Iterator[Claim]:
         yield _before(lost, said, before)
         return
     if behind:
-        yield _late(lost, said, behind, f"call {call} of {group_name(view, key)}")
+        yield _late(lost, said, behind, f"call {call} of {describe_group(view, key)}")
         return
     again = meets_the_earlier(view, lost)
     yield Claim(

@@ -17,7 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, claim, differing, two_models
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    are_different_models,
+    find_mismatches,
+    mismatch_claim,
+)
 from allaboard.analysis.data.batch_counts import fewer
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Loop, Stage
@@ -26,7 +31,7 @@ from allaboard.facts.samples import USER, called, job, signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in differing(view, Kind.OP):
+    for found in find_mismatches(view, MismatchKind.OP):
         one, other = found.other, found.expected
         if NEW_GROUP in (one.op, other.op):
             continue  # which stops nobody by itself, and has a rule of its own
@@ -38,10 +43,10 @@ def check(view: JobView) -> Iterator[Claim]:
             steps = f"{many - few} step{'s' if many - few > 1 else ''} fewer"
             more = f": it did {steps} ({few} batches, not {many})"
         did, usual = f"called {one.op}", other.op
-        if two_models(one, other):
+        if are_different_models(one, other):
             did = f"ran the backward of a DDP model of {one.elements} parameters"
             usual = f"that of one of {other.elements}"
-        yield claim(
+        yield mismatch_claim(
             view,
             found,
             did,

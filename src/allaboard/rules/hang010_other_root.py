@@ -13,15 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, agreeing, one_of_three, passed
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    argument_mismatch_claims,
+    example_near_misses,
+    example_one_of_three,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
 from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    return passed(
-        view, Kind.ROOT, lambda call: f"root {call.root}", "name the same root on all ranks"
+    return argument_mismatch_claims(
+        view, MismatchKind.ROOT, lambda call: f"root {call.root}", "name the same root on all ranks"
     )
 
 
@@ -36,11 +41,11 @@ RULE = Rule(
     needs=("traces",),
     fires_on={
         "root 1 among root 0": (
-            one_of_three(_ONE, _OTHER),
+            example_one_of_three(_ONE, _OTHER),
             "worker 1 passed root 1 to broadcast where the others passed root 0",
         ),
     },
-    silent_on=agreeing(_ONE, _OTHER),
+    silent_on=example_near_misses(_ONE, _OTHER),
     since="0.1",
     drill=("other-root",),
 )

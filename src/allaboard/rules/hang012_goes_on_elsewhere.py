@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.member_names import agrees, names
 from allaboard.analysis.stalls.stalled_members import find_missed_calls
 from allaboard.contracts import Rule
@@ -60,7 +60,7 @@ def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Membe
     site = next((s.last.site for s in one.groups if s.key == key and s.last is not None), None)
     place = f" at {site}" if site is not None else ""
     behind = "; ".join(_without(m, key) for m in others[:4])
-    where = group_name(view, key)
+    where = describe_group(view, key)
     return Claim(
         summary=f"{names(others)} {agrees('go', others)} on without having made "
         f"call {one.op.position} of {where}, in which rank {one.who.rank} waits",

@@ -20,7 +20,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, claim, differing
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    find_mismatches,
+    mismatch_claim,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
 from allaboard.facts.collective_calls import NEW_GROUP
@@ -28,12 +32,12 @@ from allaboard.facts.samples import called, job, signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in differing(view, Kind.OP):
+    for found in find_mismatches(view, MismatchKind.OP):
         one, other = found.other, found.expected
         if NEW_GROUP not in (one.op, other.op):
             continue
         lists = one.op == other.op
-        certain = claim(
+        certain = mismatch_claim(
             view,
             found,
             f"called {one if lists else one.op}",

@@ -14,14 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, agreeing, one_of_three, passed
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    argument_mismatch_claims,
+    example_near_misses,
+    example_one_of_three,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
 from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    return passed(view, Kind.DTYPE, lambda call: call.dtype, "cast to the same dtype on all ranks")
+    return argument_mismatch_claims(
+        view, MismatchKind.DTYPE, lambda call: call.dtype, "cast to the same dtype on all ranks"
+    )
 
 
 _ONE = signature()
@@ -35,11 +42,11 @@ RULE = Rule(
     needs=("traces",),
     fires_on={
         "int32 among float32": (
-            one_of_three(_ONE, _OTHER),
+            example_one_of_three(_ONE, _OTHER),
             "worker 1 passed int32 to all_reduce where the others passed float32",
         ),
     },
-    silent_on=agreeing(_ONE, _OTHER),
+    silent_on=example_near_misses(_ONE, _OTHER),
     since="0.1",
     drill=("other-dtype",),
 )

@@ -15,16 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, agreeing, one_of_three, passed
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    argument_mismatch_claims,
+    example_near_misses,
+    example_one_of_three,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
 from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    return passed(
+    return argument_mismatch_claims(
         view,
-        Kind.ELEMENTS,
+        MismatchKind.ELEMENTS,
         lambda call: str(call.elements),
         "pass the same number of elements on all ranks",
         noun=" elements",
@@ -42,13 +47,13 @@ RULE = Rule(
     needs=("traces",),
     fires_on={
         "six among four": (
-            one_of_three(_ONE, _OTHER),
+            example_one_of_three(_ONE, _OTHER),
             "worker 1 passed 6 elements to all_reduce where the others passed 4",
         ),
     },
     silent_on={
-        **agreeing(_ONE, _OTHER),
-        "the backwards of two models": one_of_three(
+        **example_near_misses(_ONE, _OTHER),
+        "the backwards of two models": example_one_of_three(
             signature("DDP backward", elements=6, shape="6"), signature("DDP backward")
         ),
     },

@@ -12,15 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_mismatch import Kind, agreeing, one_of_three, passed
+from allaboard.analysis.collectives.collective_mismatch import (
+    MismatchKind,
+    argument_mismatch_claims,
+    example_near_misses,
+    example_one_of_three,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
 from allaboard.facts.samples import signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    return passed(
-        view, Kind.REDUCE, lambda call: call.reduce, "pass the same reduce operation on all ranks"
+    return argument_mismatch_claims(
+        view,
+        MismatchKind.REDUCE,
+        lambda call: call.reduce,
+        "pass the same reduce operation on all ranks",
     )
 
 
@@ -35,11 +43,11 @@ RULE = Rule(
     needs=("traces",),
     fires_on={
         "max among sums": (
-            one_of_three(_ONE, _OTHER),
+            example_one_of_three(_ONE, _OTHER),
             "worker 1 passed max to all_reduce where the others passed sum",
         ),
     },
-    silent_on=agreeing(_ONE, _OTHER),
+    silent_on=example_near_misses(_ONE, _OTHER),
     since="0.1",
     drill=("other-reduce",),
 )

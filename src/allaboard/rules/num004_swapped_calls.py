@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.swapped_collectives import Swap, swaps
 from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, found: Swap) -> Claim:
     one, two = found.first.site, found.second.site
-    where = f"calls {found.number} and {found.then} of {group_name(view, found.group)}"
+    where = f"calls {found.number} and {found.then} of {describe_group(view, found.group)}"
     kept = f"{found.kept} times before" if found.kept else "never in the same order on all ranks"
     fix = f"; compare {_place(one)} with {_place(two)}" if one and two else ""
     return Claim(

@@ -11,21 +11,21 @@ from allaboard.analysis.parameter_servers.parameter_servers import AROUND
 from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
 
-NotCome = tuple[tuple[Member, ...], tuple[str, int], int]
+AbsentFromCall = tuple[tuple[Member, ...], tuple[str, int], int]
 _TIMED_OUT = re.compile(r"(?<!connection )tim(ed|e) ?out", re.IGNORECASE)
 """Not what TCP says of a link: `Read error [10.0.0.2]: Connection timed out`."""
 
 
-def gave_up(member: Member) -> bool:
+def has_timed_out(member: Member) -> bool:
     """Whether what ended this member says that it has waited for too long."""
-    said = member.raised.message if member.raised is not None else ""
-    if not said and member.exit is not None:
-        said = member.exit.last_line
-    return bool(_TIMED_OUT.search(said))
+    reason = member.raised.message if member.raised is not None else ""
+    if not reason and member.exit is not None:
+        reason = member.exit.last_line
+    return bool(_TIMED_OUT.search(reason))
 
 
 @cached_per_view
-def lost_a_peer(view: JobView) -> tuple[Member, ...]:
+def members_that_lost_a_peer(view: JobView) -> tuple[Member, ...]:
     """The members whose failure says no more than that a peer was lost; an evaluator has none."""
     return tuple(
         m
@@ -34,23 +34,27 @@ def lost_a_peer(view: JobView) -> tuple[Member, ...]:
     )
 
 
-def to_look_at(view: JobView) -> tuple[Member, ...]:
+def members_to_sample(view: JobView) -> tuple[Member, ...]:
     """Who had not come, and lives, and of whom nobody knows where it was."""
-    return tuple(m for m in not_come(view, lost_a_peer(view))[0] if m.alive and m.stack is None)
+    return tuple(
+        m
+        for m in find_absent_from_call(view, members_that_lost_a_peer(view))[0]
+        if m.alive and m.stack is None
+    )
 
 
-def not_come(view: JobView, lost: Sequence[Member]) -> NotCome:
+def find_absent_from_call(view: JobView, lost: Sequence[Member]) -> AbsentFromCall:
     """The members that had not come to the call in which these, of whom the first gave up, stood; the group,
     and the call's number. ((), ("", 0), 0) where all had come, or not all of the group are seen."""
-    nobody: NotCome = (), ("", 0), 0
-    if not lost or not gave_up(min(lost, key=failed_at)):
+    nobody: AbsentFromCall = (), ("", 0), 0
+    if not lost or not has_timed_out(min(lost, key=failed_at)):
         return nobody
-    named = {m.called for m in lost}
+    lost_keys = {m.called for m in lost}
     for key in {s.key for m in lost for s in m.groups}:
         states = [(m, s) for m in view.members for s in m.groups if s.key == key]
         call = max(s.number for m, s in states)
-        there = {m.called for m, s in states if s.number == call}
-        behind = tuple(m for m, s in states if s.number < call)
-        if behind and there == named and len(states) == states[0][1].size:
-            return behind, key, call
+        in_call = {m.called for m, s in states if s.number == call}
+        absent = tuple(m for m, s in states if s.number < call)
+        if absent and in_call == lost_keys and len(states) == states[0][1].size:
+            return absent, key, call
     return nobody

@@ -32,20 +32,22 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     group: Key
     number: int
     calls: tuple[tuple[Member, Signature], ...]
-    usual: Signature | None
-    odd: tuple[Member, ...]
+    majority_call: Signature | None
+    outliers: tuple[Member, ...]
     complete: bool
 
     @property
-    def other(self) -> Signature:
+    def outlier_call(self) -> Signature:
         """What the odd ones called; where all are odd, the last of them."""
-        odd = {m.called for m in self.odd}
-        return next(s for m, s in reversed(self.calls) if m.called in odd)
+        outlier_keys = {m.called for m in self.outliers}
+        return next(s for m, s in reversed(self.calls) if m.called in outlier_keys)
 
     @property
-    def expected(self) -> Signature:
+    def expected_call(self) -> Signature:
         """What the others called."""
-        return self.usual or next(s for _, s in self.calls if s.required != self.other.required)
+        return self.majority_call or next(
+            s for _, s in self.calls if s.required != self.outlier_call.required
+        )
 
 
 @cached_per_view
@@ -64,24 +66,24 @@ def path_split(view: JobView) -> dict[Key, int]:
 def _split(
     view: JobView, marks: Callable[[GroupState], tuple[tuple[int, int], ...]]
 ) -> dict[Key, int]:
-    seen: dict[tuple[Key, int], int] = {}
-    found: dict[Key, int] = {}
-    same: set[object] = set()
+    digests: dict[tuple[Key, int], int] = {}
+    diverged: dict[Key, int] = {}
+    compared: set[object] = set()
     for member in view.members:
         for state in member.groups:
             if state.size == 1:
                 continue  # a group of its own, of a name that any rank may give
-            told = marks(state)
-            alike = state.name, state.round, state.unordered, told
-            if alike in same:
+            state_marks = marks(state)
+            fingerprint = state.name, state.round, state.unordered, state_marks
+            if fingerprint in compared:
                 continue  # as nearly all ranks of a job that is well
-            same.add(alike)
-            for number, digest in told:
+            compared.add(fingerprint)
+            for number, digest in state_marks:
                 if state.unordered and number >= state.unordered:
                     continue
-                if seen.setdefault((state.key, number), digest) != digest:
-                    found[state.key] = min(number, found.get(state.key, number))
-    return found
+                if digests.setdefault((state.key, number), digest) != digest:
+                    diverged[state.key] = min(number, diverged.get(state.key, number))
+    return diverged
 
 
 Ranks = list[tuple[Member, GroupState]]
@@ -113,32 +115,47 @@ def _telling(members: Ranks) -> Ranks:
     shared = set.intersection(*map(set, paths))
     if not shared:
         return []
-    at = max(shared)
-    (most, count), *_ = Counter(p[at] for p in paths).most_common(1)
-    few = len(members) - count
-    if not 0 < few < MANY // 2:
+    newest_shared = max(shared)
+    (majority_digest, count), *_ = Counter(p[newest_shared] for p in paths).most_common(1)
+    outlier_count = len(members) - count
+    if not 0 < outlier_count < MANY // 2:
         return []
-    odd = [one for one, p in zip(members, paths, strict=True) if p[at] != most]
-    return odd + [one for one, p in zip(members, paths, strict=True) if p[at] == most][: MANY - few]
+    outliers = [
+        entry
+        for entry, p in zip(members, paths, strict=True)
+        if p[newest_shared] != majority_digest
+    ]
+    return (
+        outliers
+        + [
+            entry
+            for entry, p in zip(members, paths, strict=True)
+            if p[newest_shared] == majority_digest
+        ][: MANY - outlier_count]
+    )
 
 
 def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to say where its ranks differ."""
-    asked = []
+    requests = []
     for key, number in (_fallen(view) | split(view)).items():
-        known = difference(view, key)
-        at = known.number if known is not None and known.number else number
+        known_difference = difference(view, key)
+        needed_number = (
+            known_difference.number
+            if known_difference is not None and known_difference.number
+            else number
+        )
         pids = []
         for member in view.members:
             state = _state(member, key)
-            if state is None or state.number < at:
+            if state is None or state.number < needed_number:
                 continue
             trace = next((t for t in member.traces if (t.group, t.round) == key), None)
-            if trace is None or trace.last < at:
+            if trace is None or trace.last < needed_number:
                 pids.append(member.called)
         if pids:
-            asked.append((key, tuple(pids[:MANY])))
-    return asked
+            requests.append((key, tuple(pids[:MANY])))
+    return requests
 
 
 def _fallen(view: JobView) -> dict[Key, int]:
@@ -176,9 +193,11 @@ def difference(view: JobView, key: Key) -> Difference | None:
     if number is None:
         return None
     calls = tuple(
-        (m, found[1])
+        (m, recorded_call[1])
         for m, _, t, e in traced
-        if number <= e and (found := t.at(number)) is not None and found[1] is not None
+        if number <= e
+        and (recorded_call := t.at(number)) is not None
+        and recorded_call[1] is not None
     )
     if len({s.required for _, s in calls}) < 2:
         return None  # the first difference is older than what is remembered
@@ -204,17 +223,19 @@ def _judge(
     view: JobView, key: Key, number: int, calls: tuple[tuple[Member, Signature], ...], size: int
 ) -> Difference:
     counts = Counter(s.required for _, s in calls)
-    best, many = counts.most_common(1)[0]
-    half = many * 2 > size
-    usual = next(s for _, s in calls if s.required == best) if half else None
-    odd = tuple(m for m, s in calls if usual is None or s.required != best)
+    majority_hash, majority_size = counts.most_common(1)[0]
+    has_majority = majority_size * 2 > size
+    majority_call = (
+        next(s for _, s in calls if s.required == majority_hash) if has_majority else None
+    )
+    outliers = tuple(m for m, s in calls if majority_call is None or s.required != majority_hash)
     return Difference(
         group=key,
         number=number,
         calls=calls,
-        usual=usual,
-        odd=odd,
-        complete=len(calls) >= size or view.stalled or half or view.ended,
+        usual=majority_call,
+        odd=outliers,
+        complete=len(calls) >= size or view.stalled or has_majority or view.ended,
     )
 
 

@@ -18,10 +18,10 @@ class Behind(msgspec.Struct, frozen=True):
     behind, have not; ``last`` is the last that each of them entered, None for one that never entered any."""
 
     group: str
-    first: Recorded
+    missed: Recorded
     ahead: tuple[int, ...]
     ranks: tuple[int, ...]
-    last: dict[int, Recorded | None]
+    last_entered: dict[int, Recorded | None]
 
 
 class Differs(msgspec.Struct, frozen=True):
@@ -30,25 +30,25 @@ class Differs(msgspec.Struct, frozen=True):
 
     group: str
     number: int
-    odd: tuple[int, ...]
+    outliers: tuple[int, ...]
     sides: tuple[tuple[tuple[int, ...], Recorded], ...]
 
 
 def behind(recording: Recording) -> tuple[Behind, ...]:
     """Groups in which some have entered a collective that others have not."""
-    found = []
+    groups_behind = []
     oldest: dict[int, int] = {}
     for entry in recording.entries:
         oldest[entry.rank] = min(entry.order, oldest.get(entry.rank, entry.order))
     # A ring that was written over may have held what it does not show.
-    whole = {r for r in recording.ranks if oldest.get(r, 0) == 0}
+    complete_ranks = {r for r in recording.ranks if oldest.get(r, 0) == 0}
     for group, entries in _groups(recording).items():
-        last: dict[int, Recorded] = {}
+        last_entered: dict[int, Recorded] = {}
         for entry in entries:
-            if entry.rank not in last or entry.number > last[entry.rank].number:
-                last[entry.rank] = entry
-        members = set(last) | (set(recording.members.get(group, ())) & whole)
-        reached = {r: last[r].number if r in last else 0 for r in members}
+            if entry.rank not in last_entered or entry.number > last_entered[entry.rank].number:
+                last_entered[entry.rank] = entry
+        members = set(last_entered) | (set(recording.members.get(group, ())) & complete_ranks)
+        reached = {r: last_entered[r].number if r in last_entered else 0 for r in members}
         least = min(reached.values())
         late = tuple(sorted(r for r in members if reached[r] == least))
         ahead = tuple(sorted(r for r in members if reached[r] > least))
@@ -56,31 +56,33 @@ def behind(recording: Recording) -> tuple[Behind, ...]:
             continue
         # The next one, or where no recorder has kept it the first after it that one has: nobody ahead is
         # behind that.
-        first = min((e for e in entries if e.number > least), key=lambda e: e.number)
-        found.append(Behind(group, first, ahead, late, {r: last.get(r) for r in late}))
-    return tuple(found)
+        missed = min((e for e in entries if e.number > least), key=lambda e: e.number)
+        groups_behind.append(
+            Behind(group, missed, ahead, late, {r: last_entered.get(r) for r in late})
+        )
+    return tuple(groups_behind)
 
 
 def differs(recording: Recording) -> tuple[Differs, ...]:
     """The first number in each group at which not all did the same."""
-    found = []
+    mismatches = []
     for group, entries in _groups(recording).items():
-        at: dict[int, dict[int, Recorded]] = defaultdict(dict)
+        entries_at: dict[int, dict[int, Recorded]] = defaultdict(dict)
         for entry in entries:
-            at[entry.number].setdefault(entry.rank, entry)
-        for number in sorted(at):
+            entries_at[entry.number].setdefault(entry.rank, entry)
+        for number in sorted(entries_at):
             sides: dict[object, list[int]] = defaultdict(list)
-            for rank, entry in sorted(at[number].items()):
+            for rank, entry in sorted(entries_at[number].items()):
                 sides[_signature(entry)].append(rank)
             if len(sides) > 1:
                 ordered = sorted(sides.values(), key=len, reverse=True)
                 total = sum(len(s) for s in ordered)
-                clear = len(ordered[0]) * 2 > total
-                odd = [r for s in (ordered[1:] if clear else ordered) for r in s]
-                told = tuple((tuple(s), at[number][s[0]]) for s in ordered)
-                found.append(Differs(group, number, tuple(sorted(odd)), told))
+                has_majority = len(ordered[0]) * 2 > total
+                outliers = [r for s in (ordered[1:] if has_majority else ordered) for r in s]
+                described_sides = tuple((tuple(s), entries_at[number][s[0]]) for s in ordered)
+                mismatches.append(Differs(group, number, tuple(sorted(outliers)), described_sides))
                 break
-    return tuple(found)
+    return tuple(mismatches)
 
 
 def described(entry: Recorded) -> str:

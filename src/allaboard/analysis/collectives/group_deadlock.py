@@ -17,60 +17,60 @@ def crossed(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     """Some of those who wait, in calls of different groups, of whom each has yet to make the call that the
     one before it is in, and the first the call of the last; () where there are none. Two where two do."""
     awaits = _awaits(waiting)
-    for call, others in awaits.items():
-        for other, one in others.items():
-            if call in awaits.get(other, ()):
-                return _from_the_first([awaits[other][call], one])
-    circle = _circle(awaits)
-    return _from_the_first(
-        [awaits[a][b] for a, b in zip(circle[-1:] + circle, circle, strict=False)]
-    )
+    for call, awaited_calls in awaits.items():
+        for awaited_call, member in awaited_calls.items():
+            if call in awaits.get(awaited_call, ()):
+                return _from_the_first([awaits[awaited_call][call], member])
+    cycle = _circle(awaits)
+    return _from_the_first([awaits[a][b] for a, b in zip(cycle[-1:] + cycle, cycle, strict=False)])
 
 
-def _from_the_first(circle: list[Member]) -> tuple[Member, ...]:
+def _from_the_first(cycle: list[Member]) -> tuple[Member, ...]:
     """The same circle, begun with its first rank."""
-    first = min(range(len(circle)), key=lambda n: circle[n].who.rank, default=0)
-    return (*circle[first:], *circle[:first])
+    lowest = min(range(len(cycle)), key=lambda n: cycle[n].who.rank, default=0)
+    return (*cycle[lowest:], *cycle[:lowest])
 
 
 def _awaits(waiting: tuple[Member, ...]) -> Awaits:
-    inside = [(m, group) for m in waiting if (group := entered(m)) is not None]
-    ranks = {group.key: group.ranks for _, group in reversed(inside)}
-    found: Awaits = defaultdict(dict)
+    members_in_calls = [(m, group) for m in waiting if (group := entered(m)) is not None]
+    ranks = {group.key: group.ranks for _, group in reversed(members_in_calls)}
+    awaits: Awaits = defaultdict(dict)
     if len(ranks) < 2:
-        return found
+        return awaits
     groups_of: dict[int, list[Key]] = defaultdict(list)
-    for key, those in ranks.items():
-        for rank in those:
+    for key, group_ranks in ranks.items():
+        for rank in group_ranks:
             groups_of[rank].append(key)
     numbers: dict[Key, set[int]] = defaultdict(set)
-    for _, mine in inside:
-        numbers[mine.key].add(mine.number)
-    for one, mine in inside:
-        for key in groups_of[one.who.rank]:
-            made = made_in(one, key)
-            for number in numbers[key] if key != mine.key else ():
-                if made < number:
-                    found[key, number].setdefault((mine.key, mine.number), one)
-    return found
+    for _, entered_state in members_in_calls:
+        numbers[entered_state.key].add(entered_state.number)
+    for member, entered_state in members_in_calls:
+        for key in groups_of[member.who.rank]:
+            calls_made = made_in(member, key)
+            for number in numbers[key] if key != entered_state.key else ():
+                if calls_made < number:
+                    awaits[key, number].setdefault(
+                        (entered_state.key, entered_state.number), member
+                    )
+    return awaits
 
 
 def _circle(awaits: Awaits) -> list[Call]:
     """Calls of which each waits for the next, and the last for the first; each call is gone through once."""
     done: set[Call] = set()
     for start in awaits:
-        way = [start] if start not in done else []
-        left = {call: iter(awaits[call]) for call in way}
-        while way:
-            other = next(left[way[-1]], None)
-            if other is None:
-                done.add(way[-1])
-                del left[way.pop()]
-            elif other in left:
-                return way[way.index(other) :]
-            elif other not in done:
-                way.append(other)
-                left[other] = iter(awaits.get(other, ()))
+        path = [start] if start not in done else []
+        unexplored = {call: iter(awaits[call]) for call in path}
+        while path:
+            next_call = next(unexplored[path[-1]], None)
+            if next_call is None:
+                done.add(path[-1])
+                del unexplored[path.pop()]
+            elif next_call in unexplored:
+                return path[path.index(next_call) :]
+            elif next_call not in done:
+                path.append(next_call)
+                unexplored[next_call] = iter(awaits.get(next_call, ()))
     return []
 
 
@@ -79,8 +79,8 @@ def entered(member: Member) -> GroupState | None:
     op = member.op
     if op is None or not op.position:
         return None
-    found = [s for s in member.groups if (s.name, s.number) == (op.group, op.position)]
-    return found[-1] if found else None
+    states = [s for s in member.groups if (s.name, s.number) == (op.group, op.position)]
+    return states[-1] if states else None
 
 
 def made_in(member: Member, key: Key) -> int:

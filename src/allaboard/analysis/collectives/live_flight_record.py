@@ -22,6 +22,8 @@ def in_operation(member: Member) -> bool:
 @cached_per_view
 def apart(view: JobView) -> tuple[Differs, ...]:
     """The first number in each group at which not all of those who stand now did the same."""
-    known = [m for m in view.alive if m.recorded and m.who.rank >= 0]
-    told = tuple(msgspec.structs.replace(r, rank=m.who.rank) for m in known for r in m.recorded)
-    return differs(Recording(entries=told, ranks=tuple(m.who.rank for m in known)))
+    recorded_members = [m for m in view.alive if m.recorded and m.who.rank >= 0]
+    entries = tuple(
+        msgspec.structs.replace(r, rank=m.who.rank) for m in recorded_members for r in m.recorded
+    )
+    return differs(Recording(entries=entries, ranks=tuple(m.who.rank for m in recorded_members)))

@@ -38,9 +38,9 @@ class Late(msgspec.Struct, frozen=True):
 
     ranks: tuple[int, ...]
     waiting: tuple[int, ...]
-    first: Overdue
-    last: Overdue
-    called: bool
+    waiting_report: Overdue
+    late_report: Overdue
+    was_called: bool
 
 
 class Unequal(msgspec.Struct, frozen=True):
@@ -48,96 +48,100 @@ class Unequal(msgspec.Struct, frozen=True):
     that differ from more than half, all where there is no such majority."""
 
     sides: tuple[tuple[tuple[int, ...], Overdue], ...]
-    odd: tuple[int, ...]
+    outliers: tuple[int, ...]
 
 
 class Complete(msgspec.Struct, frozen=True):
     """All ``ranks`` of which anything is known waited in the same collective: nobody of them is missing."""
 
     ranks: tuple[int, ...]
-    first: Overdue
+    report: Overdue
 
 
 @cached_per_view
-def compared(found: Watchdogs) -> tuple[Late | Unequal | Complete, ...]:
+def compared(watchdogs: Watchdogs) -> tuple[Late | Unequal | Complete, ...]:
     """One verdict a group, where its words allow one."""
     groups: dict[str, list[Overdue]] = defaultdict(list)
-    for one in sorted(found.words, key=lambda o: o.rank):
-        if one.rank >= 0:
-            groups[one.group].append(one)
-    silent = set(found.known) - {o.rank for o in found.words if o.number}
-    verdicts = (_verdict(words, not silent) for words in groups.values())
+    for report in sorted(watchdogs.words, key=lambda o: o.rank):
+        if report.rank >= 0:
+            groups[report.group].append(report)
+    silent = set(watchdogs.known) - {o.rank for o in watchdogs.words if o.number}
+    verdicts = (_verdict(reports, not silent) for reports in groups.values())
     return tuple(v for v in verdicts if v is not None)
 
 
-def _verdict(words: list[Overdue], all_spoke: bool) -> Late | Unequal | Complete | None:
-    waiting = [o for o in words if o.number and o.op and o.op not in POINT_TO_POINT]
-    if len(words) < 2 or not waiting:
+def _verdict(reports: list[Overdue], all_spoke: bool) -> Late | Unequal | Complete | None:
+    waiting = [o for o in reports if o.number and o.op and o.op not in POINT_TO_POINT]
+    if len(reports) < 2 or not waiting:
         return None
-    absent = _absent(words, waiting) or _behind(waiting)
-    return _unequal(waiting) or absent or (_all(words, waiting) if all_spoke else None)
+    absent = _absent(reports, waiting) or _behind(waiting)
+    return _unequal(waiting) or absent or (_all(reports, waiting) if all_spoke else None)
 
 
 def _unequal(waiting: list[Overdue]) -> Unequal | None:
-    at: dict[int, list[Overdue]] = defaultdict(list)
-    for one in waiting:
-        at[one.number].append(one)
-    for number in sorted(at):
+    reports_at: dict[int, list[Overdue]] = defaultdict(list)
+    for report in waiting:
+        reports_at[report.number].append(report)
+    for number in sorted(reports_at):
         sides: dict[object, list[Overdue]] = defaultdict(list)
-        for one in at[number]:
-            sides[(one.op, one.elements) if one.op in SAME_SIZES else one.op].append(one)
+        for report in reports_at[number]:
+            sides[(report.op, report.elements) if report.op in SAME_SIZES else report.op].append(
+                report
+            )
         if len(sides) > 1:
             ordered = sorted(sides.values(), key=len, reverse=True)
-            clear = len(ordered[0]) * 2 > len(at[number])
-            odd = [o.rank for side in (ordered[1:] if clear else ordered) for o in side]
-            told = tuple((tuple(o.rank for o in side), side[0]) for side in ordered)
-            return Unequal(told, tuple(sorted(odd)))
+            has_majority = len(ordered[0]) * 2 > len(reports_at[number])
+            outliers = [o.rank for side in (ordered[1:] if has_majority else ordered) for o in side]
+            described_sides = tuple((tuple(o.rank for o in side), side[0]) for side in ordered)
+            return Unequal(described_sides, tuple(sorted(outliers)))
     return None
 
 
-def _absent(words: list[Overdue], waiting: list[Overdue]) -> Late | None:
+def _absent(reports: list[Overdue], waiting: list[Overdue]) -> Late | None:
     """Who never called what others wait for, and of those who is furthest behind."""
     number = max(o.number for o in waiting)
-    late = [o for o in words if not o.number and o.enqueued < number]
+    late = [o for o in reports if not o.number and o.enqueued < number]
     if not late:
         return None
     least = min(o.enqueued for o in late)
-    last = [o for o in late if o.enqueued == least]
-    there = [o for o in waiting if o.number > least]
-    first = min(there, key=lambda o: o.number)
-    return Late(_ranks(last), _ranks(there), first, last[0], called=False)
+    furthest_behind = [o for o in late if o.enqueued == least]
+    ahead = [o for o in waiting if o.number > least]
+    waited_for = min(ahead, key=lambda o: o.number)
+    return Late(
+        _ranks(furthest_behind), _ranks(ahead), waited_for, furthest_behind[0], called=False
+    )
 
 
 def _behind(waiting: list[Overdue]) -> Late | None:
     """Whose GPU is not through with what the others' have completed."""
     least = min(o.number for o in waiting)
-    there = [o for o in waiting if o.completed >= least]
+    ahead = [o for o in waiting if o.completed >= least]
     late = [o for o in waiting if o.number == least]
-    if not there or len(late) + len(there) < len(waiting):
+    if not ahead or len(late) + len(ahead) < len(waiting):
         return None
-    return Late(_ranks(late), _ranks(there), there[0], late[0], called=True)
+    return Late(_ranks(late), _ranks(ahead), ahead[0], late[0], called=True)
 
 
-def _all(words: list[Overdue], waiting: list[Overdue]) -> Complete | None:
+def _all(reports: list[Overdue], waiting: list[Overdue]) -> Complete | None:
     """Only where no number is left out within the group: who wrote nothing may be the one that is missing."""
-    there = {o.number for o in waiting}
+    numbers = {o.number for o in waiting}
     members = sorted(o.member for o in waiting)
-    if len(there) > 1 or len(waiting) < len(words) or members != list(range(len(members))):
+    if len(numbers) > 1 or len(waiting) < len(reports) or members != list(range(len(members))):
         return None
     return Complete(_ranks(waiting), waiting[0])
 
 
-def certainty(one: Overdue) -> Certainty:
+def certainty(report: Overdue) -> Certainty:
     """What the words prove: only a group's global name makes them those of one group."""
-    return Certainty.LIKELY if one.group.startswith(OWN_NUMBER) else Certainty.CERTAIN
+    return Certainty.LIKELY if report.group.startswith(OWN_NUMBER) else Certainty.CERTAIN
 
 
-def described(one: Overdue) -> str:
+def described(report: Overdue) -> str:
     """The collective as a person would write it: ``ALLREDUCE of 1024 elements``; with what came out, where
     that is another number."""
-    into, out = one.elements
-    return f"{one.op} of {into} elements" + (f" into {out}" if out != into else "")
+    into, out = report.elements
+    return f"{report.op} of {into} elements" + (f" into {out}" if out != into else "")
 
 
-def _ranks(words: list[Overdue]) -> tuple[int, ...]:
-    return tuple(sorted(o.rank for o in words))
+def _ranks(reports: list[Overdue]) -> tuple[int, ...]:
+    return tuple(sorted(o.rank for o in reports))

@@ -17,19 +17,19 @@ _NAME = re.compile(
 class Message(NamedTuple):
     """``way`` is "recv" or "send", ``peer`` the rank of the other side."""
 
-    way: str
+    direction: str
     peer: int
     tag: str
 
-    def answers(self, other: Message) -> bool:
+    def can_answer(self, peer_message: Message) -> bool:
         """Whether the two may be the sides of one message, going by way and tag."""
-        return self.way != other.way and self.tag == other.tag
+        return self.direction != peer_message.way and self.tag == peer_message.tag
 
 
 def message(name: str) -> Message | None:
     """The message that an operation of this name is; None where it is none, or its other side is not said."""
-    found = _NAME.fullmatch(name)
-    return Message(found["way"], int(found["peer"]), found["tag"] or "") if found else None
+    match = _NAME.fullmatch(name)
+    return Message(match["way"], int(match["peer"]), match["tag"] or "") if match else None
 
 
 def knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
@@ -37,43 +37,49 @@ def knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     next, or one of two waits for the other's message, which is in a call that both must make. Nobody else can
     end their wait. () where there is none, or more than one, or nobody else waits."""
     ranks = {m.who.rank: m for m in waiting}
-    asks = {r: m for r, m in ranks.items() if _asked(m) is not None}
+    messaging = {r: m for r, m in ranks.items() if _asked(m) is not None}
     if len(ranks) < len(waiting):
         return ()
-    ends = {_end(ranks, rank) for rank in asks}
+    ends = {_end(ranks, rank) for rank in messaging}
     if len(ends) != 1:
         return ()
     end = ends.pop()
-    rest = [m for r, m in ranks.items() if r not in end and r not in asks]
-    if not end or len(end) == len(ranks) or not all(_lacks(m, end) for m in rest):
+    bystanders = [m for r, m in ranks.items() if r not in end and r not in messaging]
+    if not end or len(end) == len(ranks) or not all(_lacks(m, end) for m in bystanders):
         return ()
     return tuple(ranks[r] for r in sorted(end))
 
 
 def _asked(member: Member) -> int | None:
     """The rank of whose side of a message this member waits, in its main thread."""
-    found = message(member.op.name) if member.op is not None and not member.op.beside else None
-    return found.peer if found is not None else None
+    awaited_message = (
+        message(member.op.name) if member.op is not None and not member.op.beside else None
+    )
+    return awaited_message.peer if awaited_message is not None else None
 
 
 def _end(ranks: dict[int, Member], start: int) -> frozenset[int]:
     """The circle to which the chain of who asks whom leads from here, or its last two; empty where it leads
     to somebody of whom nothing is known."""
-    way = [start]
+    path = [start]
     while True:
-        last = way[-1]
-        peer = _asked(ranks[last])
+        rank = path[-1]
+        peer = _asked(ranks[rank])
         if peer is None:
-            before = way[-2]
-            return frozenset((before, last)) if _lacks(ranks[last], {before}) else frozenset()
+            previous_rank = path[-2]
+            return (
+                frozenset((previous_rank, rank))
+                if _lacks(ranks[rank], {previous_rank})
+                else frozenset()
+            )
         if peer not in ranks:
             return frozenset()
-        if peer in way:
-            return frozenset(way[way.index(peer) :])
-        way.append(peer)
+        if peer in path:
+            return frozenset(path[path.index(peer) :])
+        path.append(peer)
 
 
-def _lacks(member: Member, some: frozenset[int] | set[int]) -> bool:
+def _lacks(member: Member, required_ranks: frozenset[int] | set[int]) -> bool:
     """Whether it is in a call of a group that one of these must make too."""
     group = entered(member)
-    return group is not None and not some.isdisjoint(group.ranks)
+    return group is not None and not required_ranks.isdisjoint(group.ranks)

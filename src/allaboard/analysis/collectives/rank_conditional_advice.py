@@ -15,11 +15,13 @@ def stands_at(member: Member) -> Frame | None:
     return member.stack.user if member.stack is not None else None
 
 
-def or_come_to(gone: Member, others: Iterable[Member]) -> str:
+def or_come_to(ended_member: Member, waiting: Iterable[Member]) -> str:
     """What to look at beside numbers of steps, where one of the others has made no more of them than the one
     that is gone; else "": that one has left out a step."""
-    for other in others:
-        place = stands_at(other) if other.step == gone.step else None
-        if place is not None:
-            return f"; if only some ranks come to {place.file}:{place.line}, let all or none"
+    for member in waiting:
+        user_frame = stands_at(member) if member.step == ended_member.step else None
+        if user_frame is not None:
+            return (
+                f"; if only some ranks come to {user_frame.file}:{user_frame.line}, let all or none"
+            )
     return ""

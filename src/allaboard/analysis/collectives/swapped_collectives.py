@@ -31,28 +31,28 @@ class Swap(msgspec.Struct, frozen=True, kw_only=True):
 
     group: Key
     number: int
-    then: int
+    second_number: int
     first: Signature
     second: Signature
-    odd: tuple[Member, ...]
-    others: tuple[Member, ...]
-    kept: int
+    outliers: tuple[Member, ...]
+    majority: tuple[Member, ...]
+    repeats: int
 
     @property
-    def proven(self) -> bool:
-        return self.kept >= REGULAR
+    def is_proven(self) -> bool:
+        return self.repeats >= REGULAR
 
 
 def swaps(view: JobView) -> tuple[Swap, ...]:
     """The first pair of swapped calls in each group of which all last calls are known."""
-    found = []
+    swaps = []
     for key, ranks in paths_of(view):
         traces = [t for *_, t in ranks if t is not None]
         if len(traces) == len(ranks):
             crossing = _judged(*traces).crossing
             if crossing is not None:
-                found.append(_swap(key, crossing, [m for m, *_ in ranks], traces))
-    return tuple(found)
+                swaps.append(_swap(key, crossing, [m for m, *_ in ranks], traces))
+    return tuple(swaps)
 
 
 def wanted_paths(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
@@ -62,32 +62,34 @@ def wanted_paths(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
     seen, once more where it had only just begun, and then each time that the calls have grown by an
     eighth.
     """
-    asked = []
+    requests = []
     for key, ranks in paths_of(view):
         traces = [t for *_, t in ranks if t is not None]
         least = min(s.number for _, s, _ in ranks)
         if len(traces) < len(ranks):
             due = True
         else:
-            last = min(t.last for t in traces)
-            due = least >= last + (APART if _judged(*traces).fresh else max(APART, last // 8))
+            last_traced = min(t.last for t in traces)
+            due = least >= last_traced + (
+                APART if _judged(*traces).fresh else max(APART, last_traced // 8)
+            )
         if due:
-            asked.append((key, tuple(m.called for m, *_ in ranks)))
-    return asked
+            requests.append((key, tuple(m.called for m, *_ in ranks)))
+    return requests
 
 
 class _Crossing(msgspec.Struct, frozen=True):
     number: int
-    then: int
-    odd: tuple[int, ...]
-    kept: int
+    second_number: int
+    outliers: tuple[int, ...]
+    repeats: int
 
 
 class _Judged(msgspec.Struct, frozen=True):
     """``fresh``: places differ for the first time at the very end of what is remembered."""
 
     crossing: _Crossing | None
-    fresh: bool
+    is_fresh: bool
 
 
 @remembered(keep=8)
@@ -100,20 +102,22 @@ def _judged(*traces: Traced) -> _Judged:
     )
 
 
-def _swap(key: Key, found: _Crossing, members: list[Member], traces: list[Traced]) -> Swap:
-    rest = [i for i in range(len(members)) if i not in found.odd]
-    trace = traces[rest[0]]
-    first, second = (trace.calls[n - trace.first][1] for n in (found.number, found.then))
-    assert first is not None and second is not None
+def _swap(key: Key, crossing: _Crossing, members: list[Member], traces: list[Traced]) -> Swap:
+    majority = [i for i in range(len(members)) if i not in crossing.odd]
+    trace = traces[majority[0]]
+    first_call, second_call = (
+        trace.calls[n - trace.first][1] for n in (crossing.number, crossing.then)
+    )
+    assert first_call is not None and second_call is not None
     return Swap(
         group=key,
-        number=found.number,
-        then=found.then,
-        first=first,
-        second=second,
-        odd=tuple(members[i] for i in found.odd),
-        others=tuple(members[i] for i in rest),
-        kept=found.kept,
+        number=crossing.number,
+        then=crossing.then,
+        first=first_call,
+        second=second_call,
+        odd=tuple(members[i] for i in crossing.odd),
+        others=tuple(members[i] for i in majority),
+        kept=crossing.kept,
     )
 
 
@@ -130,80 +134,107 @@ class _Window:
         self.rows: dict[int, Row] = {}
         for number in range(self.first, self.last + 1):
             calls = [t.calls[number - t.first][1] for t in self.traces]
-            one = calls[0]
+            first_call = calls[0]
             # Who calls the roots of a broadcast in turn differs by right; a barrier carries nothing.
-            if one is None or not one.dtype or one.root >= 0:
+            if first_call is None or not first_call.dtype or first_call.root >= 0:
                 continue
-            if all(c is not None and c.required == one.required for c in calls):
+            if all(c is not None and c.required == first_call.required for c in calls):
                 self.rows[number] = tuple(c.site for c in calls if c is not None)
 
-    def swaps(self) -> Iterator[_Crossing]:
+    def find_swaps(self) -> Iterator[_Crossing]:
         crossings = list(self._crossings())
-        usual = Counter(self._sides(n) for n, _ in crossings)
+        crossings_by_sides = Counter(self._sides(n) for n, _ in crossings)
         for number, then in crossings:
             row = self.rows[number]
-            one, two = dict.fromkeys(row)
-            kept, broken = self._kept(one, two, then - number)
-            back, broken_back = self._kept(two, one, then - number)
-            turned = kept < back
-            if kept and back:  # in a loop either comes after the other: which one is due here?
-                due = self._due(one, two, number, then)
-                if due is None:
+            first_site, second_site = dict.fromkeys(row)
+            repeats, broken = self._count_repeats(first_site, second_site, then - number)
+            reversed_repeats, reversed_broken = self._count_repeats(
+                second_site, first_site, then - number
+            )
+            is_reversed = repeats < reversed_repeats
+            if (
+                repeats and reversed_repeats
+            ):  # in a loop either comes after the other: which one is due here?
+                due_site = self._due_site(first_site, second_site, number, then)
+                if due_site is None:
                     continue
-                turned = due == two
-            if turned:
-                one, two, kept, broken = two, one, back, broken_back
-            odd = tuple(i for i, site in enumerate(row) if site != one)
-            if not kept:
+                is_reversed = due_site == second_site
+            if is_reversed:
+                first_site, second_site, repeats, broken = (
+                    second_site,
+                    first_site,
+                    reversed_repeats,
+                    reversed_broken,
+                )
+            outliers = tuple(i for i, site in enumerate(row) if site != first_site)
+            if not repeats:
                 side = self._sides(number)
-                odd = min(side, key=len)
-                if usual[side] < OFTEN or 2 * len(odd) >= len(row) or len(usual) > 1:
+                outliers = min(side, key=len)
+                if (
+                    crossings_by_sides[side] < OFTEN
+                    or 2 * len(outliers) >= len(row)
+                    or len(crossings_by_sides) > 1
+                ):
                     continue
             elif broken:
                 continue
-            yield _Crossing(number, then, odd, kept)
+            yield _Crossing(number, then, outliers, repeats)
 
     def _crossings(self) -> Iterator[tuple[int, int]]:
         """Pairs of calls at two places each, where every rank is at the other place the second time."""
-        taken: set[int] = set()
+        paired: set[int] = set()
         for number, row in self.rows.items():
-            if number in taken or len(set(row)) != 2:
+            if number in paired or len(set(row)) != 2:
                 continue
             for then in range(number + 1, number + APART + 1):
-                other = self.rows.get(then)
-                if other is None or then in taken or set(other) != set(row):
+                later_row = self.rows.get(then)
+                if later_row is None or then in paired or set(later_row) != set(row):
                     continue
-                if all(a != b for a, b in zip(row, other, strict=True)):
-                    taken.add(then)
+                if all(a != b for a, b in zip(row, later_row, strict=True)):
+                    paired.add(then)
                     yield number, then
                     break
 
-    def _kept(self, one: Frame | None, two: Frame | None, distance: int) -> tuple[int, int]:
+    def _count_repeats(
+        self, first_site: Frame | None, second_site: Frame | None, distance: int
+    ) -> tuple[int, int]:
         """How often all ranks called at ``one`` and then at ``two``, and how often at only either."""
-        kept = broken = 0
+        repeats = broken = 0
         for number, row in self.rows.items():
-            if any(site != one for site in row):
+            if any(site != first_site for site in row):
                 continue
-            after = self.rows.get(number + distance)
-            if after is not None and all(site == two for site in after):
-                kept += 1
-            elif number + distance <= self.last and (after is None or len(set(after)) == 1):
+            later_row = self.rows.get(number + distance)
+            if later_row is not None and all(site == second_site for site in later_row):
+                repeats += 1
+            elif number + distance <= self.last and (later_row is None or len(set(later_row)) == 1):
                 broken += 1
-        return kept, broken
+        return repeats, broken
 
-    def _due(self, one: Frame | None, two: Frame | None, number: int, then: int) -> Frame | None:
+    def _due_site(
+        self, first_site: Frame | None, second_site: Frame | None, number: int, then: int
+    ) -> Frame | None:
         """At which of both places call ``number`` was due, where all ranks call there by turns; None where
         they do not, or it cannot be told."""
-        if one is None or two is None:
+        if first_site is None or second_site is None:
             return None
-        before = [s for n in range(self.first, number) if (s := self._place(n)) in (one, two)]
-        after = [s for n in range(then + 1, self.last + 1) if (s := self._place(n)) in (one, two)]
-        if any(a == b for part in (before, after) for a, b in pairwise(part)):
+        earlier_sites = [
+            s
+            for n in range(self.first, number)
+            if (s := self._common_site(n)) in (first_site, second_site)
+        ]
+        later_sites = [
+            s
+            for n in range(then + 1, self.last + 1)
+            if (s := self._common_site(n)) in (first_site, second_site)
+        ]
+        if any(a == b for part in (earlier_sites, later_sites) for a, b in pairwise(part)):
             return None
-        due = {two if s == one else one for s in before[-1:]} | set(after[:1])
+        due = {second_site if s == first_site else first_site for s in earlier_sites[-1:]} | set(
+            later_sites[:1]
+        )
         return due.pop() if len(due) == 1 else None
 
-    def _place(self, number: int) -> Frame | None:
+    def _common_site(self, number: int) -> Frame | None:
         """Where all ranks made this call; None where they did not all at one place."""
         row = self.rows.get(number, ())
         return row[0] if len(set(row)) == 1 else None

@@ -20,5 +20,5 @@ def without_gradient(error: Raised) -> str | None:
     it names none; None for another error."""
     if _SAYS not in error.message:
         return None
-    found = _WHICH.search(error.message)
-    return f"parameters {found[2].strip()}" if found is not None else "parameters"
+    match = _WHICH.search(error.message)
+    return f"parameters {match[2].strip()}" if match is not None else "parameters"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from allaboard.analysis.collectives.collective_mismatch import group_name
+from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.collective_order import differences
 from allaboard.analysis.collectives.group_deadlock import crossed, entered
 from allaboard.analysis.collectives.live_flight_record import apart
@@ -155,4 +155,4 @@ def describe_position(member: Member, call: str = "") -> str:
 def describe_entered_call(view: JobView, member: Member) -> str:
     """Return "call 21 of group 1" for the call that the member is in; "" if its group is not known."""
     state = entered(member)
-    return f"call {state.number} of {group_name(view, state.key)}" if state is not None else ""
+    return f"call {state.number} of {describe_group(view, state.key)}" if state is not None else ""

@@ -35,11 +35,11 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
             if values:
                 yield _spec(values, "call")
     values = pick(material.variables, _FIELDS)
-    if called or "coordinator" in values:
+    if called and "coordinator" not in values:
         detected = _slurm(material) or _open_mpi(material)
-        values = {**({"coordinator": detected} if detected else {}), **values}
-        if values:
-            yield _spec(values, "processes")
+        values |= {"coordinator": detected} if detected is not None else {}
+    if values:
+        yield _spec(values, "processes")
 
 
 def _spec(values: dict[str, Value], layer: str) -> PartialSpec:
