@@ -1,4 +1,5 @@
-"""Nobody outside the coordinator writes the state of a job or reaches inside it: `handle` and `status` are all.
+"""Nobody outside the coordinator writes the state of a job or reaches inside it: `handle` and `status` are
+all.
 
 The type checker sees to it, since the shells are given a `JobStatePort`. These tests see to it that they are.
 """

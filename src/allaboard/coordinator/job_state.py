@@ -171,7 +171,8 @@ class JobState:
             self._memory.ending_since = now
 
     def _is_evaluation_due(self, now: float, has_news: bool) -> bool:
-        """Return True if the job is to be evaluated now: at once if the last member has come, or had its time."""
+        """Return True if the job is to be evaluated now: at once if the last member has come, or had its
+        time."""
         stage = self._stage(now)
         is_urgent = not has_news or self._memory.interrupted_by
         min_interval_s = 0.0 if stage[0] else JOINING_INTERVAL_S
@@ -179,8 +180,8 @@ class JobState:
         return self._memory.throttle.due(now, members, stage, min_interval_s)
 
     def _stage(self, now: float) -> tuple[bool, ...]:
-        """Return conditions whose change an evaluation must not wait for; the first: all have reported what they
-        run with."""
+        """Return conditions whose change an evaluation must not wait for; the first: all have reported what
+        they run with."""
         memory = self._memory
         declared = next(
             (r.box.declared for r in memory.records.values() if r.box and r.box.declared), None
@@ -324,8 +325,8 @@ class JobState:
         memory.interruptions.take(now, event, members, host)
 
     def _may_roll_back(self, record: ProcessRecord) -> None:
-        """Remember an exit that may set the training back: the variables lie in servers, and the chief restores all
-        of them when it comes back."""
+        """Remember an exit that may set the training back: the variables lie in servers, and the chief
+        restores all of them when it comes back."""
         assert record.exit is not None
         memory = self._memory
         who = record.member(False).who
@@ -363,8 +364,8 @@ class JobState:
             memory.resource_trends.take(event.at, host, event.readings)
 
     def _end_of_remote_predecessor(self, event: ProcessSampled) -> float | None:
-        """Return when the process ended that this one replaces on another host; None if it replaces none. A restart
-        on another host is not reported: the new process is just there."""
+        """Return when the process ended that this one replaces on another host; None if it replaces none. A
+        restart on another host is not reported: the new process is just there."""
         memory = self._memory
         if not split_process_key(event.pid)[0] or event.worker not in memory.task_restarts.asked:
             return None

@@ -91,8 +91,8 @@ class JobStatus:
 
     @property
     def interruption_behind_end(self) -> Interruption | None:
-        """The interruption of another host that made this job fall; None if a member failed by itself, or none
-        did."""
+        """The interruption of another host that made this job fall; None if a member failed by itself, or
+        none did."""
         ending = self._memory.ending
         return interruption_behind(
             self.view(self.progress_at),

@@ -8,8 +8,8 @@ from allaboard.facts import JobView
 
 
 def progress_line(view: JobView) -> str:
-    """Return who has come, who is missing and where they are; or for how long nothing has moved. "" if the job
-    moves."""
+    """Return who has come, who is missing and where they are; or for how long nothing has moved. "" if the
+    job moves."""
     members = [m for m in view.members if not m.launcher]
     if text := waits(view):
         return text

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
-from allaboard.analysis.collectives.collective_order import Difference, Key, differences
+from allaboard.analysis.collectives.collective_order import CallDifference, GroupKey, differences
 from allaboard.analysis.data.data_sharding import DDP
 from allaboard.analysis.member_names import names
 from allaboard.facts import Claim, Evidence, JobView, Signature
@@ -24,7 +24,7 @@ class MismatchKind(StrEnum):
     ELEMENTS = "number of elements"
 
 
-def mismatch_kind(difference: Difference) -> MismatchKind:
+def mismatch_kind(difference: CallDifference) -> MismatchKind:
     """In what the odd ones' call differs from the others'."""
     outlier, expected = difference.other, difference.expected
     if (
@@ -46,7 +46,7 @@ def are_different_models(left_call: Signature, right_call: Signature) -> bool:
     return left_call.op == right_call.op == DDP and left_call.elements != right_call.elements
 
 
-def find_mismatches(view: JobView, mismatch: MismatchKind) -> Iterator[Difference]:
+def find_mismatches(view: JobView, mismatch: MismatchKind) -> Iterator[CallDifference]:
     """Every difference of this kind that no rank still on its way can change."""
     return (d for d in differences(view) if d.complete and mismatch_kind(d) is mismatch)
 
@@ -85,7 +85,7 @@ def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Ma
 
 
 def mismatch_claim(
-    view: JobView, difference: Difference, outlier_did: str, majority_did: str, fix: str
+    view: JobView, difference: CallDifference, outlier_did: str, majority_did: str, fix: str
 ) -> Claim:
     """The certain claim that the odd ones ``did`` something ("passed int32") where the others did
     something else."""
@@ -107,12 +107,12 @@ def mismatch_claim(
     )
 
 
-def _ranks_of_call(difference: Difference, call: Signature) -> str:
+def _ranks_of_call(difference: CallDifference, call: Signature) -> str:
     ranks = [m.who.rank for m, s in difference.calls if s.required == call.required]
     return ", ".join(map(str, ranks[:16]))
 
 
-def mismatch_evidence(difference: Difference, view: JobView) -> tuple[Evidence, ...]:
+def mismatch_evidence(difference: CallDifference, view: JobView) -> tuple[Evidence, ...]:
     """Who called what: the evidence that every finding about an order carries."""
     ranks_by_call: dict[str, list[int]] = defaultdict(list)
     for member, call in difference.calls:
@@ -125,7 +125,7 @@ def mismatch_evidence(difference: Difference, view: JobView) -> tuple[Evidence, 
     )
 
 
-def describe_group(view: JobView, key: Key) -> str:
+def describe_group(view: JobView, key: GroupKey) -> str:
     """A group as a person would point at it: by its ranks."""
     state = next((s for m in view.members for s in m.groups if s.key == key), None)
     if state is None or not state.ranks:
@@ -136,13 +136,13 @@ def describe_group(view: JobView, key: Key) -> str:
     return f"the group of ranks {', '.join(map(str, state.ranks[:16]))}"
 
 
-def mismatch_sites(difference: Difference) -> str:
+def mismatch_sites(difference: CallDifference) -> str:
     """Both places, for the line that says what to do."""
     places = [s.site for s in (difference.other, difference.expected) if s.site is not None]
     return " with ".join(dict.fromkeys(f"{p.file}:{p.line}" for p in places))
 
 
-def since(difference: Difference) -> float | None:
+def since(difference: CallDifference) -> float | None:
     """When the first of the odd ones made that call (s), where it is its last."""
     times = [
         s.since

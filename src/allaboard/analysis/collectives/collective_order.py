@@ -15,12 +15,12 @@ from allaboard.analysis.failures.failure_causality import failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
 from allaboard.facts.memo import cached_per_view
 
-Key = tuple[str, int]
-MANY = 64
+GroupKey = tuple[str, int]
+MAX_TRACED_MEMBERS = 64
 """Members whose last calls are asked for at once."""
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class CallDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The first call of a group in which its ranks differ.
 
     ``number`` is the call's in the group, 0 where it is not known any more; ``calls`` who called what
@@ -29,7 +29,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     got there yet can change that.
     """
 
-    group: Key
+    group: GroupKey
     number: int
     calls: tuple[tuple[Member, Signature], ...]
     majority_call: Signature | None
@@ -51,13 +51,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cached_per_view
-def split(view: JobView) -> dict[Key, int]:
+def split(view: JobView) -> dict[GroupKey, int]:
     """The groups in which digests differ, each with a number at which they do."""
     return _split(view, lambda state: state.marks)
 
 
 @cached_per_view
-def path_split(view: JobView) -> dict[Key, int]:
+def path_split(view: JobView) -> dict[GroupKey, int]:
     """The groups in which the places of the calls differ, as far as the calls themselves do not."""
     calls = split(view)
     return {k: n for k, n in _split(view, lambda state: state.paths).items() if k not in calls}
@@ -65,9 +65,9 @@ def path_split(view: JobView) -> dict[Key, int]:
 
 def _split(
     view: JobView, marks: Callable[[GroupState], tuple[tuple[int, int], ...]]
-) -> dict[Key, int]:
-    digests: dict[tuple[Key, int], int] = {}
-    diverged: dict[Key, int] = {}
+) -> dict[GroupKey, int]:
+    digests: dict[tuple[GroupKey, int], int] = {}
+    diverged: dict[GroupKey, int] = {}
     compared: set[object] = set()
     for member in view.members:
         for state in member.groups:
@@ -89,14 +89,16 @@ def _split(
 Ranks = list[tuple[Member, GroupState]]
 
 
-def paths_of(view: JobView) -> Iterator[tuple[Key, list[tuple[Member, GroupState, Traced | None]]]]:
+def paths_of(
+    view: JobView,
+) -> Iterator[tuple[GroupKey, list[tuple[Member, GroupState, Traced | None]]]]:
     """The ranks of those groups in which only places differ, with their last calls where they are known; of
     many ranks those that tell."""
     for key in path_split(view):
         members = [(m, s) for m in view.members if (s := _state(m, key)) is not None]
         if len(members) != members[0][1].size or any(s.unordered for _, s in members):
             continue
-        if len(members) > MANY:
+        if len(members) > MAX_TRACED_MEMBERS:
             members = _telling(members)
         if members:
             yield (
@@ -118,7 +120,7 @@ def _telling(members: Ranks) -> Ranks:
     newest_shared = max(shared)
     (majority_digest, count), *_ = Counter(p[newest_shared] for p in paths).most_common(1)
     outlier_count = len(members) - count
-    if not 0 < outlier_count < MANY // 2:
+    if not 0 < outlier_count < MAX_TRACED_MEMBERS // 2:
         return []
     outliers = [
         entry
@@ -131,11 +133,11 @@ def _telling(members: Ranks) -> Ranks:
             entry
             for entry, p in zip(members, paths, strict=True)
             if p[newest_shared] == majority_digest
-        ][: MANY - outlier_count]
+        ][: MAX_TRACED_MEMBERS - outlier_count]
     )
 
 
-def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
+def wanted(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to say where its ranks differ."""
     requests = []
     for key, number in (_fallen(view) | split(view)).items():
@@ -154,11 +156,11 @@ def wanted(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
             if trace is None or trace.last < needed_number:
                 pids.append(member.called)
         if pids:
-            requests.append((key, tuple(pids[:MANY])))
+            requests.append((key, tuple(pids[:MAX_TRACED_MEMBERS])))
     return requests
 
 
-def _fallen(view: JobView) -> dict[Key, int]:
+def _fallen(view: JobView) -> dict[GroupKey, int]:
     """The groups of a member that failed, with its last call there: who catches what that does to the others
     may have gone on, and does not show its call of that number any more."""
     caught = {s.key for m in view.members for s in m.groups if s.unordered}
@@ -172,13 +174,13 @@ def _fallen(view: JobView) -> dict[Key, int]:
 
 
 @cached_per_view
-def differences(view: JobView) -> tuple[Difference, ...]:
+def differences(view: JobView) -> tuple[CallDifference, ...]:
     """Every group whose ranks are known to differ, with its first difference."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)
     return tuple(d for key in keys if (d := difference(view, key)) is not None)
 
 
-def difference(view: JobView, key: Key) -> Difference | None:
+def difference(view: JobView, key: GroupKey) -> CallDifference | None:
     """The first difference in one group; None where none is known."""
     traced = []
     for member in view.members:
@@ -220,8 +222,12 @@ def _first_apart(traced: list[tuple[Traced, int]]) -> int | None:
 
 
 def _judge(
-    view: JobView, key: Key, number: int, calls: tuple[tuple[Member, Signature], ...], size: int
-) -> Difference:
+    view: JobView,
+    key: GroupKey,
+    number: int,
+    calls: tuple[tuple[Member, Signature], ...],
+    size: int,
+) -> CallDifference:
     counts = Counter(s.required for _, s in calls)
     majority_hash, majority_size = counts.most_common(1)[0]
     has_majority = majority_size * 2 > size
@@ -229,7 +235,7 @@ def _judge(
         next(s for _, s in calls if s.required == majority_hash) if has_majority else None
     )
     outliers = tuple(m for m, s in calls if majority_call is None or s.required != majority_hash)
-    return Difference(
+    return CallDifference(
         group=key,
         number=number,
         calls=calls,
@@ -239,5 +245,5 @@ def _judge(
     )
 
 
-def _state(member: Member, key: Key) -> GroupState | None:
+def _state(member: Member, key: GroupKey) -> GroupState | None:
     return next((s for s in member.groups if s.key == key), None)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_order import Key, paths_of
+from allaboard.analysis.collectives.collective_order import GroupKey, paths_of
 from allaboard.analysis.identity_cache import remembered
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
 
@@ -29,7 +29,7 @@ class Swap(msgspec.Struct, frozen=True, kw_only=True):
     """Calls ``number`` and ``then`` of a group: ``odd`` made them in the other order; ``first`` and
     ``second`` are the calls in the order of the others; all ranks kept it ``kept`` times."""
 
-    group: Key
+    group: GroupKey
     number: int
     second_number: int
     first: Signature
@@ -55,7 +55,7 @@ def swaps(view: JobView) -> tuple[Swap, ...]:
     return tuple(swaps)
 
 
-def wanted_paths(view: JobView) -> list[tuple[Key, tuple[int, ...]]]:
+def wanted_paths(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to see whether calls were swapped.
 
     Other places are no fault by themselves and may differ for ever: they are read when that is first
@@ -102,7 +102,7 @@ def _judged(*traces: Traced) -> _Judged:
     )
 
 
-def _swap(key: Key, crossing: _Crossing, members: list[Member], traces: list[Traced]) -> Swap:
+def _swap(key: GroupKey, crossing: _Crossing, members: list[Member], traces: list[Traced]) -> Swap:
     majority = [i for i in range(len(members)) if i not in crossing.odd]
     trace = traces[majority[0]]
     first_call, second_call = (
