@@ -47,12 +47,12 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     from allaboard.protocol.commands import AnnounceFinding, SampleStacks, TraceCalls
     from allaboard.protocol.events import WorkerLaunched
     from allaboard.protocol.process_keys import split_process_key
-    from allaboard.rules.engine.catalogue import catalogue
+    from allaboard.rules.engine.catalogue import load_catalogue
 
     clock = FakeClock()
     here = [r for r in range(trace.ranks) if not split_process_key(trace.pid(r))[0]]
     settings = JobSettings(launched=len(here), host="h0")
-    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
+    job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
     started = [WorkerLaunched(worker=r, pid=trace.pid(r), at=clock.now) for r in here]
     job.handle(clock.now, *started)
     job.handle(clock.now, *trace.looks(clock.now, 0.0), *trace.answers())

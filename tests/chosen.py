@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from allaboard.contracts import Drill
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 from multihost_drills.contract import HostDrill
 
 
@@ -21,7 +21,7 @@ def chosen(
 ) -> list[Any]:
     """The names of all, those for the long run marked so; the drills of rules that begin with one of
     ``alone`` have the machine for themselves."""
-    first = {e.rule.drill[0] for e in catalogue().entries if e.rule.drill}
+    first = {e.rule.drill[0] for e in load_catalogue().entries if e.rule.drill}
     scripts: dict[object, str] = {}
     for name, drill in drills.items():
         if not drill.long:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import JobView
-from allaboard.rules.engine.catalogue import Entry, catalogue, families, of_jobs, rule_named
-from allaboard.rules.engine.evaluate import diagnose
+from allaboard.rules.engine.catalogue import (
+    RuleEntry,
+    load_catalogue,
+    load_families,
+    load_job_rules,
+    load_rule,
+)
+from allaboard.rules.engine.evaluate import run_rules
 
-ENTRIES = catalogue().entries
+ENTRIES = load_catalogue().entries
 FIRES = [
     pytest.param(e, facts, said, id=f"{e.code}-{name}")
     for e in ENTRIES
@@ -22,23 +28,23 @@ SILENT = [
 
 
 def test_every_file_of_the_room_loads() -> None:
-    assert catalogue().broken == ()
+    assert load_catalogue().broken == ()
     assert ENTRIES
 
 
 def test_a_running_job_is_judged_by_every_rule_that_reads_one() -> None:
     reads = {e.code for e in ENTRIES if issubclass(JobView, e.rule.reads)}
-    assert reads <= {e.code for e in of_jobs().entries} < {e.code for e in ENTRIES}
+    assert reads <= {e.code for e in load_job_rules().entries} < {e.code for e in ENTRIES}
 
 
 def test_only_the_rules_of_a_prefix_are_loaded() -> None:
     for prefixes in (("cfg",), ("log003",), ("cfg04", "slow"), ("l",)):
-        codes = [e.code for e in families(prefixes).entries]
+        codes = [e.code for e in load_families(prefixes).entries]
         assert codes == [e.code for e in ENTRIES if e.code.lower().startswith(prefixes)]
 
 
 def test_a_rule_of_a_table_has_its_own_page() -> None:
-    entry = rule_named("heartbeat-lost")
+    entry = load_rule("heartbeat-lost")
     assert (entry.code, entry.title.partition(",")[0]) == (
         "LOG002",
         "A worker stopped sending heartbeats",
@@ -51,7 +57,7 @@ def test_codes_and_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.code)
-def test_a_rule_explains_itself(entry: Entry) -> None:
+def test_a_rule_explains_itself(entry: RuleEntry) -> None:
     assert entry.rule.fires_on and entry.rule.silent_on
     assert "## Why it matters" in entry.page
     assert "## What to do" in entry.page
@@ -59,8 +65,8 @@ def test_a_rule_explains_itself(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(("entry", "facts", "said"), FIRES)
-def test_a_rule_fires(entry: Entry, facts: object, said: str) -> None:
-    claims = [claim for _, claim in diagnose(facts, [entry])]
+def test_a_rule_fires(entry: RuleEntry, facts: object, said: str) -> None:
+    claims = [claim for _, claim in run_rules(facts, [entry])]
     assert [c.summary for c in claims[:1]] == [said]
     assert claims[0].evidence, "a finding without evidence convinces nobody"
     assert claims[0].fix, "a finding without a next step helps nobody"
@@ -76,12 +82,12 @@ VIEWS = [
 
 
 @pytest.mark.parametrize("entry", NEEDING, ids=lambda e: e.code)
-def test_a_rule_is_silent_without_what_it_needs(entry: Entry) -> None:
+def test_a_rule_is_silent_without_what_it_needs(entry: RuleEntry) -> None:
     without = [v for v in VIEWS if not any(map(v.told, entry.rule.needs))]
     assert without
     assert [list(entry.rule.check(v)) for v in without] == [[] for _ in without]
 
 
 @pytest.mark.parametrize(("entry", "facts"), SILENT)
-def test_a_rule_is_silent_on_its_near_miss(entry: Entry, facts: object) -> None:
-    assert [c.summary for _, c in diagnose(facts, [entry])] == []
+def test_a_rule_is_silent_on_its_near_miss(entry: RuleEntry, facts: object) -> None:
+    assert [c.summary for _, c in run_rules(facts, [entry])] == []

@@ -16,6 +16,7 @@ from allaboard.configuration.spec.conversion_choices import completed
 from allaboard.facts import ClusterSpec, facts_of
 from allaboard.options.usage_error import UsageError
 from allaboard.rules.cfg013_rank_range import RULE
+from environments import read_environment
 
 CORPUS = Path(__file__).parent / "corpus"
 SOURCES = configuration_sources()
@@ -23,15 +24,22 @@ NAMES = {"tf_config": "x.json", "env": "x.sh", "hostfile": "hostfile", "torchrun
 GOOD = {
     "accelerate": "two.yaml",
     "deepspeed": "hostfile.sh",
+    "dstack": "two_nodes.env",
     "environment": "env_two.env",
+    "flux": "four_tasks.env",
     "hostfile": "open_mpi.hostfile",
     "init_url": "ranks.url",
     "jax": "variables.env",
     "kubernetes": "pytorchjob.yaml",
+    "lsf": "eight_slots.env",
     "mpi": "open_mpi.env",
     "mpirun": "hosts.sh",
+    "mvapich2": "two.env",
+    "pals": "eight.env",
+    "pbs": "hydra_task.env",
     "ray": "auto.env",
     "sagemaker": "two.env",
+    "skypilot": "two_nodes.env",
     "slurm": "step.env",
     "srun": "python_module.sbatch",
     "tf_config": "two_workers.json",
@@ -39,15 +47,14 @@ GOOD = {
     "torchrun": "c10d.sh",
     "vertex": "pools.env",
 }
-LISTED = ("hostfile", "kubernetes", "mpirun", "sagemaker", "slurm", "tf_config", "tf_flags",
-          "vertex")  # fmt: skip
+LISTED = ("dstack", "hostfile", "kubernetes", "lsf", "mpirun", "sagemaker", "skypilot", "slurm",
+          "tf_config", "tf_flags", "vertex")  # fmt: skip
 """Sources that name every host themselves; one member's view is enough for the same as env."""
 
 
 def spec_of(path: Path) -> ClusterSpec:
     if path.suffix == ".env":
-        pairs = (line.partition("=") for line in path.read_text().splitlines() if line)
-        return config_of("x", environment({n: t for n, _, t in pairs}), SOURCES).spec
+        return config_of("x", environment(read_environment(path)), SOURCES).spec
     return next(c.spec for c in from_files([str(path)]).configs if c.parts)
 
 

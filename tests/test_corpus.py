@@ -12,6 +12,7 @@ from allaboard.check.collect import Gathered, config_of, configuration_sources, 
 from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
 from allaboard.facts import Finding, LocalHost
+from environments import read_environment
 
 CORPUS = Path(__file__).parent / "corpus"
 HOST = LocalHost(name="node9", interfaces=("eth0", "lo"), addresses=("10.0.0.9",), gpus=0)
@@ -28,8 +29,7 @@ def cases() -> Iterator[tuple[Path, list[str]]]:
 
 def judged(path: Path) -> list[Finding]:
     if path.suffix == ".env":
-        pairs = (line.partition("=") for line in path.read_text().splitlines() if line)
-        variables = {name: text for name, _, text in pairs}
+        variables = read_environment(path)
         config = config_of("environment", environment(variables), configuration_sources())
         host = DEBIAN if "DEBIAN" in variables else HOST
         return judge(Gathered([msgspec.structs.replace(config, host=host)]))

@@ -35,9 +35,9 @@ from allaboard.policy.end.failure_end import SHUT_IN
 from allaboard.policy.end.hang_end import LOOKED
 from allaboard.policy.end.startup_end import KNOWN
 from allaboard.policy.end.verdict import verdict
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
-HANG001 = next(e.rule for e in catalogue().entries if e.code == "HANG001")
+HANG001 = next(e.rule for e in load_catalogue().entries if e.code == "HANG001")
 ABSENT = Claim(summary="rank 2 has not joined", awaits=True)
 TWICE = Claim(summary="two claim to be rank 1")
 

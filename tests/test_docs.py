@@ -14,7 +14,7 @@ import pytest
 
 from allaboard.cli import COMMANDS
 from allaboard.drills.run_drill import all_drills
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 from multihost_drills.run_host_drill import all_host_drills
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +56,7 @@ def _help(command: str) -> str:
 
 
 def test_rules_and_drills_that_are_named_exist() -> None:
-    codes = {e.code for e in catalogue().entries}
+    codes = {e.code for e in load_catalogue().entries}
     named = {c for _, line in SAID for c in re.findall(r"\b(?!SHA)[A-Z]{2,4}\d{3}\b", line)}
     assert named <= codes
     drills = {d for _, line in SAID for d in re.findall(r"allaboard drill ([a-z][a-z0-9-]+)", line)}

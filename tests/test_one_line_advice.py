@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import ScriptFacts
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 HEAD = "import torch.distributed as dist\n"
 
@@ -32,7 +32,7 @@ HEAD = "import torch.distributed as dist\n"
     ],
 )
 def test_the_advice_is_its_statement_alone(code: str, fix: str, lines: int) -> None:
-    found = catalogue().find("CODE010")
+    found = load_catalogue().find_rule("CODE010")
     assert found is not None
     (claim,) = found.rule.check(ScriptFacts(source=HEAD + code))
     assert claim.fix == fix

@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Evidence, Finding, Severity, Stage, Who
-from allaboard.rules.engine.catalogue import catalogue, rule_named
+from allaboard.rules.engine.catalogue import load_catalogue, load_rule
 from allaboard.rules.engine.relations import (
     declared_relations,
     explains_lost_peers,
@@ -185,18 +185,18 @@ def test_families() -> None:
 
 
 def test_what_a_rule_follows_from_is_a_rule() -> None:
-    entries = catalogue().entries
+    entries = load_catalogue().entries
     named = {code for e in entries for code in e.rule.relations.follows_from}
     assert named <= {e.code for e in entries}
 
 
 def test_an_unknown_rule_declares_nothing() -> None:
-    of = declared_relations(catalogue().entries)
+    of = declared_relations(load_catalogue().entries)
     assert of("JOIN001").precedes_all
     assert of("ACME001") == Relations()
 
 
 def test_a_rule_is_found_by_its_name() -> None:
-    assert rule_named("server-missing") == catalogue().find("PS003")
+    assert load_rule("server-missing") == load_catalogue().find_rule("PS003")
     with pytest.raises(LookupError):
-        rule_named("missing")
+        load_rule("missing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import Conflict, Origin, Value, facts_of
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 def test_a_variable_that_torch_needs_is_not_unset() -> None:
@@ -13,7 +13,7 @@ def test_a_variable_that_torch_needs_is_not_unset() -> None:
     other = Value("0", Origin(variable="RANK"))
     facts = facts_of(rank="1")
     spec = msgspec.structs.replace(facts.spec, conflicts=(Conflict("rank", one, other),))
-    found = catalogue().find("CFG023")
+    found = load_catalogue().find_rule("CFG023")
     assert found is not None
     (claim,) = found.rule.check(msgspec.structs.replace(facts, spec=spec))
     assert claim.fix.startswith("export RANK=$OMPI_COMM_WORLD_RANK")

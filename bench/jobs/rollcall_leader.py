@@ -31,7 +31,7 @@ from allaboard.protocol.events import (
     RoleTaken,
     WorkerLaunched,
 )
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 SECRET = b"the job's secret"
 TICK = 0.05
@@ -84,7 +84,7 @@ async def main() -> None:
     settings = JobSettings(
         launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy
     )
-    entries = catalogue().entries
+    entries = load_catalogue().entries
     await leader.listener.open(0)
     say(port=leader.listener.port)
     sys.stdin.readline()  # the others are ready; its own member comes, too

@@ -7,7 +7,7 @@ import pytest
 
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.samples import declared, job, member
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_the_advice_fits_where_they_are(hosts: tuple[str, ...], said: str, not_s
         for m, h in zip(inside, hosts, strict=True)
     ]
     view: JobView = job(*placed, launched=2)
-    rule = next(e.rule for e in catalogue().entries if e.code == "JOIN004")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "JOIN004")
     (claim,) = rule.check(view)
     assert said in claim.fix and not_said not in claim.fix
 
@@ -37,14 +37,14 @@ def second(rank: int, place: str = "tcp://127.0.0.1:20000", again: bool = True) 
     ("place", "again"), [("tcp://127.0.0.1:20001", False), ("store", True), ("file:///x", True)]
 )
 def test_who_joins_again_elsewhere_is_told_of_the_network(place: str, again: bool) -> None:
-    rule = next(e.rule for e in catalogue().entries if e.code == "JOIN004")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "JOIN004")
     (claim,) = rule.check(job(*(second(r, place, again) for r in range(3))))
     assert "a port of its own" not in claim.fix and "loopback" in claim.fix
 
 
 def test_who_joins_again_in_one_process_is_told_of_the_store_of_before() -> None:
     inside = [second(r) for r in range(3)]
-    rule = next(e.rule for e in catalogue().entries if e.code == "JOIN004")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "JOIN004")
     (claim,) = rule.check(job(*inside))
     assert "a port of its own" in claim.fix and "loopback" not in claim.fix
     assert "init number 2 of this process" in [e.observed for e in claim.evidence]

@@ -22,11 +22,11 @@ def test_a_command_takes_it_without_brackets() -> None:
     view = calling(Answer.UNREACHABLE, said="No route to host")
     claim = _claimed(net004_unreachable.RULE, view, "[fd77::1]:29500", met="[fd77::1]:29500")
     assert "ip route get fd77::1 " in claim.fix
-    assert "[fd77::1]:29500 where all are to meet" in claim.summary
+    assert "rendezvous address [fd77::1]:29500" in claim.summary
 
 
 def test_brackets_in_master_addr_are_to_go() -> None:
     view = calling(Answer.NO_NAME, 3.0, "Name or service not known")
     claim = _claimed(net001_name_not_found.RULE, view, "[[fd77::1]]:29500")
-    assert "cannot resolve the name [fd77::1]," in claim.summary
+    assert "cannot resolve [fd77::1]," in claim.summary
     assert claim.fix.startswith("export MASTER_ADDR=fd77::1 ")

@@ -9,7 +9,12 @@ from allaboard.analysis.collectives.collective_mismatch import (
     mismatch_evidence,
     mismatch_kind,
 )
-from allaboard.analysis.collectives.collective_order import difference, differences, split, wanted
+from allaboard.analysis.collectives.collective_order import (
+    find_difference,
+    find_differences,
+    members_to_trace,
+    split,
+)
 from allaboard.facts import Exit, JobView, Member
 from allaboard.facts.samples import called, job, signature, stalled
 
@@ -31,20 +36,20 @@ def views(*members: Member) -> JobView:
 
 def test_digests_that_agree_ask_for_nothing() -> None:
     view = views(called(0, SUM, CAST), called(1, SUM), called(2, SUM, CAST, SUM))
-    assert split(view) == {} and wanted(view) == [] and differences(view) == ()
+    assert split(view) == {} and members_to_trace(view) == [] and find_differences(view) == ()
 
 
 def test_a_split_asks_for_the_last_calls_once() -> None:
     bad = (called(0, SUM, CAST), called(1, CAST, SUM), called(2, SUM))
-    assert wanted(views(*map(untraced, bad))) == [(("0", 1), (100, 101, 102))]
-    assert wanted(views(*bad)) == []
+    assert members_to_trace(views(*map(untraced, bad))) == [(("0", 1), (100, 101, 102))]
+    assert members_to_trace(views(*bad)) == []
 
 
 def test_the_first_difference_and_its_odd_one() -> None:
     view = views(called(0, SUM, SUM, CAST), called(1, SUM, OTHER, SUM), called(2, SUM, SUM, SUM))
-    found = difference(view, ("0", 1))
+    found = find_difference(view, ("0", 1))
     assert found is not None and found.number == 2
-    assert [m.who.rank for m in found.odd] == [1] and found.complete
+    assert [m.who.rank for m in found.outliers] == [1] and found.complete
     assert mismatch_kind(found) is MismatchKind.DTYPE
     assert mismatch_evidence(found, view)[0].observed.startswith(
         "rank 1: all_reduce(int32[4], sum)"
@@ -53,23 +58,23 @@ def test_the_first_difference_and_its_odd_one() -> None:
 
 def test_without_a_majority_all_are_named_when_nobody_is_on_the_way() -> None:
     members = (called(0, SUM), called(1, CAST), called(2))
-    early = difference(views(*members), ("0", 1))
-    late = difference(stalled(*members), ("0", 1))
+    early = find_difference(views(*members), ("0", 1))
+    late = find_difference(stalled(*members), ("0", 1))
     assert early is not None and not early.complete
-    assert late is not None and late.complete and len(late.odd) == 2
+    assert late is not None and late.complete and len(late.outliers) == 2
 
 
 def test_what_is_unordered_proves_nothing() -> None:
     bad = (called(0, SUM, CAST), unordered(called(1, SUM, SUM), 2), called(2, SUM, CAST))
-    assert split(views(*bad)) == {} and differences(views(*bad)) == ()
+    assert split(views(*bad)) == {} and find_differences(views(*bad)) == ()
     before = (called(0, SUM, CAST), unordered(called(1, CAST, SUM), 2), called(2, SUM, CAST))
-    assert [d.number for d in differences(views(*before))] == [1]
+    assert [d.number for d in find_differences(views(*before))] == [1]
 
 
 def test_a_rank_that_moves_on_alone_is_asked_when_it_gets_there() -> None:
     late = untraced(called(2, SUM, CAST))
     view = views(called(0, SUM, CAST), called(1, SUM, SUM), late)
-    assert wanted(view) == [(("0", 1), (102,))]
+    assert members_to_trace(view) == [(("0", 1), (102,))]
 
 
 def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
@@ -84,7 +89,7 @@ def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
     ]
     view = views(shown[0], dead, shown[1])
     assert split(view) == {}
-    assert wanted(views(*map(untraced, (shown[0], dead, shown[1])))) == [
+    assert members_to_trace(views(*map(untraced, (shown[0], dead, shown[1])))) == [
         (("0", 1), (100, 101, 102))
     ]
-    assert wanted(view) == [] and [d.number for d in differences(view)] == [2]
+    assert members_to_trace(view) == [] and [d.number for d in find_differences(view)] == [2]

@@ -12,7 +12,7 @@ from allaboard.analysis.stalls.dead_threads import (
 )
 from allaboard.facts import Evidence, Frame, JobView, Member
 from allaboard.facts.samples import USER, job, member, stack, stalled, waiting
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
@@ -53,7 +53,7 @@ def test_without_a_place_and_without_a_thread() -> None:
     ],
 )
 def test_what_ended_it_is_what_is_to_be_mended(code: str, view: JobView) -> None:
-    rule = next(e.rule for e in catalogue().entries if e.code == code)
+    rule = next(e.rule for e in load_catalogue().entries if e.code == code)
     (claim,) = rule.check(view)
     assert claim.fix.startswith("fix /home/u/feed.py:10, which ended a thread")
     assert any("a thread of it has ended" in e.observed for e in claim.evidence)
@@ -61,6 +61,6 @@ def test_what_ended_it_is_what_is_to_be_mended(code: str, view: JobView) -> None
 
 def test_a_member_in_a_checkpoint_does_not_wait_for_it() -> None:
     view = stalled(waiting(0), ended(SAVE, USER), progress_at=30.0)
-    rule = next(e.rule for e in catalogue().entries if e.code == "HANG005")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "HANG005")
     (claim,) = rule.check(view)
     assert "py-spy" in claim.fix and "after a thread" not in claim.summary

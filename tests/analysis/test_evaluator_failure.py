@@ -12,7 +12,7 @@ from allaboard.facts.samples import ended, evaluator, job, member, waiting
 from allaboard.policy.end.end_policy import Policy
 from allaboard.policy.end.verdict import verdict
 from allaboard.policy.restart.attempt_summary import cause, round_end
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 ENDS: list[dict[str, Any]] = [
@@ -34,7 +34,7 @@ def evaluates(**how: Any) -> Member:
 
 
 def claims(view: JobView) -> list[Claim]:
-    exits = [e.rule for e in catalogue().entries if e.code.startswith(("EXIT", "RES001"))]
+    exits = [e.rule for e in load_catalogue().entries if e.code.startswith(("EXIT", "RES001"))]
     return [claim for rule in exits for claim in rule.check(view)]
 
 
@@ -50,7 +50,7 @@ def test_it_is_told_once_as_a_warning(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", ENDS, ids=str)
 def test_no_job_is_ended_for_it(how: dict[str, Any], restarts: bool) -> None:
     view = job(member(0), member(1), evaluates(at=20.0, **how))
-    entries = catalogue().entries
+    entries = load_catalogue().entries
     told = [(e.rule.stage, c) for e in entries if e.code[:4] == "EXIT" for c in e.rule.check(view)]
     assert verdict(view, (), told, Policy(restarts=restarts, stop_on_hang=True)) is None
     rank = job(member(0), ended(1, at=20.0, **how), evaluates(at=10.0, **how))

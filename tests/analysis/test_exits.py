@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from allaboard.facts import Claim, Phase
 from allaboard.facts.samples import called, ended, job, member, signature, stalled, waiting
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 def _claim(code: str, view: object) -> Claim:
-    rule = next(e.rule for e in catalogue().entries if e.code == code)
+    rule = next(e.rule for e in load_catalogue().entries if e.code == code)
     (claim,) = rule.check(view)
     return claim
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from itertools import combinations, pairwise
 
-from allaboard.analysis.collectives.group_deadlock import crossed, entered
+from allaboard.analysis.collectives.group_deadlock import entered_group, find_group_cycle
 from allaboard.facts import GroupState, Member, Op
 from allaboard.facts.samples import waiting
 
 
 def _awaits(one: Member, other: Member) -> bool:
     """Whether ``other`` has yet to make the call that ``one`` is in."""
-    mine, theirs = entered(one), entered(other)
+    mine, theirs = entered_group(one), entered_group(other)
     if mine is None or theirs is None or mine.key == theirs.key:
         return False
     there = next((s.number for s in other.groups if s.key == mine.key), 0)
@@ -54,7 +54,7 @@ def test_found_where_some_wait_in_a_circle_and_only_there() -> None:
     for seed in range(1500):
         job = _job(random.Random(seed))
         two = any(_awaits(a, b) and _awaits(b, a) for a, b in combinations(job, 2))
-        found = crossed(job)
+        found = find_group_cycle(job)
         assert bool(found) == _in_a_circle(job), seed
         assert (len(found) == 2) == two, seed
         assert all(_awaits(a, b) for a, b in pairwise((*found, *found[:1]))), seed

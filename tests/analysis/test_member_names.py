@@ -7,7 +7,7 @@ import pytest
 from allaboard.analysis.member_names import agrees
 from allaboard.facts import JobView
 from allaboard.facts.samples import job, member, waiting
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from allaboard.rules.engine.catalogue import catalogue
 )
 def test_a_pid_of_a_job_on_several_hosts_is_told_with_its_host(joined: bool, fix: str) -> None:
     stopped = member(1, os_state="T", os_state_since=90.0)
-    rule = next(e.rule for e in catalogue().entries if e.code == "HANG001")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "HANG001")
     view: JobView = job(waiting(0), stopped, joined=joined)
     assert [claim.fix for claim in rule.check(view)] == [fix]
 
@@ -25,7 +25,7 @@ def test_a_pid_of_a_job_on_several_hosts_is_told_with_its_host(joined: bool, fix
 )
 def test_a_verb_agrees_with_the_names_before_it(waiting_ranks: tuple[int, ...], said: str) -> None:
     stopped = member(1, os_state="T", os_state_since=90.0)
-    rule = next(e.rule for e in catalogue().entries if e.code == "HANG001")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "HANG001")
     view: JobView = job(*(waiting(rank) for rank in waiting_ranks), stopped)
     (claim,) = rule.check(view)
     assert any(said in e.observed for e in claim.evidence), claim.evidence

@@ -22,5 +22,5 @@ def test_a_roll_call_that_is_alive_is_not_to_be_ended_first() -> None:
     view = gathering(held(0), joined=True, leads=True, launched=1, holder=holder)
     (claim,) = net005_port_taken.check(view)
     assert claim.fix.startswith(
-        "take another port, the same on every host: another job (SLURM_JOB_ID=41)"
+        "use another port, the same on all hosts: another job (SLURM_JOB_ID=41)"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.collectives.point_to_point import Message, knot, message
+from allaboard.analysis.collectives.point_to_point import Message, find_message_knot, parse_message
 from allaboard.facts import GroupState, Member, Op
 from allaboard.facts.samples import waiting
 
@@ -19,11 +19,13 @@ def reduces(rank: int, *ranks: int) -> Member:
 
 
 def test_the_names_of_messages() -> None:
-    assert message("recv from rank 12, tag 3") == Message("recv", 12, ", tag 3")
-    assert message("send to rank 0") == Message("send", 0, "")
-    assert message("Work.wait for irecv from rank 2") == Message("recv", 2, "")
+    assert parse_message("recv from rank 12, tag 3") == Message("recv", 12, ", tag 3")
+    assert parse_message("send to rank 0") == Message("send", 0, "")
+    assert parse_message("Work.wait for irecv from rank 2") == Message("recv", 2, "")
     assert (
-        message("recv") is None and message("Work.wait") is None and message("all_reduce") is None
+        parse_message("recv") is None
+        and parse_message("Work.wait") is None
+        and parse_message("all_reduce") is None
     )
 
 
@@ -57,4 +59,4 @@ def test_the_names_of_messages() -> None:
     ],
 )  # fmt: skip
 def test_the_knot(members: tuple[Member, ...], ranks: tuple[int, ...]) -> None:
-    assert tuple(m.who.rank for m in knot(members)) == ranks
+    assert tuple(m.who.rank for m in find_message_knot(members)) == ranks

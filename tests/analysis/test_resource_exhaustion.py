@@ -7,7 +7,7 @@ import pytest
 
 from allaboard.facts import Claim
 from allaboard.facts.samples import ended, job, waiting
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 def claim(kind: str, message: str, limit: int = 0, joined: bool = False) -> Claim:
@@ -16,7 +16,7 @@ def claim(kind: str, message: str, limit: int = 0, joined: bool = False) -> Clai
     assert one.raised is not None
     raised = msgspec.structs.replace(one.raised, limit=limit)
     view = job(msgspec.structs.replace(one, raised=raised), waiting(0), joined=joined)
-    rule = next(e.rule for e in catalogue().entries if e.code == "EXIT002")
+    rule = next(e.rule for e in load_catalogue().entries if e.code == "EXIT002")
     (found,) = rule.check(view)
     return found
 

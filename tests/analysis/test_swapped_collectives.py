@@ -5,7 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.analysis.collectives.swapped_collectives import APART, swaps, wanted_paths
+from allaboard.analysis.collectives.swapped_collectives import (
+    MAX_SWAP_DISTANCE,
+    find_swaps,
+    members_to_trace_for_swaps,
+)
 from allaboard.analysis.identity_cache import remembered
 from allaboard.facts import JobView, Member, Signature
 from allaboard.facts.samples import called, job, signature
@@ -30,32 +34,32 @@ def read_to(number: int, of: JobView) -> JobView:
 
 def test_the_odd_one_is_who_left_the_order_that_was_kept() -> None:
     kept = (A, B) * 8
-    (swap,) = swaps(view((*kept, A, B, A), (*kept, B, A, A)))
-    assert [m.who.rank for m in swap.odd] == [1] and swap.proven
-    assert (swap.number, swap.then, swap.kept) == (17, 18, 8)
-    (swap,) = swaps(view((*kept, B, A), (*kept, A, B)))
-    assert [m.who.rank for m in swap.odd] == [0]
+    (swap,) = find_swaps(view((*kept, A, B, A), (*kept, B, A, A)))
+    assert [m.who.rank for m in swap.outliers] == [1] and swap.is_proven
+    assert (swap.number, swap.second_number, swap.repeats) == (17, 18, 8)
+    (swap,) = find_swaps(view((*kept, B, A), (*kept, A, B)))
+    assert [m.who.rank for m in swap.outliers] == [0]
 
 
 def test_calls_between_the_two_do_not_hide_it() -> None:
     kept = (A, C, B) * 9
-    (swap,) = swaps(view((*kept, A, C, B), (*kept, B, C, A)))
-    assert (swap.then - swap.number, swap.proven) == (2, True)
+    (swap,) = find_swaps(view((*kept, A, C, B), (*kept, B, C, A)))
+    assert (swap.second_number - swap.number, swap.is_proven) == (2, True)
 
 
 def test_a_few_repetitions_are_likely_and_a_broken_order_is_nothing() -> None:
-    (swap,) = swaps(view((A, B, A, B), (A, B, B, A)))
-    assert not swap.proven and swap.kept == 1
-    assert swaps(view((A, B, A, A, A, B), (A, B, A, A, B, A))) == ()
+    (swap,) = find_swaps(view((A, B, A, B), (A, B, B, A)))
+    assert not swap.is_proven and swap.repeats == 1
+    assert find_swaps(view((A, B, A, A, A, B), (A, B, A, A, B, A))) == ()
 
 
 def test_other_calls_are_another_rules() -> None:
-    assert swaps(view((A, B, C), (B, A, A))) == ()
+    assert find_swaps(view((A, B, C), (B, A, A))) == ()
 
 
 def test_who_has_not_come_so_far_is_waited_for() -> None:
     bad = view((A, B, A, B), (A, B, B, A), ())
-    assert wanted_paths(bad) == [] and swaps(bad) == ()
+    assert members_to_trace_for_swaps(bad) == [] and find_swaps(bad) == ()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_who_has_not_come_so_far_is_waited_for() -> None:
     [
         (40, 0, True),  # never read
         (40, 40, False),
-        (40 + APART, 40, True),  # it had only just begun
+        (40 + MAX_SWAP_DISTANCE, 40, True),  # it had only just begun
         (81, 72, True),
         (800, 799, False),
         (1000, 800, True),
@@ -72,12 +76,12 @@ def test_who_has_not_come_so_far_is_waited_for() -> None:
 def test_places_that_differ_are_read_now_and_then(calls: int, read: int, asked: bool) -> None:
     long = view((A,) * (calls - 3) + (A,) * 3, (A,) * (calls - 3) + (B,) * 3)
     differs = view((A,) * calls, (B,) * calls)
-    of = differs if calls != 40 + APART else long
-    assert bool(wanted_paths(read_to(read, of))) is asked
+    of = differs if calls != 40 + MAX_SWAP_DISTANCE else long
+    assert bool(members_to_trace_for_swaps(read_to(read, of))) is asked
 
 
 def test_the_same_places_ask_for_nothing() -> None:
-    assert wanted_paths(read_to(0, view((A, B), (A, B)))) == []
+    assert members_to_trace_for_swaps(read_to(0, view((A, B), (A, B)))) == []
 
 
 def test_of_many_ranks_the_odd_ones_are_read_with_some_others() -> None:
@@ -85,12 +89,12 @@ def test_of_many_ranks_the_odd_ones_are_read_with_some_others() -> None:
     many = [kept] * 200
     many[150] = (*kept[:-2], B, A)
     of = view(*many)
-    ((_, pids),) = wanted_paths(read_to(0, of))
+    ((_, pids),) = members_to_trace_for_swaps(read_to(0, of))
     assert 100 + 150 in pids and len(pids) == 64
-    (swap,) = swaps(of)
-    assert [m.who.rank for m in swap.odd] == [150] and swap.proven
+    (swap,) = find_swaps(of)
+    assert [m.who.rank for m in swap.outliers] == [150] and swap.is_proven
     in_turn = view(*[kept, (B, A) * 9] * 100)
-    assert wanted_paths(in_turn) == [] and swaps(in_turn) == ()
+    assert members_to_trace_for_swaps(in_turn) == [] and find_swaps(in_turn) == ()
 
 
 def test_what_was_asked_is_remembered_and_no_more() -> None:

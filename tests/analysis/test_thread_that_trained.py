@@ -18,9 +18,9 @@ from allaboard.facts import Claim, Severity
 from allaboard.facts.samples import ended, job, member
 from allaboard.probe import member as probe
 from allaboard.probe.blackbox import Box
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
-RULE = next(e.rule for e in catalogue().entries if e.code == "EXIT011")
+RULE = next(e.rule for e in load_catalogue().entries if e.code == "EXIT011")
 
 
 def claim(did: str, step: int) -> Claim:

@@ -21,8 +21,8 @@ from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import BOX, JobView
 from allaboard.probe import layout
 from allaboard.protocol.events import ProcessSampled
-from allaboard.rules.engine.catalogue import catalogue
-from allaboard.rules.engine.evaluate import diagnose
+from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.rules.engine.evaluate import run_rules
 
 PID = 4242
 
@@ -49,7 +49,7 @@ def looked_at(path: Path) -> None:
     member = record.member(False)
     other = ProcessRecord(PID + 1, 1, "h", 0.0, 1).member(False)
     view = JobView(now=100.0, launched=2, members=(member, other), progress_at=0.0)
-    for entry, claim in diagnose(view, catalogue().entries):
+    for entry, claim in run_rules(view, load_catalogue().entries):
         assert "itself failed" not in claim.summary, (entry.code, claim.summary)
     msgspec.json.encode(view)
     opened.map.close()

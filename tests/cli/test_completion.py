@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.cli import COMMANDS
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 @cache
@@ -58,7 +58,7 @@ def test_bash_offers_options_and_their_values(folder: Path) -> None:
 def test_bash_offers_files_rules_and_drills(folder: Path) -> None:
     assert offered(folder, "check", "tr") == {"train.py"}
     assert offered(folder, "preflight", "--output", "tr") == {"train.py"}
-    assert offered(folder, "explain", "") == {e.code for e in catalogue().entries}
+    assert offered(folder, "explain", "") == {e.code for e in load_catalogue().entries}
     assert "other-order" in offered(folder, "drill", "other-")
     assert offered(folder, "completion", "") == {"bash", "zsh", "fish"}
 

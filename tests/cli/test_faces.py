@@ -9,7 +9,7 @@ from pathlib import Path
 
 from allaboard.facts import Certainty, Evidence, Finding, Severity, Stage, Who
 from allaboard.report.finding_text import finding_lines
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 def allaboard(*words: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +21,7 @@ def test_rules_lists_all() -> None:
     done = allaboard("rules")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        e.code for e in catalogue().entries
+        e.code for e in load_catalogue().entries
     ]
 
 

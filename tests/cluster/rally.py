@@ -32,7 +32,7 @@ from allaboard.protocol.events import (
     RoleTaken,
     WorkerLaunched,
 )
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 SECRET = b"s3cret"
 
@@ -47,7 +47,7 @@ class Rally:
         self.woken = asyncio.Event()
         self.leader = Leader("job=1", secret, framework, self.woken.set)
         settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
-        self.job = JobState(settings, time.monotonic(), catalogue().entries, str)
+        self.job = JobState(settings, time.monotonic(), load_catalogue().entries, str)
         self.findings: list[Finding] = []
         self.through: set[int] = set()
         self.finished = asyncio.Event()

@@ -40,7 +40,7 @@ async def _besieged(stranger: Stranger, said: str, framework: str) -> None:
         source = "127.0.3.9"
         came = [asyncio.ensure_future(stranger(rally.port, source)) for _ in range(3)]
         assert await rally.until("NET011") == [
-            f"{said} keeps coming from {source} to the meeting place"
+            f"{said} keeps connecting to the rendezvous address from {source}"
         ]
         assert not rally.through
         began = time.monotonic()
@@ -135,7 +135,7 @@ def test_a_listener_without_the_secret_is_not_believed() -> None:
                 assert await strangers.knock(rally.port, who) == "no-secret"
             why = "knows a secret of the job, and the host where all meet was given none"
             assert await rally.until("NET011") == [
-                f"h1 (rank 1), which {why}, keeps coming from 127.0.0.1 to the meeting place"
+                f"h1 (rank 1), which {why}, keeps connecting to the rendezvous address from 127.0.0.1"
             ]
             assert rally.agents_elsewhere == set()
 

@@ -36,7 +36,7 @@ def test_the_launchers_own_store_is_no_place_of_others() -> None:
     ("more", "address"),
     [
         ({}, "h0:1234"),
-        ({"MASTER_ADDR": "h9", "MASTER_PORT": "29500"}, "h9:29500"),
+        ({"MASTER_ADDR": "h9", "MASTER_PORT": "29500"}, "h0:1234"),
         ({"MASTER_ADDR": "h9", "TORCHELASTIC_USE_AGENT_STORE": "True"}, "h0:1234"),
         ({"JAX_COORDINATOR_ADDRESS": "h0"}, ""),
     ],

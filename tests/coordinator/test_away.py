@@ -18,13 +18,13 @@ from allaboard.protocol.events import (
     RoleTaken,
 )
 from allaboard.protocol.process_keys import process_key
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> None:
     clock = FakeClock()
     settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
-    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
+    job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
 
     def stands(rank: int) -> list[ProcessSampled | MemberFactsReported]:
         told = declared(rank, 2, local=False)
@@ -54,7 +54,7 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
 def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
     clock = FakeClock()
     settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
-    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
+    job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
     here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
 
     def trains(rank: int) -> ProcessSampled:

@@ -12,8 +12,8 @@ from allaboard.facts.samples import ended, gathering, held
 from allaboard.policy.end.end_policy import Policy
 from allaboard.protocol.commands import OpenGate
 from allaboard.protocol.events import RoleTaken
-from allaboard.rules.engine.catalogue import catalogue
-from allaboard.rules.engine.evaluate import diagnose
+from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.rules.engine.evaluate import run_rules
 
 NOW = 100.0
 DIED = ended(1, code=1, at=95.0, member={"phase": Phase.IMPORTED, "declared": None, "round": 0})
@@ -27,7 +27,7 @@ def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
     crossing.take(RoleTaken(leads=True))
     gate = Gate(0.0, Policy(only_reports=True), crossing, {})
     view = gathering(held(0), DIED, *others, now=NOW)
-    claims = [c for e, c in diagnose(view, catalogue().entries) if e.code == "JOIN003"]
+    claims = [c for e, c in run_rules(view, load_catalogue().entries) if e.code == "JOIN003"]
     assert claims
 
     def opens(now: float) -> bool:

@@ -26,7 +26,7 @@ from allaboard.protocol.events import (
     WorkerLaunched,
 )
 from allaboard.protocol.process_keys import process_key
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 STREAM = 5_000
 """Hosts that come in a second, one by one."""
@@ -40,7 +40,7 @@ class Coming:
         self.size = size
         self.clock = FakeClock()
         settings = JobSettings(launched=1, host="h0", joined=True, rank=0, timeout=20.0)
-        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         now = self.clock.now
         self.take(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=1, at=now), *self.host(0))
 

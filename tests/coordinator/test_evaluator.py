@@ -19,7 +19,7 @@ from allaboard.protocol.events import (
     WorkerLaunched,
 )
 from allaboard.protocol.process_keys import process_key
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 CLUSTER = {"chief:0": "h0:9", "ps:0": "h1:9"}
 
@@ -30,7 +30,7 @@ class Evaluated:
     def __init__(self) -> None:
         self.clock = FakeClock()
         settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
-        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
         self.tell(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=7, at=self.clock.now))
         self.tell(*(AgentConnected(agent=n, host=f"h{n}", data=f"h{n}:1", rank=-1) for n in (1, 2)))
@@ -109,7 +109,7 @@ def test_how_a_host_with_an_evaluator_has_ended(
     tasks = {6: ("worker", 0)} if worker is not None else {}
     tasks |= {7: ("evaluator", 0)}
     settings = JobSettings(launched=len(tasks), host="h0", tasks=tuple(tasks.values()))
-    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
+    job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
     for number, pid in enumerate(tasks):
         job.handle(clock.now, WorkerLaunched(worker=number, pid=pid, at=clock.now))
     for pid, signal in ((6, worker), (7, evaluator)):

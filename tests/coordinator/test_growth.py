@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from allaboard.analysis.collectives.group_deadlock import crossed
+from allaboard.analysis.collectives.group_deadlock import find_group_cycle
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
@@ -12,7 +12,7 @@ from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import GroupState, Member, Op, Phase
 from allaboard.facts.samples import declared, waiting
 from allaboard.protocol.events import ProcessSampled, WorkerLaunched
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 LOOKS = 24
 """Twelve seconds: some evidence is not there before."""
@@ -24,7 +24,9 @@ MOST = 2.5
 def per_rank(ranks: int) -> float:
     """CPU seconds of the cheapest look, by rank."""
     clock = FakeClock()
-    job = JobState(JobSettings(launched=ranks, host="a"), clock.now, catalogue().entries, clock.utc)
+    job = JobState(
+        JobSettings(launched=ranks, host="a"), clock.now, load_catalogue().entries, clock.utc
+    )
     job.handle(
         clock.now, *(WorkerLaunched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks))
     )
@@ -62,7 +64,7 @@ def per_waiting(ranks: int) -> float:
     costs = []
     for _ in range(3):
         began = time.process_time()
-        assert crossed(jobs) == ()
+        assert find_group_cycle(jobs) == ()
         costs.append(time.process_time() - began)
     return min(costs) / ranks
 

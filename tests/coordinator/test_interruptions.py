@@ -38,7 +38,7 @@ from allaboard.protocol.events import (
     WorkerLaunched,
 )
 from allaboard.protocol.process_keys import process_key
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 LOST = "[gloo/pair.cc:553] Connection closed by peer [10.77.0.2]:63888"
 SAID = "h1 was interrupted by SIGTERM, and worker 1 with it"
@@ -57,7 +57,7 @@ class Hosts:
             policy=Policy(ends_survivors=restarts, restarts=restarts, **policy),  # type: ignore[arg-type]
             restarts=Restarts(allowed=restarts),
         )
-        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()

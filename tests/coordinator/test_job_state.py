@@ -20,7 +20,7 @@ from allaboard.protocol.events import (
     StackSampled,
     WorkerLaunched,
 )
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag:")
 
@@ -31,7 +31,7 @@ class World:
     def __init__(self, workers: int = 3, **policy: object) -> None:
         self.clock = FakeClock()
         settings = JobSettings(launched=workers, host="a", policy=Policy(**policy))  # type: ignore[arg-type]
-        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()
         self.state = dict.fromkeys(range(workers), "S")

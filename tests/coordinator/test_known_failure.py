@@ -7,8 +7,8 @@ import msgspec
 from allaboard.clock import FakeClock
 from allaboard.coordinator.finding_store import FindingStore
 from allaboard.facts.samples import ended, job
-from allaboard.rules.engine.catalogue import catalogue
-from allaboard.rules.engine.evaluate import diagnose
+from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.rules.engine.evaluate import run_rules
 
 LOST = ("RuntimeError", "Connection closed by peer [10.77.0.2]:59819")
 
@@ -16,7 +16,7 @@ LOST = ("RuntimeError", "Connection closed by peer [10.77.0.2]:59819")
 def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     clock = FakeClock()
     alone = job(ended(2, raised=LOST), launched=1)
-    claims = list(diagnose(alone, catalogue().entries))
+    claims = list(run_rules(alone, load_catalogue().entries))
     (riddle,) = FindingStore(clock.utc).new(clock.now, claims)
     assert riddle.rule == "EXIT005"
     cases = (
@@ -27,7 +27,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     )
     for rule, over, told in cases:
         ledger = FindingStore(clock.utc)
-        entry = next(e for e in catalogue().entries if e.code == rule)
+        entry = next(e for e in load_catalogue().entries if e.code == rule)
         ledger.told(
             msgspec.structs.replace(
                 riddle,

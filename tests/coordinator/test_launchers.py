@@ -17,7 +17,7 @@ from allaboard.protocol.events import (
     WorkerLaunched,
 )
 from allaboard.protocol.process_keys import process_key
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 LOST = "[gloo/pair.cc] Connection closed by peer [10.0.0.2]:18334"
 CHILD = "/train.py FAILED, root cause: rank 1"
@@ -29,7 +29,7 @@ class Torchruns:
     def __init__(self) -> None:
         self.clock = FakeClock()
         settings = JobSettings(launched=1, host="h0", joined=True, wrapped=True)
-        self.job = JobState(settings, self.clock.now, catalogue().entries, self.clock.utc)
+        self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.found: list[Finding] = []
         here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
         self.tell(RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=7, at=self.clock.now))

@@ -14,7 +14,7 @@ from allaboard.protocol.events import (
     ProcessExited,
     WorkerLaunched,
 )
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 SAID = "worker 1 ended with exit code 0 while rank 0 still trained"
 
@@ -33,7 +33,7 @@ def test_its_job_is_not_called_completed(
 ) -> None:
     clock = FakeClock()
     settings = JobSettings(launched=1, host="h1", joined=joined, rank=1)
-    job = JobState(settings, clock.now, catalogue().entries, clock.utc)
+    job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
     job.handle(clock.now, CoordinatorChanged(is_local=not joined))
     job.handle(clock.now, WorkerLaunched(worker=0, pid=7, at=clock.now))
     job.handle(clock.now, ProcessExited(pid=7, at=clock.now, code=0))

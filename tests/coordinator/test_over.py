@@ -8,11 +8,11 @@ from allaboard.coordinator.finding_store import AGAIN, BLIND, SETTLED, FindingSt
 from allaboard.facts import Claim, JobView, Op, Phase, Who
 from allaboard.facts.samples import ended, job, member, stalled
 from allaboard.report.finding_text import finding_lines
-from allaboard.rules.engine.catalogue import Entry, catalogue
+from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
 
 
-def entry(code: str) -> Entry:
-    found = catalogue().find(code)
+def entry(code: str) -> RuleEntry:
+    found = load_catalogue().find_rule(code)
     assert found is not None
     return found
 

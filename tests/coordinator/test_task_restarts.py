@@ -24,7 +24,7 @@ from allaboard.protocol.events import (
     SnapshotTaken,
     WorkerLaunched,
 )
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 TASKS = (("worker", 0), ("worker", 1), ("ps", 0))
 CLUSTER = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2", "ps:0": "127.0.0.1:3"}
@@ -44,7 +44,7 @@ class World:
                 restarts=Restarts(allowed=True, most=most),
             ),
             self.clock.now,
-            catalogue().entries,
+            load_catalogue().entries,
             self.clock.utc,
         )
         self.tasks = tasks

@@ -7,12 +7,12 @@ import pytest
 from allaboard.coordinator.finding_store import FindingStore
 from allaboard.facts import Claim, Finding, Who
 from allaboard.facts.samples import member
-from allaboard.rules.engine.catalogue import Entry, catalogue
-from allaboard.rules.engine.evaluate import stamp
+from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
+from allaboard.rules.engine.evaluate import make_finding
 
 
-def entry(code: str) -> Entry:
-    found = catalogue().find(code)
+def entry(code: str) -> RuleEntry:
+    found = load_catalogue().find_rule(code)
     assert found is not None
     return found
 
@@ -30,7 +30,7 @@ def who(rank: int) -> Who:
 
 
 def finding(code: str, *ranks: int) -> Finding:
-    return stamp(entry(code), claim(*ranks))
+    return make_finding(entry(code), claim(*ranks))
 
 
 def new(kept: FindingStore, code: str, *ranks: int) -> int:

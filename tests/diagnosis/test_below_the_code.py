@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 HEAD = (
     '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/home/u/train.py", line 40, in main\n'
@@ -17,7 +17,7 @@ HEAD = (
 def told(tmp_path: Path, text: str) -> dict[str, str]:
     log = tmp_path / "job.log"
     log.write_text(text)
-    found = of_paths([log], catalogue()).findings
+    found = of_paths([log], load_catalogue()).findings
     return {f.rule: " ".join([f.fix, *map(str, f.evidence)]) for f in found}
 
 

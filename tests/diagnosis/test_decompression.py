@@ -15,7 +15,7 @@ from allaboard.diagnosis.logs.decompression import SECONDS, STOPPED, unpacked
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.diagnosis.logs.input_files import HEAD, TAIL, read
 from allaboard.facts import Certainty
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 RAISED = b"""Traceback (most recent call last):
   File "/h/train.py", line 20, in main
@@ -102,10 +102,10 @@ def test_of_a_damaged_log_all_before_is_read_and_proves_less(damage: str, tmp_pa
     if damage == "spoilt":
         half[len(half) // 4 :] = b"\xff" * len(half)
     file.write_bytes(packed + half[:-3])
-    told = of_paths([file], catalogue())
+    told = of_paths([file], load_catalogue())
     assert any("was not unpacked: " in n for n in told.notes), told.notes
     del packed[-9:]  # the check sum, its length, and the end of the last block
     file.write_bytes(packed)
-    told = of_paths([file], catalogue())
+    told = of_paths([file], load_catalogue())
     assert [(f.rule, f.certainty) for f in told.findings] == [("EXIT002", Certainty.LIKELY)]
     assert any("torn off" in n for n in told.notes)

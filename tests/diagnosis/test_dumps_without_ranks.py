@@ -13,7 +13,7 @@ import pytest
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.facts import Certainty, Diagnosis, Finding
 from allaboard.report.diagnosis import as_json, as_text
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 SAMPLES = Path(__file__).parents[1] / "readers" / "samples"
 ASLEEP = SAMPLES / "pyspy_asleep"
@@ -21,7 +21,7 @@ WAITS, SLEEPS, LOADER = (ASLEEP / f"pyspy.{pid}.txt" for pid in (5901, 5902, 591
 
 
 def of(*paths: Path) -> Diagnosis:
-    return of_paths(paths, catalogue())
+    return of_paths(paths, load_catalogue())
 
 
 def one(found: Diagnosis) -> Finding:

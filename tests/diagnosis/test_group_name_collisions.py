@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.collectives.flight_record_diff import behind, differs
+from allaboard.analysis.collectives.flight_record_diff import (
+    find_ranks_behind,
+    find_record_mismatches,
+)
 from allaboard.diagnosis.logs.run_readers import Record, _add
 from allaboard.facts import Recording, Testimony
 from allaboard.facts.samples import recorded
@@ -33,8 +36,8 @@ def test_halves_of_a_mesh_are_not_compared_with_each_other() -> None:
         _dump(2, high, 9, "broadcast"),
         _dump(3, high, 8, "broadcast"),
     )
-    assert not differs(found)
-    (one,) = behind(found)
+    assert not find_record_mismatches(found)
+    (one,) = find_ranks_behind(found)
     assert (one.group, one.ranks) == (f"{NAME} of ranks 2-3", (3,))
 
 
@@ -45,11 +48,11 @@ def test_a_ring_that_was_written_over_is_no_proof_of_absence() -> None:
         members = {"2 rare": (0, 1, 2)}
         return Recording(entries=(*there, *other), ranks=(0, 1, 2), members=members)
 
-    assert [b.ranks for b in behind(found(0))] == [(2,)]
-    assert behind(found(500)) == ()
+    assert [b.ranks for b in find_ranks_behind(found(0))] == [(2,)]
+    assert find_ranks_behind(found(500)) == ()
 
 
 def test_who_tells_no_members_contradicts_nobody() -> None:
     known = _dump(0, (0, 1), 2)
     silent = msgspec.structs.replace(_dump(1, (), 2), groups={NAME: ()})
-    assert not behind(_recording(known, silent))
+    assert not find_ranks_behind(_recording(known, silent))

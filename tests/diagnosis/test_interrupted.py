@@ -10,7 +10,7 @@ from allaboard.agent.final_report import assemble_report
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.facts import Outcome
 from allaboard.facts.samples import job, member
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 LOG = """[rank1]: Traceback (most recent call last):
 [rank1]:   File "/home/u/train.py", line 5, in <module>
@@ -22,7 +22,7 @@ LOG = """[rank1]: Traceback (most recent call last):
 def test_an_interrupted_rank_has_no_line_to_mend(tmp_path: Path) -> None:
     log = tmp_path / "torchrun.log"
     log.write_text(LOG)
-    (found,) = of_paths([log], catalogue()).findings
+    (found,) = of_paths([log], load_catalogue()).findings
     assert found.rule == "EXIT008"
     assert "interrupted from outside" in found.summary
     assert found.fix is not None and "fix " not in found.fix
@@ -37,5 +37,5 @@ def test_who_interrupts_a_run_is_accused_of_nothing(tmp_path: Path) -> None:
         notes=(),
     )  # fmt: skip
     (tmp_path / "report.json").write_bytes(msgspec.json.encode(report))
-    found = of_paths([tmp_path], catalogue())
+    found = of_paths([tmp_path], load_catalogue())
     assert not found.findings and "somebody interrupted the run" in found.conclusion

@@ -16,7 +16,7 @@ from allaboard.diagnosis.logs.input_files import MissingInputError
 from allaboard.facts import Certainty, Diagnosis, Evidence, Finding, JobView, Severity, Stage, Who
 from allaboard.facts.samples import USER, job, member, stack, waiting
 from allaboard.report.diagnosis import as_json, as_text
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 FINDING = Finding(
     rule="HANG005",
@@ -65,7 +65,7 @@ def left(folder: Path, view: JobView = VIEW, report: bool = True, name: str = "j
 
 
 def told(*folders: Path) -> Diagnosis:
-    return of_paths(folders, catalogue())
+    return of_paths(folders, load_catalogue())
 
 
 def test_a_whole_folder_tells_all(tmp_path: Path) -> None:
@@ -182,14 +182,14 @@ def test_control_characters_of_others_stay_harmless(tmp_path: Path) -> None:
 
 def test_what_lies_beside_a_run_is_said_to_be_passed_over(tmp_path: Path) -> None:
     run = left(tmp_path / "run")
-    assert not of_paths([run], catalogue()).notes
-    assert not of_paths([tmp_path], catalogue()).notes
+    assert not of_paths([run], load_catalogue()).notes
+    assert not of_paths([tmp_path], load_catalogue()).notes
     (run / "traces").mkdir()
     (tmp_path / "slurm-7.out").write_text("nothing\n")
-    assert of_paths([run], catalogue()).notes == (
+    assert of_paths([run], load_catalogue()).notes == (
         f"{run}: traces: no part of the run; read only if you name it too",
     )
-    assert len(of_paths([tmp_path], catalogue()).notes) == 2
+    assert len(of_paths([tmp_path], load_catalogue()).notes) == 2
 
 
 def test_the_pids_of_a_run_tell_whose_a_dump_is(tmp_path: Path) -> None:
@@ -200,5 +200,7 @@ def test_the_pids_of_a_run_tell_whose_a_dump_is(tmp_path: Path) -> None:
     dumps = sorted(tmp_path.glob("*.txt"))
     for report in (True, False):
         run = left(tmp_path / f"run{report}", report=report)
-        (found,) = (f for f in of_paths([run, *dumps], catalogue()).findings if f.rule == "DUMP001")
+        (found,) = (
+            f for f in of_paths([run, *dumps], load_catalogue()).findings if f.rule == "DUMP001"
+        )
         assert found.summary.startswith("rank 0 waits") and [w.rank for w in found.who] == [1]

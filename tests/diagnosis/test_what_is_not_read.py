@@ -12,7 +12,7 @@ import pytest
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.diagnosis.logs.input_files import DEEPEST, SECONDS, MissingInputError, exhibits
 from allaboard.diagnosis.logs.kernel_filesystems import of_the_kernel
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 
 @pytest.mark.parametrize("name", ["/proc/self", "/proc", "/sys", "/proc/self/status", "link"])
@@ -22,7 +22,7 @@ def test_the_kernels_own_files_are_refused(tmp_path: Path, name: str) -> None:
         path = tmp_path / "link"
         path.symlink_to("/proc/self")
     with pytest.raises(MissingInputError, match=r"allaboard diagnose (PID|\d+)$"):
-        of_paths([path], catalogue())
+        of_paths([path], load_catalogue())
 
 
 def test_a_pipe_is_not_the_kernels_file(tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_after_its_time_nothing_is_read(tmp_path: Path) -> None:
 def test_an_empty_dump_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     (tmp_path / "rank2.log").touch()
-    (note,) = of_paths([tmp_path], catalogue()).notes
+    (note,) = of_paths([tmp_path], load_catalogue()).notes
     assert note.startswith(str(tmp_path / name)) and "empty" in note
 
 
 def test_a_journal_of_another_tool_makes_no_run(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text('{"kind": "pip", "n": 1}\n{"level": "info"}\n')
     (tmp_path / "report.json").write_text('{"tests": [], "summary": {"passed": 3}}')
-    found = of_paths([tmp_path], catalogue())
+    found = of_paths([tmp_path], load_catalogue())
     assert not found.told and not found.missing
     (note,) = found.notes
     assert "journal.jsonl and report.json: not written by allaboard" in note
@@ -75,5 +75,5 @@ def test_a_journal_of_another_tool_makes_no_run(tmp_path: Path) -> None:
 
 def test_what_is_torn_may_be_ours(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text('{"kind": "sta')
-    found = of_paths([tmp_path], catalogue())
+    found = of_paths([tmp_path], load_catalogue())
     assert not any("not written by" in n for n in found.notes) and found.missing

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from allaboard.hosts.blocked_syscall import blocked
+from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.mounts import mount_of
 
 OPENS = "import os, sys; print(flush=True); os.open(sys.argv[1], os.O_RDONLY)"
@@ -48,7 +48,10 @@ def told(code: str, *words: str, wanted: str) -> str:
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], PATIENCE)[0], "it did not start"
         until = time.monotonic() + PATIENCE
-        while wanted not in (said := blocked(process.pid)) and time.monotonic() < until:
+        while (
+            wanted not in (said := describe_blocked_syscall(process.pid))
+            and time.monotonic() < until
+        ):
             os.sched_yield()
         return said
 
@@ -127,4 +130,4 @@ def test_a_program_that_is_being_started(tmp_path: Path) -> None:
 
 
 def test_who_is_gone_tells_nothing() -> None:
-    assert blocked(2**22 - 1) == ""
+    assert describe_blocked_syscall(2**22 - 1) == ""

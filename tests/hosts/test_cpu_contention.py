@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 
-from allaboard.hosts.cpu_contention import OURS, RUN_QUEUE, TAKEN, Cores
+from allaboard.hosts.cpu_contention import OURS, RUN_QUEUE, TAKEN, CoreContention
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
 
 
 def test_what_runs_below_us_is_ours_and_takes_the_cores() -> None:
-    cores = Cores()
+    cores = CoreContention()
     one = subprocess.Popen(
         [sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -34,4 +34,4 @@ def test_what_runs_below_us_is_ours_and_takes_the_cores() -> None:
 
 
 def test_nothing_is_read_where_nobody_serves() -> None:
-    assert list(Cores().read([])) == []
+    assert list(CoreContention().read([])) == []

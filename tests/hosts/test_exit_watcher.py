@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from allaboard.hosts.exit_watcher import Ends
+from allaboard.hosts.exit_watcher import ExitWatcher
 
 PARENT = """
 import subprocess, sys
@@ -31,7 +31,7 @@ def test_how_anothers_child_ended_is_known_once_it_has(does: str, status: int) -
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", PARENT, does], **pipes) as parent:  # type: ignore[call-overload]
         child = int(parent.stdout.readline())
-        ends = Ends()
+        ends = ExitWatcher()
         ends.follow(child)
         assert ends.status(child) is None, "it lives"
         parent.stdin.write("\n")
@@ -47,7 +47,7 @@ def test_how_anothers_child_ended_is_known_once_it_has(does: str, status: int) -
 
 
 def test_nobody_is_followed_who_is_not_there() -> None:
-    ends = Ends()
+    ends = ExitWatcher()
     ends.follow(2**22 + 1)
     ends.take()
     assert ends.status(2**22 + 1) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.hosts.gpu_devices import devices, share
+from allaboard.hosts.gpu_devices import count_visible_gpus, gpu_share_of_worker
 
 TABLE = [
     # what the environment lists (None: nothing), GPUs of the driver, workers, what each worker gets
@@ -34,8 +34,10 @@ def test_a_share(
     for number in range(driver):
         (tmp_path / f"0000:0{number}:00.0").mkdir()
     environment = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
-    assert [share(environment, i, workers, tmp_path) for i in range(workers)] == expected
+    assert [
+        gpu_share_of_worker(environment, i, workers, tmp_path) for i in range(workers)
+    ] == expected
 
 
 def test_a_host_without_the_driver_has_none(tmp_path: Path) -> None:
-    assert devices({}, tmp_path / "absent") == 0
+    assert count_visible_gpus({}, tmp_path / "absent") == 0

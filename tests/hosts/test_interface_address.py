@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.cluster.transport.connect_probe import join_address, split_address
-from allaboard.hosts.interface_address import interface_address, preferred, sixth
+from allaboard.hosts.interface_address import interface_address, ipv6_in_table, preferred_address
 
 TABLE = """\
 00000000000000000000000000000001 01 80 10 80       lo
@@ -15,21 +15,21 @@ fe80000000000000505400fffe654321 03 40 20 80     eth1
 
 
 def test_an_interface_with_ipv6_alone_has_an_address() -> None:
-    assert sixth("eth0", TABLE) == "fd77::1", (
+    assert ipv6_in_table("eth0", TABLE) == "fd77::1", (
         "not the link-local one, nor what another host has too"
     )
-    assert sixth("eth1", TABLE) == ""
-    assert sixth("ib7", TABLE) == ""
+    assert ipv6_in_table("eth1", TABLE) == ""
+    assert ipv6_in_table("ib7", TABLE) == ""
     assert interface_address("lo") == "127.0.0.1"
     assert interface_address("no-such-one") == ""
 
 
 def test_of_several_addresses_the_first_of_ipv4_is_told() -> None:
-    assert preferred(["fd77::1"]) == "fd77::1"
-    assert preferred(["fd77::1", "10.0.0.1", "10.1.0.1"]) == "10.0.0.1"
-    assert preferred(["127.0.1.1"]) == "127.0.1.1"
-    assert preferred(["fd77::1", "127.0.1.1"]) == "fd77::1", "gloo takes the first"
-    assert preferred(["127.0.1.1", "fd77::1"]) == "127.0.1.1"
+    assert preferred_address(["fd77::1"]) == "fd77::1"
+    assert preferred_address(["fd77::1", "10.0.0.1", "10.1.0.1"]) == "10.0.0.1"
+    assert preferred_address(["127.0.1.1"]) == "127.0.1.1"
+    assert preferred_address(["fd77::1", "127.0.1.1"]) == "fd77::1", "gloo takes the first"
+    assert preferred_address(["127.0.1.1", "fd77::1"]) == "127.0.1.1"
 
 
 def test_an_address_of_ipv6_stands_in_brackets_before_a_port() -> None:

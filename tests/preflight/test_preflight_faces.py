@@ -24,7 +24,7 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.preflight.summary import exit_code
-from allaboard.report.preflight import as_json, as_text, format_rate, link_matrix, schema
+from allaboard.report.preflight import as_json, as_text, format_rate, link_matrix, preflight_schema
 from allaboard.report.preflight_page import render_page
 
 WRONG = Finding(
@@ -89,7 +89,7 @@ def test_a_host_that_does_not_lead_says_one_line() -> None:
 
 
 def test_the_document_keeps_to_its_schema() -> None:
-    jsonschema.validate(json.loads(as_json(found())), schema())
+    jsonschema.validate(json.loads(as_json(found())), preflight_schema())
 
 
 class _Balance(HTMLParser):

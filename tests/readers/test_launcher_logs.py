@@ -8,7 +8,7 @@ import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.facts import Finding
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/h/a.py", line 3, in f\nKeyError: 1\n'
 LOST = '[rank{0}]: Traceback (most recent call last):\n[rank{0}]:   File "/h/a.py", line 3, in f\n'
@@ -22,7 +22,7 @@ FIRST += (
 def told(tmp_path: Path, text: str) -> tuple[Finding, ...]:
     log = tmp_path / "job.log"
     log.write_text(text)
-    return of_paths([log], catalogue()).findings
+    return of_paths([log], load_catalogue()).findings
 
 
 CASES = {

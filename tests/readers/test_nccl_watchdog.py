@@ -8,7 +8,7 @@ import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.facts import Certainty, Finding
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 DEFAULT = "PG ID 0 PG GUID 0(default_pg)"
 SENTENCE = "This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used"
@@ -75,7 +75,7 @@ def observed(rank: int, enqueued: int, *, before: str = "") -> str:
 def told(tmp_path: Path, text: str) -> list[Finding]:
     log = tmp_path / "job.log"
     log.write_text(text)
-    return list(of_paths([log], catalogue()).findings)
+    return list(of_paths([log], load_catalogue()).findings)
 
 
 @pytest.mark.parametrize("before", ["", "(WorkerDict pid=3490362) ", "node-a: "])

@@ -11,7 +11,7 @@ import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.facts import Certainty, Finding, Severity
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 LOGS = Path(__file__).parent / "logs"
 FAILED = {
@@ -118,7 +118,7 @@ FAILED = {
 
 
 def told(path: Path) -> tuple[Finding, ...]:
-    return of_paths([path], catalogue()).findings
+    return of_paths([path], load_catalogue()).findings
 
 
 def test_every_log_has_its_answer() -> None:

@@ -19,7 +19,7 @@ from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.diagnosis.readers.tensorflow_log import STRAGGLERS
 from allaboard.facts import Exhibit
 from allaboard.plugins import Plugin, plugins
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 
 SAMPLES = Path(__file__).parent / "samples"
 LOADED = [p for p in plugins(readers, "WITNESS", Witness) if isinstance(p, Plugin)]
@@ -35,7 +35,7 @@ def exhibit(text: str | bytes, name: str = "a.log", rank: int = -1) -> Exhibit:
 
 @pytest.mark.parametrize(("witness", "message"), MESSAGES, ids=lambda v: getattr(v, "key", v))
 def test_a_message_is_heard_in_its_sample(witness: str, message: Message) -> None:
-    entry = catalogue().find(message.rule)
+    entry = load_catalogue().find_rule(message.rule)
     assert entry is not None and entry.code == message.rule, "it must mean a rule that exists"
     (heard,) = hear(exhibit(f"something before\n{message.sample}\nand after\n"), (message,))
     assert heard.rule == message.rule and heard.speakers[0].place.line in (2, 3)
@@ -100,7 +100,7 @@ FOUND = [
 
 @pytest.mark.parametrize(("sample", "rule", "named"), FOUND)
 def test_a_recording_of_a_real_fault_is_read(sample: str, rule: str, named: list[int]) -> None:
-    found = of_paths([SAMPLES / sample], catalogue()).findings
+    found = of_paths([SAMPLES / sample], load_catalogue()).findings
     mine = [f for f in found if f.rule == rule]
     assert mine, [f.rule for f in found]
     assert [w.index for w in mine[0].who] == named
@@ -108,7 +108,7 @@ def test_a_recording_of_a_real_fault_is_read(sample: str, rule: str, named: list
 
 
 def test_a_rank_of_which_nothing_is_there_is_said_to_be_missing() -> None:
-    found = of_paths([SAMPLES / "torch_missing"], catalogue())
+    found = of_paths([SAMPLES / "torch_missing"], load_catalogue())
     assert found.missing and found.missing[0].startswith("rank 2 of 3: nothing of it is here")
 
 
@@ -138,7 +138,7 @@ class Runs:
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps({"entries": [Runs()]}))
-    found = of_paths([tmp_path], catalogue())
+    found = of_paths([tmp_path], load_catalogue())
     assert found.findings == () and "it would run code" in found.notes[0]
 
 
@@ -191,7 +191,7 @@ def test_real_dumps_of_py_spy_and_faulthandler(tmp_path: Path) -> None:
                 (left / name).write_bytes(done.stdout)
         finally:
             process.kill()
-    found = of_paths([left], catalogue())
+    found = of_paths([left], load_catalogue())
     calls = {c.ranks: c.calls[0].rpartition("/")[2] for c in found.crowds}
     assert calls == {
         "0": "waits.py:3 in pause",

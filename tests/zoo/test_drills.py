@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.drills.run_drill import all_drills, lacks, rehearse
-from allaboard.rules.engine.catalogue import catalogue
+from allaboard.rules.engine.catalogue import load_catalogue
 from chosen import chosen
 from multihost_drills.run_host_drill import all_host_drills
 
@@ -29,7 +29,7 @@ def test_the_fault_is_named(name: str) -> None:
 
 
 def test_rules_and_drills_name_each_other() -> None:
-    staged = {(d, e.code) for e in catalogue().entries for d in e.rule.drill}
+    staged = {(d, e.code) for e in load_catalogue().entries for d in e.rule.drill}
     every = {**DRILLS, **all_host_drills()}
     assert len(every) == len(DRILLS) + len(all_host_drills()), "one name for two drills"
     expected = {(name, drill.expects) for name, drill in every.items() if drill.expects}

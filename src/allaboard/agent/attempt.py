@@ -31,7 +31,7 @@ from allaboard.policy.restart.attempt_summary import round_end
 from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound, EndJob, ShowNote
 from allaboard.protocol.events import AgentInterrupted, AgentOverslept, CoordinatorChanged, Event
 from allaboard.protocol.job_state_port import JobStatePort
-from allaboard.rules.engine.catalogue import of_jobs
+from allaboard.rules.engine.catalogue import load_job_rules
 
 SPINNER_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FAST_POLL_S, START_POLL_S, TRAINING_POLL_S = 0.05, 0.25, 1.0
@@ -101,7 +101,9 @@ class Attempt:
         )
         self.ending = Shutdown(self.workers, options.grace, voice.say)
         state = build_settings(launch, options, restarted)
-        self.job: JobStatePort = JobState(state, launch.at, of_jobs().entries, self.clock.utc)
+        self.job: JobStatePort = JobState(
+            state, launch.at, load_job_rules().entries, self.clock.utc
+        )
         self.reserve = StandbyProcess(launch, self.workers, options.restarts)
         self.snapshots = SnapshotProcess(launch, self.workers, voice, self.wake.set)
         self.deeds = CommandExecutor(

@@ -15,7 +15,7 @@ from allaboard.cluster.membership import Membership
 from allaboard.cluster.membership_role import MembershipRole
 from allaboard.cluster.multi_host_restart import MultiHostRestart
 from allaboard.facts import Phase
-from allaboard.hosts.fingerprint import fingerprint
+from allaboard.hosts.fingerprint import runtime_fingerprint
 from allaboard.launch.local_workers import Launch
 from allaboard.policy.end.failure_end import LAST_EVALUATION
 from allaboard.policy.restart.task_restart import RESTARTS
@@ -152,7 +152,7 @@ class ControlPlane:
                 continue  # looked at again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self._answered.add(event.pid)
-                facts = fingerprint(event.pid, box.identity.argv, event.box.notes)
+                facts = runtime_fingerprint(event.pid, box.identity.argv, event.box.notes)
                 if self._party is not None:
                     facts |= self._party.facts_of(told) | {RESTARTS: self._allowed}
                 found.append(MemberFactsReported(pid=event.pid, facts=facts))

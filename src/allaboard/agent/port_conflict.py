@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from allaboard.analysis.failures.port_in_use import port_taken
 from allaboard.facts import Holder
-from allaboard.hosts.interface_address import holder_of
+from allaboard.hosts.interface_address import port_holder
 from allaboard.protocol.events import Event, PortChecked, ProcessSampled
 
 
@@ -30,7 +30,7 @@ class PortConflicts:
             port = port_taken(event.box.raised, event.box.declared)
             if port:
                 self._asked.add(event.pid)
-                pid, command = holder_of(port)
+                pid, command = port_holder(port)
                 address = f"{os.uname().nodename}:{port}"
                 found.append(
                     PortChecked(holder=Holder(address=address, pid=pid, command=command, at=now))

@@ -13,8 +13,8 @@ from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Phase, Silence
 from allaboard.hosts import proc
-from allaboard.hosts.cpu_quota import quota
-from allaboard.hosts.exit_watcher import Ends
+from allaboard.hosts.cpu_quota import cpu_quota_of
+from allaboard.hosts.exit_watcher import ExitWatcher
 from allaboard.hosts.resource_usage import Usage
 from allaboard.hosts.tcp_retransmits import Unanswered
 from allaboard.probe.layout import ENDED
@@ -52,7 +52,7 @@ class ProcessWatcher:
         beside: str = "",
     ) -> None:
         self.folder = folder
-        self.ends = Ends()
+        self.ends = ExitWatcher()
         self._wrapped = wrapped
         self._struck = struck
         self._beside = beside
@@ -211,7 +211,7 @@ class ProcessWatcher:
     def _allowed(self, pid: int, now: float) -> float:
         at, limit = self._quotas.get(pid, (-QUOTA_REFRESH_S, None))
         if now - at >= QUOTA_REFRESH_S:
-            limit = quota(pid)
+            limit = cpu_quota_of(pid)
             self._quotas[pid] = now, limit
         cores = proc.allowed_cores(pid)
         return min(cores, limit) if limit is not None else cores

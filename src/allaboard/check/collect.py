@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -33,15 +33,17 @@ class Gathered(msgspec.Struct):
     """The facts of one `check`; ``pasted`` are views of one job that are compared with each other."""
 
     configs: list[ConfigFacts] = []
-    manifests: ManifestFacts | None = None
+    manifests: list[ManifestFacts] = []
+    """Documents that are applied together: those of all files that the user named, or of one folder."""
     scripts: list[ScriptFacts] = []
     pasted: list[Pasted] = []
+    skipped: dict[str, str] = {}
+    """Files of a folder that could not be judged, and why."""
 
     def facts(self) -> Iterator[object]:
         """Each of them, for the rules that read its type."""
         yield from self.configs
-        if self.manifests is not None:
-            yield self.manifests
+        yield from self.manifests
         yield from self.scripts
         yield from self.pasted
 
@@ -49,7 +51,7 @@ class Gathered(msgspec.Struct):
     def nothing(self) -> bool:
         """Whether there was nothing to judge."""
         silent = all(not c.parts and not c.problems for c in self.configs)
-        return silent and not self.scripts and self.manifests is None
+        return silent and not self.scripts and not self.manifests
 
 
 def configuration_sources() -> dict[str, ConfigurationSource]:
@@ -81,24 +83,37 @@ def from_environment(variables: Mapping[str, str]) -> Gathered:
     return Gathered([msgspec.structs.replace(config, host=host, place=_place(config))])
 
 
-def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
-    """The files in the order given; with ``every`` a spec speaks to all of its tasks.
+def from_files(paths: Sequence[str], every: bool = False, walked: Collection[str] = ()) -> Gathered:
+    """The files in the order given; with ``every`` a spec speaks to all of its tasks. Of ``walked`` files, which
+    the user did not name, those that cannot be read are skipped.
 
     Raises:
-        OSError: one of them is not there or may not be read.
+        OSError: a file that was named does not exist or may not be read.
     """
     from allaboard.check.concurrent_members import jobs
     from allaboard.check.read_file import read
-    from allaboard.check.source_material import parse
+    from allaboard.check.source_material import may_be_for_training, parse, unjudged_reason
     from allaboard.formats.manifests.kubernetes import merged
 
     known = configuration_sources()
     gathered = Gathered()
-    manifests = []
+    manifests: dict[str, list[ManifestFacts]] = {}
     beside: list[list[ConfigFacts]] = []
     commands: dict[str, Sequence[Sequence[Value]]] = {}
     for path in paths:
-        parsed = parse(read(path))
+        try:
+            source = read(path)
+        except OSError as error:
+            if path not in walked:
+                raise
+            gathered.skipped[path] = (error.strerror or str(error)).lower()
+            continue
+        if path in walked and not may_be_for_training(source):
+            continue
+        parsed = parse(source)
+        if path in walked and (reason := unjudged_reason(source, parsed)):
+            gathered.skipped[path] = reason
+            continue
         nodes = _in_order(path, parsed, known)
         gathered.pasted += nodes
         commands |= {subject: m.commands for subject, m in parsed.materials}
@@ -108,16 +123,18 @@ def from_files(paths: Sequence[str], every: bool = False) -> Gathered:
         if parsed.members:
             beside.append([config_of(s, m, known) for s, m in parsed.members])
         if parsed.manifests is not None:
-            manifests.append(parsed.manifests)
-    if manifests:
-        gathered.manifests = merged(manifests)
+            folder = path.rpartition("/")[0] if path in walked else ""
+            manifests.setdefault(folder, []).append(parsed.manifests)
+    gathered.manifests = [merged(documents) for documents in manifests.values()]
     if every:
         gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
-    elif len(paths) > 1:
+    elif len(paths) - len(walked) > 1:
         from allaboard.check.job_grouping import jobs as of_one_job
         from allaboard.check.job_grouping import scripts
 
-        views = [(c, scripts(commands.get(c.subject, ()))) for c in gathered.configs]
+        # Files that lie in one folder may be of several jobs; those that the user named are of one.
+        named = [c for c in gathered.configs if c.subject not in walked]
+        views = [(c, scripts(commands.get(c.subject, ()))) for c in named]
         gathered.pasted += of_one_job(views)
     for members in beside:
         gathered.configs += members

@@ -28,12 +28,10 @@ _COMMANDS = re.compile(
 
 def kind_of(name: str, text: str) -> str:
     """json, manifest, hostfile, shell, python or url; "" where nothing fits."""
-    last = name.rpartition("/")[2].lower()
-    suffix = "." + last.rpartition(".")[2] if "." in last else ""
     first = text.lstrip()[:4096]
-    if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
-    if re.search(r"hostfile|machinefile|^hosts$|^nodes$|nodefile", last):
+    if kind := kind_of_suffix(name):
+        return kind
+    if is_hostfile_name(name):
         return "hostfile"
     if first.startswith("#!"):
         return "python" if "python" in first.split("\n")[0] else "shell"
@@ -46,6 +44,18 @@ def kind_of(name: str, text: str) -> str:
     if re.search(r"^(?:apiVersion|kind):", first, re.M):
         return "manifest"
     return _by_lines(first)
+
+
+def kind_of_suffix(name: str) -> str:
+    """Return the kind that a file's suffix says, or ""."""
+    last = name.rpartition("/")[2].lower()
+    return _BY_SUFFIX.get("." + last.rpartition(".")[2], "") if "." in last else ""
+
+
+def is_hostfile_name(name: str) -> bool:
+    """Return True for the names under which launchers are given hostfiles."""
+    last = name.rpartition("/")[2].lower()
+    return re.search(r"hostfile|machinefile|^hosts$|^nodes$|nodefile", last) is not None
 
 
 def _by_lines(text: str) -> str:

@@ -7,7 +7,7 @@ from allaboard.check.environment import environment
 from allaboard.check.run_rules import judge
 from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.facts import Material, Origin, Value
-from allaboard.rules.engine.catalogue import rule_named
+from allaboard.rules.engine.catalogue import load_rule
 
 CALL, ARGUMENT = "jax.distributed.initialize", "coordinator_address"
 VARIABLE = "JAX_COORDINATOR_ADDRESS"
@@ -28,7 +28,7 @@ def checked(given: str | None, variable: str) -> None:
         material = environment({VARIABLE: variable})
     found = judge(
         Gathered([config_of("environment", material, configuration_sources())]),
-        select=(rule_named(ADDRESS_RULE).code,),
+        select=(load_rule(ADDRESS_RULE).code,),
     )
     if found:
         raise ConfigurationError(found)

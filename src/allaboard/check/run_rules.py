@@ -6,8 +6,8 @@ import msgspec
 
 from allaboard.check.collect import Gathered, broken_sources
 from allaboard.facts import Finding, Pasted, ScriptFacts, Severity
-from allaboard.rules.engine.catalogue import families
-from allaboard.rules.engine.evaluate import diagnose, stamp
+from allaboard.rules.engine.catalogue import load_families
+from allaboard.rules.engine.evaluate import make_finding, run_rules
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
@@ -20,14 +20,16 @@ def judge(
     Raises:
         ValueError: a prefix that no rule's code begins with.
     """
-    entries = [e for e in families(_families(gathered)).entries if _wanted(e.code, select, ignore)]
+    entries = [
+        e for e in load_families(_families(gathered)).entries if _wanted(e.code, select, ignore)
+    ]
     for prefix in (*select, *ignore):
         if not any(code.startswith(prefix) for code in _codes()):
             raise ValueError(f"no rule's code begins with {prefix!r}; `allaboard rules` lists all")
     found: dict[tuple[object, ...], Finding] = {}
     for facts in gathered.facts():
-        for entry, claim in diagnose(facts, entries):
-            finding = _text(stamp(entry, claim))
+        for entry, claim in run_rules(facts, entries):
+            finding = _text(make_finding(entry, claim))
             where = str(claim.where) if claim.where is not None else ""
             found.setdefault((finding.rule, where, finding.summary), finding)
     return sorted(found.values(), key=_place)
@@ -36,7 +38,7 @@ def judge(
 def unloaded(gathered: Gathered) -> list[str]:
     """Rules and readers that could not be loaded, each with the reason: what they would have said
     is not known."""
-    broken = (*families(_families(gathered)).broken, *broken_sources())
+    broken = (*load_families(_families(gathered)).broken, *broken_sources())
     return [f"{b.stem}: {b.why}" for b in broken]
 
 
@@ -68,7 +70,7 @@ def _families(gathered: Gathered) -> tuple[str, ...]:
 
 
 def _codes() -> list[str]:
-    return [e.code for e in families(("cfg", "env", "code")).entries]
+    return [e.code for e in load_families(("cfg", "env", "code")).entries]
 
 
 def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:

@@ -91,6 +91,25 @@ def parse(source: Source) -> Parsed:
     return parsed
 
 
+def may_be_for_training(source: Source) -> bool:
+    """Return False for JSON that holds neither a TF_CONFIG nor a manifest, as most JSON in a folder does."""
+    if kind_of(source.name, source.text) != "json":
+        return True
+    return any(key in source.text for key in ('"cluster"', '"apiVersion"', "'cluster'"))
+
+
+def unjudged_reason(source: Source, parsed: Parsed) -> str:
+    """Return why nothing could be read of a file that the user did not name; "" if something was, or if the
+    file is meant for training, so that its error is a finding."""
+    workloads = parsed.manifests.workloads if parsed.manifests is not None else ()
+    if parsed.materials or parsed.members or workloads or not parsed.problems:
+        return ""
+    kind = kind_of(source.name, source.text)
+    is_tf_config = kind == "json" and '"cluster"' in source.text
+    is_manifest = kind == "manifest" and "apiVersion:" in source.text and "{{" not in source.text
+    return "" if is_tf_config or is_manifest else parsed.problems[0].said
+
+
 def _too_large(source: Source, kind: str) -> Problem:
     limit, size = LIMITS[kind], len(source.text)
     said = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,7 @@ def main(words: Sequence[str]) -> int:
         raise UsageError(f"{error.filename or ''}: {reason}") from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+    _note_skipped(gathered.skipped, options.verbose)
     text = _rendered(options, findings, gathered)
     try:
         write_output(text)
@@ -104,7 +105,27 @@ def main(words: Sequence[str]) -> int:
 def _gathered(paths: Sequence[str], every: bool) -> Gathered:
     from allaboard.check.collect import from_environment, from_files
 
-    return from_files(paths, every=every) if paths else from_environment(os.environ)
+    if not paths:
+        return from_environment(os.environ)
+    if not any(map(os.path.isdir, paths)):
+        return from_files(paths, every=every)
+    from allaboard.check.folder_walk import expand_folders
+
+    files, walked = expand_folders(paths)
+    return from_files(files, every=every, walked=walked)
+
+
+def _note_skipped(reasons: Mapping[str, str], verbose: bool) -> None:
+    """Say which files of a folder could not be judged, on standard error."""
+    if not reasons:
+        return
+    files = "1 file" if len(reasons) == 1 else f"{len(reasons)} files"
+    hint = "" if verbose else ", see -v" if len(reasons) > 1 else ""
+    shown = list(reasons.items())[: len(reasons) if verbose else 1]
+    for name, reason in shown:
+        print_error(f"allaboard check: {name}: not judged: {reason}")
+    if len(shown) < len(reasons):
+        print_error(f"allaboard check: {files} in all were not judged{hint}")
 
 
 def _codes(text: str) -> tuple[str, ...]:
@@ -141,7 +162,7 @@ def _rendered(options: Any, findings: list[Finding], gathered: Gathered) -> str:
 
 def _rule_page(code: str) -> str:
     """Return the page of a rule, or "" if the catalogue has no such rule."""
-    from allaboard.rules.engine.catalogue import families
+    from allaboard.rules.engine.catalogue import load_families
 
-    entry = families((code.lower(),)).find(code)
+    entry = load_families((code.lower(),)).find_rule(code)
     return entry.page if entry is not None else ""

@@ -238,10 +238,10 @@ def _look_again(
 def _diagnose_paths(paths: list[Path]) -> Diagnosis:
     from allaboard.diagnosis.logs.diagnose_paths import of_paths
     from allaboard.diagnosis.logs.input_files import MissingInputError
-    from allaboard.rules.engine.catalogue import catalogue
+    from allaboard.rules.engine.catalogue import load_catalogue
 
     try:
-        return of_paths(paths, catalogue())
+        return of_paths(paths, load_catalogue())
     except MissingInputError as error:
         raise UsageError(str(error)) from None
     except OSError as error:

@@ -34,13 +34,13 @@ def main(words: Sequence[str]) -> int:
         raise UsageError(
             "name a rule, for example: allaboard explain HANG001; `allaboard rules` lists all"
         )
-    from allaboard.rules.engine.catalogue import catalogue
-    from allaboard.rules.engine.pages import page
+    from allaboard.rules.engine.catalogue import load_catalogue
+    from allaboard.rules.engine.pages import render_page
 
-    entry = catalogue().find(rule)
+    entry = load_catalogue().find_rule(rule)
     if entry is None:
         raise UsageError(f"no rule {rule!r}{_suggestion(rule)} `allaboard rules` lists all.")
-    text = page(entry)
+    text = render_page(entry)
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
@@ -53,9 +53,9 @@ def main(words: Sequence[str]) -> int:
 
 def rule_codes() -> Iterable[str]:
     """Return the code of every rule."""
-    from allaboard.rules.engine.catalogue import catalogue
+    from allaboard.rules.engine.catalogue import load_catalogue
 
-    return [entry.code for entry in catalogue().entries]
+    return [entry.code for entry in load_catalogue().entries]
 
 
 def _suggestion(rule: str) -> str:

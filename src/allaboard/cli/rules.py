@@ -26,9 +26,9 @@ def main(words: Sequence[str]) -> int:
         from allaboard.options.command_parser import build_parser
 
         build_parser("rules", add_arguments).parse_words(words)
-    from allaboard.rules.engine.catalogue import catalogue
+    from allaboard.rules.engine.catalogue import load_catalogue
 
-    rules = catalogue()
+    rules = load_catalogue()
     width = max((len(entry.name) for entry in rules.entries), default=0)
     for entry in rules.entries:
         sys.stdout.write(f"{entry.code}  {entry.name:<{width}}  {entry.title}\n")

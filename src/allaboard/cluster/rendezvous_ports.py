@@ -18,7 +18,7 @@ from allaboard.cluster.transport.wire import Message
 from allaboard.configuration.launcher_context import job_of
 from allaboard.configuration.local_rank import is_local_rank_zero
 from allaboard.facts import Answer, Declared, Holder, Knock
-from allaboard.hosts.interface_address import holder_of
+from allaboard.hosts.interface_address import port_holder
 from allaboard.hosts.proc import environment
 from allaboard.protocol.events import Event, PortChecked, StrangerConnected
 
@@ -118,7 +118,7 @@ class RendezvousPorts:
         return Holder(address=f"{self._identity().host}:{port}", said=said, at=time.monotonic())
 
     async def _holder(self, port: int) -> Holder:
-        pid, command = holder_of(port)
+        pid, command = port_holder(port)
         met = await connect_and_greet(f"127.0.0.1:{port}")
         me = self._identity()
         job = job_of(environment(pid), me.job) if pid else ""

@@ -10,8 +10,8 @@ from allaboard.analysis.parameter_servers.parameter_servers import serves
 from allaboard.analysis.resources.host_load import trains
 from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Claim, Finding, JobView, Member, Severity, Stage, Who
-from allaboard.rules.engine.catalogue import Entry
-from allaboard.rules.engine.evaluate import stamp
+from allaboard.rules.engine.catalogue import RuleEntry
+from allaboard.rules.engine.evaluate import make_finding
 from allaboard.rules.engine.relations import explains_lost_peers, reports_stall
 
 SETTLED = 5.0
@@ -59,7 +59,7 @@ class FindingStore:
         self._elsewhere: set[Key] = set()
         """What other hosts' coordinators have made."""
 
-    def new(self, now: float, claims: Iterable[tuple[Entry, Claim]]) -> Iterator[Finding]:
+    def new(self, now: float, claims: Iterable[tuple[RuleEntry, Claim]]) -> Iterator[Finding]:
         """Those of the claims that were not made before, as findings."""
         for entry, claim in claims:
             who = _people(claim.who)
@@ -159,7 +159,7 @@ class FindingStore:
     def _grown(self, code: str, who: People) -> Key | None:
         return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
 
-    def _said_with_others(self, entry: Entry, who: People) -> bool:
+    def _said_with_others(self, entry: RuleEntry, who: People) -> bool:
         """Whether these were named before, with others, by a host that sees more; or by the rule that told
         their end."""
         for (rule, people), known in self._known.items():
@@ -172,9 +172,9 @@ class FindingStore:
                 return True
         return False
 
-    def _finding(self, now: float, entry: Entry, claim: Claim) -> Finding:
+    def _finding(self, now: float, entry: RuleEntry, claim: Claim) -> Finding:
         since = claim.since
-        return stamp(
+        return make_finding(
             entry,
             claim,
             at=self._utc(now),
@@ -204,7 +204,7 @@ def _inside(member: Member, people: People, at: float) -> bool:
     return not member.step and member.moved_at <= at
 
 
-def _unexplained(entry: Entry, claim: Claim) -> bool:
+def _unexplained(entry: RuleEntry, claim: Claim) -> bool:
     return entry.rule.stage is Stage.EXIT and claim.certainty is UNKNOWN
 
 

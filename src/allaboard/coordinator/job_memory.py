@@ -19,7 +19,7 @@ from allaboard.coordinator.trackers.resource_trends import ResourceTrends
 from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
 from allaboard.facts import JobView, LockWait
 from allaboard.protocol.commands import EndJob
-from allaboard.rules.engine.catalogue import Entry
+from allaboard.rules.engine.catalogue import RuleEntry
 
 
 class JobMemory:
@@ -29,7 +29,7 @@ class JobMemory:
         self,
         settings: JobSettings,
         launched_at: float,
-        entries: tuple[Entry, ...],
+        entries: tuple[RuleEntry, ...],
         utc: Callable[[float], str],
     ) -> None:
         self.settings = settings

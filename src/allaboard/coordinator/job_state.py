@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from allaboard.analysis.collectives.collective_order import wanted
-from allaboard.analysis.collectives.swapped_collectives import wanted_paths
+from allaboard.analysis.collectives.collective_order import members_to_trace
+from allaboard.analysis.collectives.swapped_collectives import members_to_trace_for_swaps
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, chief_of, how_ended
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.coordinator.group_disambiguation import group_name_in_process
@@ -53,8 +53,8 @@ from allaboard.protocol.events import (
     WorkerLaunched,
 )
 from allaboard.protocol.process_keys import split_process_key
-from allaboard.rules.engine.catalogue import Entry
-from allaboard.rules.engine.evaluate import diagnose
+from allaboard.rules.engine.catalogue import RuleEntry
+from allaboard.rules.engine.evaluate import run_rules
 
 RECONNECT_GRACE_S = 3.0
 """How long a broken agent connection may take to come back before its members count as lost."""
@@ -69,7 +69,7 @@ class JobState:
         self,
         settings: JobSettings,
         launched_at: float,
-        entries: tuple[Entry, ...],
+        entries: tuple[RuleEntry, ...],
         utc: Callable[[float], str],
     ) -> None:
         self._memory = JobMemory(settings, launched_at, entries, utc)
@@ -112,7 +112,7 @@ class JobState:
         memory = self._memory
         view = memory.last_view = memory.view(now)
         rolls = roll_calls(view)
-        claims = list(diagnose(view, memory.entries))
+        claims = list(run_rules(view, memory.entries))
         memory.replacements.judged(now)
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = [*interruptions]
@@ -132,7 +132,7 @@ class JobState:
         return commands
 
     def _announcements(
-        self, now: float, view: JobView, claims: list[tuple[Entry, Claim]]
+        self, now: float, view: JobView, claims: list[tuple[RuleEntry, Claim]]
     ) -> Iterator[Command]:
         findings = self._memory.findings
         for finding in (*findings.new(now, claims), *findings.over(now, view)):
@@ -145,7 +145,7 @@ class JobState:
         pids = self._memory.stall_detector.due(view)
         if pids and not self._memory.settings.policy.observe:
             yield SampleStacks(pids=pids)
-        for (group, round_), pids in wanted(view) + wanted_paths(view):
+        for (group, round_), pids in members_to_trace(view) + members_to_trace_for_swaps(view):
             yield TraceCalls(pids=pids, group=group_name_in_process(group), round=round_)
 
     def _restarts(self, view: JobView) -> Iterator[Command]:

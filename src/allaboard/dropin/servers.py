@@ -11,8 +11,8 @@ from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and
 from allaboard.dropin.error import RollCallError
 from allaboard.facts import Answer, Claim, Evidence, Finding, Who
 from allaboard.report.finding_text import finding_lines
-from allaboard.rules.engine.catalogue import rule_named
-from allaboard.rules.engine.evaluate import stamp
+from allaboard.rules.engine.catalogue import load_rule
+from allaboard.rules.engine.evaluate import make_finding
 
 SERVER_MISSING = "server-missing"
 """Name of the rule that reports a server which does not answer."""
@@ -65,7 +65,7 @@ def _up(met: ConnectResult) -> bool:
 
 def _finding(task: tuple[str, int, str], met: ConnectResult, waited: float) -> Finding:
     job, index, address = task
-    entry = rule_named(SERVER_MISSING)
+    entry = load_rule(SERVER_MISSING)
     claim = Claim(
         summary=f"{job} {index} does not answer at {address}: {met.said or met.answer}",
         who=(Who(job=job, index=index, host=address.rpartition(":")[0]),),
@@ -75,4 +75,4 @@ def _finding(task: tuple[str, int, str], met: ConnectResult, waited: float) -> F
         fix=f"start {job} {index} on that host, and let it make its tf.distribute.Server "
         "before the chief",
     )
-    return stamp(entry, claim)
+    return make_finding(entry, claim)

@@ -7,22 +7,26 @@ import json
 from allaboard.hosts import proc
 
 AGENT = "allaboard.dropin.attach"
-LONGEST = 200
+MAX_COMMAND_LENGTH = 200
 """Characters of a command that are told."""
 
 
-def behind(pid: int, command: str) -> tuple[int, str]:
+def owner_behind_agent(pid: int, command: str) -> tuple[int, str]:
     """The process to name, and its command line, of one that holds a port here. What an agent was told on
     its command line is nobody's business, and to end it alone would not free anything."""
-    found = watched(proc.command_line(pid)) if AGENT in command else 0
-    return (found, " ".join(proc.command_line(found))[:LONGEST]) if found else (pid, command)
+    attached_pid = attached_pid_of(proc.command_line(pid)) if AGENT in command else 0
+    return (
+        (attached_pid, " ".join(proc.command_line(attached_pid))[:MAX_COMMAND_LENGTH])
+        if attached_pid
+        else (pid, command)
+    )
 
 
-def watched(words: list[str]) -> int:
+def attached_pid_of(arguments: list[str]) -> int:
     """The pid of the process that this command line of an agent names; 0 where it is none."""
-    if AGENT not in words[:-1]:
+    if AGENT not in arguments[:-1]:
         return 0
     try:
-        return int(json.loads(words[words.index(AGENT) + 1])["pid"])
+        return int(json.loads(arguments[arguments.index(AGENT) + 1])["pid"])
     except (ValueError, KeyError, TypeError):
         return 0

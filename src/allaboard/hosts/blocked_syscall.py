@@ -23,31 +23,31 @@ _FD_GENERIC = {63: "read", 64: "write", 67: "pread", 68: "pwrite", 65: "readv", 
                80: "fstat"}  # fmt: skip
 _AT_GENERIC = {56: "openat", 79: "stat", 35: "unlinkat", 291: "statx"}
 _CLONE_GENERIC = (220, 435)
-LONGEST = 4096
+PATH_MAX = 4096
 """Bytes of a path, PATH_MAX."""
 
 
-def blocked(pid: int) -> str:
+def describe_blocked_syscall(pid: int) -> str:
     """``write to /data/log on /data (nfs4 of server:/data)``; "" where nothing can be told."""
     try:
-        words = Path(f"/proc/{pid}/syscall").read_text().split()
-        number, arguments = int(words[0]), [int(w, 16) for w in words[1:7]]
+        fields = Path(f"/proc/{pid}/syscall").read_text().split()
+        number, arguments = int(fields[0]), [int(w, 16) for w in fields[1:7]]
     except (OSError, ValueError, IndexError):
         return ""  # it runs, or the kernel does not tell us
     x86 = platform.machine() == "x86_64"
-    by_fd, at = (_FD_X86, _AT_X86) if x86 else (_FD_GENERIC, _AT_GENERIC)
+    by_fd, by_relative_path = (_FD_X86, _AT_X86) if x86 else (_FD_GENERIC, _AT_GENERIC)
     if number in (_CLONE_X86 if x86 else _CLONE_GENERIC):
         return "starting a program, whose file has not been read yet"
     if number in by_fd:
-        return _on(pid, by_fd[number], _file(pid, arguments[0]))
-    if number in at:
-        return _on(pid, at[number], _text(pid, arguments[1]))
+        return _describe_call(pid, by_fd[number], _path_of_descriptor(pid, arguments[0]))
+    if number in by_relative_path:
+        return _describe_call(pid, by_relative_path[number], _path_in_memory(pid, arguments[1]))
     if x86 and number in _PATH_X86:
-        return _on(pid, _PATH_X86[number], _text(pid, arguments[0]))
+        return _describe_call(pid, _PATH_X86[number], _path_in_memory(pid, arguments[0]))
     return ""
 
 
-def _on(pid: int, call: str, file: str) -> str:
+def _describe_call(pid: int, call: str, file: str) -> str:
     if not file:
         return call
     if not file.startswith("/"):
@@ -58,21 +58,21 @@ def _on(pid: int, call: str, file: str) -> str:
     return f"{call} of {file} on {mount.point} ({mount.filesystem} of {mount.source})"
 
 
-def _file(pid: int, fd: int) -> str:
+def _path_of_descriptor(pid: int, fd: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/fd/{fd}").readlink())
     except OSError:
         return ""
 
 
-def _text(pid: int, address: int) -> str:
+def _path_in_memory(pid: int, address: int) -> str:
     """A path in the memory of the process; relative ones are made absolute."""
     try:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - seeks
             memory.seek(address)
-            found = memory.read(LONGEST).partition(b"\0")[0].decode("utf-8", "replace")
-        if found and not found.startswith("/"):
-            return str(Path(f"/proc/{pid}/cwd").readlink() / found)
+            path = memory.read(PATH_MAX).partition(b"\0")[0].decode("utf-8", "replace")
+        if path and not path.startswith("/"):
+            return str(Path(f"/proc/{pid}/cwd").readlink() / path)
     except (OSError, OverflowError, ValueError):
         return ""
-    return found
+    return path

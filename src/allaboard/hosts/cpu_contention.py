@@ -17,21 +17,21 @@ from allaboard.hosts.proc import TICK, descendants
 RUN_QUEUE, TAKEN, OURS = "run queue", "cores taken", "cores of the job"
 
 
-class Cores:
+class CoreContention:
     """Reads seconds that only rise, so that their rate is in cores (or in waiting threads)."""
 
     def __init__(self) -> None:
-        self._last: dict[int, float] = {}
-        self._ours = 0.0
+        self._last_cpu_s: dict[int, float] = {}
+        self._job_cpu_s = 0.0
 
-    def read(self, pids: Iterable[int]) -> Iterator[Reading]:
+    def read_contention(self, pids: Iterable[int]) -> Iterator[Reading]:
         """Of each: the time its threads stood in a run queue, and the time in which the cores that it may
         use were busy, with their number; once: the CPU time of all that runs below this agent."""
-        asked = list(pids)
-        if not asked:
+        watched_pids = list(pids)
+        if not watched_pids:
             return
-        busy = _busy()
-        for pid in asked:
+        busy = _busy_seconds_by_core()
+        for pid in watched_pids:
             try:
                 allowed = os.sched_getaffinity(pid)
                 waited = sum(
@@ -43,19 +43,21 @@ class Cores:
             yield Reading(RUN_QUEUE, waited / 1e9, 0, pid, f"/proc/{pid}/task/*/schedstat")
             taken = sum(busy.get(core, 0.0) for core in allowed)
             yield Reading(TAKEN, taken, len(allowed), pid, "/proc/stat")
-        yield Reading(OURS, self._job(), 0, 0, "/proc/PID/stat")
+        yield Reading(OURS, self._update_job_cpu(), 0, 0, "/proc/PID/stat")
 
-    def _job(self) -> float:
+    def _update_job_cpu(self) -> float:
         """A process that has ended takes its time along: differences are what counts."""
-        now = {pid: seen.cpu for pid, seen in descendants(os.getpid()).items()}
-        self._ours += sum(max(0.0, cpu - self._last.get(pid, 0.0)) for pid, cpu in now.items())
-        self._last = now
-        return self._ours
+        now = {pid: process_stat.cpu for pid, process_stat in descendants(os.getpid()).items()}
+        self._job_cpu_s += sum(
+            max(0.0, cpu - self._last_cpu_s.get(pid, 0.0)) for pid, cpu in now.items()
+        )
+        self._last_cpu_s = now
+        return self._job_cpu_s
 
 
-def _busy() -> dict[int, float]:
+def _busy_seconds_by_core() -> dict[int, float]:
     """Seconds in which each core was not idle: all fields but idle and iowait, guests counted once."""
-    found = {}
+    busy_s = {}
     try:
         lines = Path("/proc/stat").read_text().splitlines()
     except OSError:
@@ -64,5 +66,5 @@ def _busy() -> dict[int, float]:
         name, *ticks = line.split()
         if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 8:
             spent = [int(t) for t in ticks[:8]]
-            found[int(name[3:])] = (sum(spent) - spent[3] - spent[4]) / TICK
-    return found
+            busy_s[int(name[3:])] = (sum(spent) - spent[3] - spent[4]) / TICK
+    return busy_s

@@ -9,13 +9,15 @@ from pathlib import Path
 _ROOT = Path("/sys/fs/cgroup")
 
 
-def quota(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
+def cpu_quota_of(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
     """Cores, the least of its group and those above; None where none of them is limited."""
-    found = tightest(pid, root, proc)
-    return found[1] if found is not None else None
+    tightest_group = tightest_cpu_group(pid, root, proc)
+    return tightest_group[1] if tightest_group is not None else None
 
 
-def tightest(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> tuple[Path, float] | None:
+def tightest_cpu_group(
+    pid: int, root: Path = _ROOT, proc: Path = Path("/proc")
+) -> tuple[Path, float] | None:
     """The folder of the group that leaves it the least, and how many cores."""
     try:
         files = _files((proc / str(pid) / "cgroup").read_text(errors="surrogateescape"), root)
@@ -28,7 +30,7 @@ def tightest(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> tuple[
 @lru_cache(maxsize=64)
 def _files(groups: str, root: Path) -> tuple[Path, ...]:
     """Where the limits of these groups stand; the same names have the same files."""
-    found: list[Path] = []
+    files: list[Path] = []
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",")
@@ -38,19 +40,19 @@ def _files(groups: str, root: Path) -> tuple[Path, ...]:
         group = top / path.lstrip("/")
         for folder in (group, *group.parents):
             if (folder / name).exists():
-                found.append(folder / name)
+                files.append(folder / name)
             if folder == top:
                 break
-    return tuple(found)
+    return tuple(files)
 
 
 def _limit(file: Path) -> float | None:
     """``200000 100000`` or ``max 100000`` in v2; quota and period in two files in v1, -1 for none."""
     try:
-        words = file.read_text().split()
+        fields = file.read_text().split()
         if file.name != "cpu.max":
-            words.append(file.with_name("cpu.cfs_period_us").read_text().strip())
-        allowed, period = int(words[0]), int(words[1])
+            fields.append(file.with_name("cpu.cfs_period_us").read_text().strip())
+        allowed, period = int(fields[0]), int(fields[1])
     except (OSError, ValueError, IndexError):
         return None
     return allowed / period if allowed > 0 and period > 0 else None

@@ -19,61 +19,61 @@ _GET_INFO = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
 _EXIT = 1 << 3
 
 
-class Ends:
+class ExitWatcher:
     """Follows processes by their pids. Its `fileno` is readable once one of them has ended; `take` must
     come soon then."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._followed: dict[int, int] = {}
+        self._pid_by_fd: dict[int, int] = {}
         """File descriptor to pid."""
-        self._known: dict[int, int] = {}
+        self._status_by_pid: dict[int, int] = {}
 
     def fileno(self) -> int:
         return self._epoll.fileno()
 
-    def follow(self, pid: int) -> None:
+    def follow_process(self, pid: int) -> None:
         """How this one ends will be known, where the system lets us see it."""
         try:
             fd = pidfd.open_process(pid)
         except OSError:
             return
-        self._followed[fd] = pid
+        self._pid_by_fd[fd] = pid
         self._epoll.register(fd, select.EPOLLIN)
 
-    def take(self) -> None:
+    def collect_exits(self) -> None:
         """Looks how they ended who have."""
         for fd, _ in self._epoll.poll(0):
-            pid = self._followed.pop(fd)
+            pid = self._pid_by_fd.pop(fd)
             self._epoll.unregister(fd)  # a child that was just forked may still have it open
-            status = told(pid, fd)
+            status = exit_status_of(pid, fd)
             if status is not None:
-                self._known[pid] = status
+                self._status_by_pid[pid] = status
             os.close(fd)
 
-    def status(self, pid: int) -> int | None:
+    def exit_status(self, pid: int) -> int | None:
         """As waitpid(2) gives it; None of one that lives, and where it was not seen."""
-        self.take()
-        return self._known.get(pid, proc.wait_status(pid))
+        self.collect_exits()
+        return self._status_by_pid.get(pid, proc.wait_status(pid))
 
     def close(self) -> None:
-        for fd in self._followed:
+        for fd in self._pid_by_fd:
             os.close(fd)
-        self._followed.clear()
+        self._pid_by_fd.clear()
         self._epoll.close()
 
 
-def told(pid: int, fd: int) -> int | None:
+def exit_status_of(pid: int, fd: int) -> int | None:
     """How the process of this pidfd has just ended, as waitpid(2) gives it; None where it was not seen."""
     status = proc.wait_status(pid)
-    return _kept(fd) if status is None else status
+    return _status_kept_by_pidfd(fd) if status is None else status
 
 
-def _kept(fd: int) -> int | None:
+def _status_kept_by_pidfd(fd: int) -> int | None:
     """What the pidfd itself tells; None where this kernel tells nothing."""
     try:
-        told = fcntl.ioctl(fd, _GET_INFO, _INFO.pack(_EXIT, *(0,) * 13))
+        answer = fcntl.ioctl(fd, _GET_INFO, _INFO.pack(_EXIT, *(0,) * 13))
     except OSError:
         return None
-    mask, *_, status = _INFO.unpack(told)
+    mask, *_, status = _INFO.unpack(answer)
     return int(status) if mask & _EXIT else None

@@ -23,9 +23,9 @@ def lock_waits(text: str | None = None) -> tuple[LockWait, ...]:
     holders: dict[str, list[int]] = {}
     waits: list[tuple[int, str, int]] = []
     for line in text.splitlines():
-        if not (found := _LINE.match(line)):
+        if not (match := _LINE.match(line)):
             continue
-        number, waiting, pid, inode = found[1], found[2], int(found[3]), int(found[6])
+        number, waiting, pid, inode = match[1], match[2], int(match[3]), int(match[6])
         if waiting:
             waits.append((pid, number, inode))
         else:

@@ -25,10 +25,10 @@ _SECRET = re.compile(
 """In a variable's name; what counts NCCL's or XLA's passes is none."""
 
 
-def fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
+def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
     """By name: versions that the probe noted, the script's hash and commit, variables, limits."""
     facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdigit()}
-    facts |= {f"variable {k}": v for k, v in variables(proc.environment(pid)).items()}
+    facts |= {f"variable {k}": v for k, v in relevant_variables(proc.environment(pid)).items()}
     facts |= _limits()
     script = _script(pid, argv)
     if script is not None:
@@ -43,17 +43,17 @@ def fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str
     return facts
 
 
-def variables(environment: Mapping[str, str]) -> dict[str, str]:
+def relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Those that may matter; of proxies only that they are set."""
-    found = {}
+    relevant = {}
     for name, value in environment.items():
         if name.lower() in PROXIES:
-            found[name.lower()] = "set" if value else ""
+            relevant[name.lower()] = "set" if value else ""
         elif name.startswith(_OWN) or _SECRET.search(name.upper()):
             continue
         elif name in NAMES or name.startswith(PREFIXES):
-            found[name] = value[:200]
-    return found
+            relevant[name] = value[:200]
+    return relevant
 
 
 def _limits() -> dict[str, str]:

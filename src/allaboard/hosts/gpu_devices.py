@@ -7,7 +7,9 @@ from itertools import takewhile
 from pathlib import Path
 
 
-def devices(environment: Mapping[str, str], root: Path = Path("/proc/driver/nvidia/gpus")) -> int:
+def count_visible_gpus(
+    environment: Mapping[str, str], root: Path = Path("/proc/driver/nvidia/gpus")
+) -> int:
     """How many GPUs a worker started here would see: CUDA_VISIBLE_DEVICES, else the driver's list."""
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     if listed is not None:
@@ -21,7 +23,7 @@ def _visible(listed: str) -> list[str]:
     return list(takewhile(lambda name: name not in ("", "-1"), names))
 
 
-def share(
+def gpu_share_of_worker(
     environment: Mapping[str, str],
     local_rank: int,
     workers: int,
@@ -31,11 +33,11 @@ def share(
 
     None where there is no GPU, or one worker alone.
     """
-    count = devices(environment, root)
+    count = count_visible_gpus(environment, root)
     if count == 0 or workers < 2:
         return None
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     names = _visible(listed) if listed is not None else [str(i) for i in range(count)]
     each = max(1, count // workers)
-    mine = [names[(local_rank * each + i) % count] for i in range(each)]
-    return ",".join(mine)
+    own_devices = [names[(local_rank * each + i) % count] for i in range(each)]
+    return ",".join(own_devices)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allaboard.hosts import proc
-from allaboard.hosts.agent_alias import behind
+from allaboard.hosts.agent_alias import owner_behind_agent
 
 LOOPBACK = "127.0.0.1"
 INTERFACE = "GLOO_SOCKET_IFNAME"
@@ -27,15 +27,15 @@ class DataAddress(NamedTuple):
 
     address: str
     origin: str
-    first: str
+    gloo_address: str
 
     @property
-    def facts(self) -> dict[str, str]:
+    def as_facts(self) -> dict[str, str]:
         """What is known of it, by the names that facts of a member have."""
         return {
             "data address": self.address,
             "data interface": self.origin,
-            "gloo address": self.first,
+            "gloo address": self.gloo_address,
         }
 
 
@@ -52,26 +52,28 @@ def data_address(environment: Mapping[str, str]) -> DataAddress:
     """
     name = environment.get(INTERFACE, "").split(",")[0]
     if name:
-        found = interface_address(name)
-        return DataAddress(found, f"{INTERFACE}={name}", found)
+        address = interface_address(name)
+        return DataAddress(address, f"{INTERFACE}={name}", address)
     host = os.uname().nodename
     try:
-        usual = list(_usable(host))
+        own_addresses = list(_own_addresses(host))
     except OSError:
-        usual = []
-    if not usual:
+        own_addresses = []
+    if not own_addresses:
         return DataAddress(LOOPBACK, f"{host} does not resolve to an address of its own", LOOPBACK)
-    return DataAddress(preferred(usual), f"what {host} resolves to on itself", usual[0])
+    return DataAddress(
+        preferred_address(own_addresses), f"what {host} resolves to on itself", own_addresses[0]
+    )
 
 
-def preferred(usable: list[str]) -> str:
+def preferred_address(usable: list[str]) -> str:
     """The one to tell of those, in the resolver's order, that gloo may take: one that others reach, where
     the first is no loopback address."""
-    fourth = [a for a in usable if ":" not in a and not a.startswith("127.")]
-    return fourth[0] if fourth else usable[0]
+    reachable_ipv4 = [a for a in usable if ":" not in a and not a.startswith("127.")]
+    return reachable_ipv4[0] if reachable_ipv4 else usable[0]
 
 
-def _usable(host: str) -> Iterator[str]:
+def _own_addresses(host: str) -> Iterator[str]:
     """The host's own addresses, as its name resolves; raises OSError where it does not."""
     for family, kind, _, _, where in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
         if str(where[0]).startswith("fe80:"):
@@ -86,17 +88,17 @@ def _usable(host: str) -> Iterator[str]:
 
 def interface_address(name: str) -> str:
     """The interface's address; empty where it has none that others reach."""
-    return _fourth(name) or _sixth(name)
+    return _ipv4_of_interface(name) or _ipv6_of_interface(name)
 
 
-def _sixth(name: str) -> str:
+def _ipv6_of_interface(name: str) -> str:
     try:
-        return sixth(name, Path("/proc/net/if_inet6").read_text())
+        return ipv6_in_table(name, Path("/proc/net/if_inet6").read_text())
     except OSError:  # a kernel without IPv6
         return ""
 
 
-def sixth(name: str, table: str) -> str:
+def ipv6_in_table(name: str, table: str) -> str:
     """Its IPv6 address by if_inet6, proc_net(5), link-local ones left out."""
     for line in table.splitlines():
         digits, _, _, scope, flags, interface = line.split()
@@ -105,7 +107,7 @@ def sixth(name: str, table: str) -> str:
     return ""
 
 
-def _fourth(name: str) -> str:
+def _ipv4_of_interface(name: str) -> str:
     """Its IPv4 address by SIOCGIFADDR, netdevice(7)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -115,7 +117,7 @@ def _fourth(name: str) -> str:
             return ""
 
 
-def holder_of(port: int) -> tuple[int, str]:
+def port_holder(port: int) -> tuple[int, str]:
     """Pid and command line of the process that listens on ``port`` here, of the program itself where its
     drop-in's agent does; 0 and "" where it is not to be seen (another user's, another container's)."""
     inodes = set(_listening(port))
@@ -127,7 +129,7 @@ def holder_of(port: int) -> tuple[int, str]:
                 holds = any(os.readlink(e.path) in inodes for e in entries)  # noqa: PTH115 - many
             if holds:
                 pid = int(folder.parent.name)
-                return behind(pid, " ".join(proc.command_line(pid))[:200])
+                return owner_behind_agent(pid, " ".join(proc.command_line(pid))[:200])
         except OSError:
             continue
     return 0, ""
@@ -135,14 +137,14 @@ def holder_of(port: int) -> tuple[int, str]:
 
 def _listening(port: int) -> list[str]:
     """The sockets, as /proc/PID/fd names them, that listen on the port: /proc/net/tcp, proc(5)."""
-    found = []
+    sockets = []
     for table in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
         except OSError:
             continue
         for line in lines:
-            words = line.split()
-            if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
-                found.append(f"socket:[{words[9]}]")
-    return found
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                sockets.append(f"socket:[{fields[9]}]")
+    return sockets

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, RANK_VARIABLES
 from allaboard.hosts import proc
-from allaboard.hosts.fingerprint import variables as that_may_matter
+from allaboard.hosts.fingerprint import relevant_variables as that_may_matter
 
 MEETING = (*CLUSTER_VARIABLES, "TORCHELASTIC_RESTART_COUNT", "CUDA_VISIBLE_DEVICES")
 """Variables that say who a process is and where it means to meet the others."""

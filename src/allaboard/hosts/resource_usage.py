@@ -12,7 +12,7 @@ from pathlib import Path
 
 from allaboard.facts import Reading
 from allaboard.hosts import shared_cores
-from allaboard.hosts.cpu_contention import Cores
+from allaboard.hosts.cpu_contention import CoreContention
 from allaboard.hosts.proc import TICK
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -30,7 +30,7 @@ class Usage:
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self._folders = tuple(folders)
-        self._cores = Cores()
+        self._cores = CoreContention()
         self._known: dict[tuple[str, str], Path] = {}
         self._shared: tuple[list[int], int, list[Reading]] = ([], 0, [])
 

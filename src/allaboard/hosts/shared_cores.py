@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allaboard.facts import Reading
-from allaboard.hosts.cpu_quota import tightest
+from allaboard.hosts.cpu_quota import tightest_cpu_group
 
 SHARED = "shared cores"
 """Its ``value`` is their number, its ``limit`` the pid of the first of those who share them: it says who
@@ -35,7 +35,7 @@ def read(pids: Iterable[int]) -> Iterator[Reading]:
             cores = frozenset(os.sched_getaffinity(pid))
         except OSError:
             continue
-        rooms[pid] = Room(cores, *(tightest(pid) or (None, 0.0)))
+        rooms[pid] = Room(cores, *(tightest_cpu_group(pid) or (None, 0.0)))
     for pid, (many, first) in together(rooms).items():
         yield Reading(SHARED, many, first, pid, "sched_getaffinity(2), cpu.max")
 

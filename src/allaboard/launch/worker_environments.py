@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from allaboard.hosts.gpu_devices import share
+from allaboard.hosts.gpu_devices import gpu_share_of_worker
 from allaboard.launch.launch_plan import Plan
 from allaboard.launch.port_reservation import reserve
 from allaboard.probe import adapters
@@ -32,7 +32,7 @@ def environments_of(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list
             numbers = [s.getsockname()[1] for s in mine]
             for index, environment in enumerate(environments):
                 environment.update(framework.environment(index, plan.size, numbers))
-                devices = share(os.environ, index, plan.size)
+                devices = gpu_share_of_worker(os.environ, index, plan.size)
                 if devices is not None:
                     had = os.environ.get("CUDA_VISIBLE_DEVICES")
                     told = devices if had is None else f"{devices}|{had}"

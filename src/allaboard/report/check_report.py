@@ -1,4 +1,4 @@
-"""What `check` found: as a linter prints it, and as JSON."""
+"""What `check` found, as a linter prints it and as JSON."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from allaboard.report.finding_text import finding_lines
 from allaboard.report.plain_text import DEFAULT_WIDTH, clean
 
 SCHEMA_VERSION = 1
+"""Version of the published format."""
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `check --format json` prints. The published JSON Schema is generated from this type.
-
-    ``subjects`` are what was judged: ``environment``, or the files, and the roles of manifests.
-    """
+    """The document that `check --format json` prints. Its published JSON Schema is generated from this type."""
 
     schema: int = SCHEMA_VERSION
+    """Version of the format."""
     allaboard: str
+    """Version of allaboard."""
     subjects: tuple[str, ...]
+    """Everything that was judged: ``environment``, or the files and the roles of manifests."""
     findings: tuple[Finding, ...]
+    """All findings, in the order in which they are printed."""
 
 
 def as_json(findings: Sequence[Finding], subjects: Sequence[str]) -> str:
-    """A CheckReport, indented."""
+    """Return a CheckReport as indented JSON."""
     from allaboard import __version__
 
     report = CheckReport(allaboard=__version__, subjects=tuple(subjects), findings=tuple(findings))

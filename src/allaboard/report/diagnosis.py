@@ -19,7 +19,11 @@ MAX_SHOWN_MISSING = 12
 def as_text(
     diagnosis: Diagnosis, colour: bool = False, verbose: bool = False, width: int = DEFAULT_WIDTH
 ) -> str:
-    """What happened, where everybody is, the findings, and what is missing."""
+    """Return what happened, where each rank is, the findings, and what is missing, in lines of at most
+    ``width`` columns.
+
+    ``verbose`` adds whole stacks and all evidence.
+    """
     return "".join(f"{line}\n" for line in _lines(diagnosis, colour, verbose, width))
 
 
@@ -59,10 +63,10 @@ def _list_section(heading: str, lines: tuple[str, ...], verbose: bool, width: in
 
 
 def as_json(diagnosis: Diagnosis) -> str:
-    """All of it, for programs."""
+    """Return the whole diagnosis as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
 
 
-def schema() -> dict[str, object]:
-    """The published JSON Schema of a diagnosis, from its types."""
+def diagnosis_schema() -> dict[str, object]:
+    """Return the published JSON Schema of a diagnosis, made from its types."""
     return json_schema_of(Diagnosis)

@@ -10,7 +10,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def workflow_commands(findings: Sequence[Finding]) -> str:
-    """One ``::error file=…,line=…::message`` a finding.
+    """Return one ``::error file=…,line=…::message`` a finding.
 
     The form is that of the page "Workflow commands for GitHub Actions", its escapes included.
     """

@@ -1,4 +1,4 @@
-"""The JSON Schema of what is published, from its type."""
+"""The JSON Schema of a published document, made from its type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import msgspec
 
 
 def json_schema_of(kind: type) -> dict[str, Any]:
-    """Its docstrings are the descriptions, written alike by every Python: 3.13 takes indents away."""
+    """Return the JSON Schema of a type, with its docstrings as descriptions.
+
+    Descriptions are the same with every Python: Python 3.13 strips the indentation of docstrings, earlier
+    ones keep it.
+    """
     schema: dict[str, Any] = _clean(msgspec.json.schema(kind))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

@@ -1,4 +1,4 @@
-"""The end of a run, for a person: where the time of those who trained together went."""
+"""The end of a run, for a person: where the time of the workers that trained went."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from statistics import median
 from allaboard.facts import Report, Severity, WorkerReport
 
 MIN_TRAINED_S = 5.0
-"""Seconds of training below which nothing is told."""
+"""Seconds of training below which no shares are shown: they would be those of the start."""
 MIN_SHOWN_SHARE = 0.01
+"""Share of the time below which an activity is left out."""
 
 
 def phase_lines(report: Report) -> list[str]:
-    """One line: medians over the members; none of a job with parameter servers, which has lines of its own,
-    where nothing was measured, and where an error was found: a wait that never ended is in no step."""
+    """Return one line of medians over the workers, or none.
+
+    There is none for a job with parameter servers, which has lines of its own; where nothing was measured;
+    and where an error was found, since a wait that never ended belongs to no step.
+    """
     if any(f.severity is Severity.ERROR for f in report.findings):
         return []
     workers = [w for w in report.workers if w.trained >= MIN_TRAINED_S]
@@ -41,7 +45,10 @@ def _shares(workers: list[WorkerReport]) -> list[tuple[float, str]]:
 
 
 def _phase_share(shares: list[tuple[float, int, int]], noun: str) -> tuple[float, str]:
-    """Share, number and rank of each: what one does alone the others wait for."""
+    """Return the share, and what it was spent on, of an activity with (share, count, rank) of each worker.
+
+    What a single rank does alone is attributed to that rank: all others wait for it.
+    """
     largest, count, rank = max(shares)
     typical = median(share for share, _, _ in shares)
     if typical >= largest / 2 and (len(shares) != 2 or min(shares)[0] >= largest / 2):

@@ -18,21 +18,26 @@ ANSWER_LABELS = {
     Answer.MUTE: "mute",
     Answer.CUT: "large lost",
 }
+"""Labels of failed links that are shorter than the answer's own name."""
 VERSIONED_PACKAGES = ("python", "torch", "tensorflow", "jax")
+"""Packages whose versions have a column of their own."""
 
 
 def as_json(preflight: Preflight) -> str:
+    """Return the whole preflight as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(preflight), indent=2).decode() + "\n"
 
 
-def schema() -> dict[str, object]:
+def preflight_schema() -> dict[str, object]:
     """The published JSON Schema of `preflight --format json`, from its types."""
     return json_schema_of(Preflight)
 
 
 def as_text(preflight: Preflight) -> str:
-    """The tables of one preflight; its findings were told as they were made. A host that others came
-    to knows all, another one only its own part: a line."""
+    """Return the tables of one preflight; its findings were printed as they were made.
+
+    The host where the others met knows all of it. Any other host knows only its own part: one line.
+    """
     if not preflight.leads:
         return clean(f"{preflight.host}: {preflight_verdict(preflight)}") + "\n"
     present_count = len([m for m in preflight.members if m.state in ("aboard", "waits")])
@@ -53,7 +58,7 @@ def as_text(preflight: Preflight) -> str:
 
 
 def preflight_verdict(preflight: Preflight) -> str:
-    """The last line: whether the job would start."""
+    """Return the last line: the answer to whether the job would start."""
     if preflight.outcome == "ok":
         warning = f", {len(preflight.findings)} findings to look at" if preflight.findings else ""
         return f"ready to start{warning.replace('1 findings', '1 finding')} ({preflight.seconds:.1f} s)"
@@ -67,7 +72,7 @@ def preflight_verdict(preflight: Preflight) -> str:
 
 
 def member_rows(preflight: Preflight) -> list[list[str]]:
-    """The table of members, with its head; versions that are nowhere known are left out."""
+    """Return the table of members, its head first; versions that no member reports are left out."""
     versions = [
         v for v in VERSIONED_PACKAGES if any(f"version {v}" in m.facts for m in preflight.members)
     ]
@@ -91,7 +96,10 @@ def _row(member: PreflightMember, versions: list[str]) -> list[str]:
 
 
 def link_matrix(preflight: Preflight) -> list[list[str]]:
-    """Who reaches whom: all of them, or those that fail and the slowest where hosts are many."""
+    """Return the table of links from host to host.
+
+    With more than ``MAX_MATRIX_HOSTS`` hosts only the links that fail and the slowest ones are listed.
+    """
     links = {(k.source, k.target): k for k in preflight.links}
     hosts = preflight.hosts
     if len(hosts) > MAX_MATRIX_HOSTS:
@@ -104,14 +112,14 @@ def link_matrix(preflight: Preflight) -> list[list[str]]:
 
 
 def describe_link(link: Link) -> str:
-    """What came of one link, in a few characters."""
+    """Return the result of one link in a few characters."""
     if not link.works:
         return ANSWER_LABELS.get(link.answer, str(link.answer))
     return f"{link.seconds * 1e3:.1f} ms, {format_rate(link.rate)}"
 
 
 def format_rate(rate: float) -> str:
-    """Bytes per second as MB/s, two digits at the least."""
+    """Return bytes per second as MB/s, with at least two digits."""
     return f"{rate / 1e6:.{0 if rate >= 9.95e6 else 1}f} MB/s"
 
 
@@ -136,6 +144,6 @@ def _notable_links(preflight: Preflight) -> list[list[str]]:
 
 
 def align_columns(table: list[list[str]]) -> list[str]:
-    """Columns side by side."""
+    """Return the rows as lines with aligned columns."""
     widths = [max(len(row[i]) for row in table if i < len(row)) for i in range(len(table[0]))]
     return ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=False)) for row in table]

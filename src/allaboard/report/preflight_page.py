@@ -30,7 +30,7 @@ _FINE = ("aboard", "waits", "ok")
 
 
 def render_page(preflight: Preflight) -> str:
-    """The whole document."""
+    """Return the whole HTML document."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -74,7 +74,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _table(table: list[list[str]], states: int = -1) -> str:
-    """``states``: the column that is coloured; all but the first where it is left out."""
+    """Return an HTML table; ``states`` is the column that is coloured, -1 for all but the first."""
     head = "".join(f'<th scope="col">{_escape(c)}</th>' for c in table[0])
     body = "".join(
         f"<tr>{''.join(_cell(c, i, states) for i, c in enumerate(row))}</tr>" for row in table[1:]

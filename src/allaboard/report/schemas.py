@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 
 from allaboard.facts import Report
-from allaboard.report.check_schema import schema as check_schema
-from allaboard.report.diagnosis import schema as diagnosis_schema
+from allaboard.report.check_schema import check_schema
+from allaboard.report.diagnosis import diagnosis_schema
 from allaboard.report.json_schema import json_schema_of
-from allaboard.report.preflight import schema as preflight_schema
+from allaboard.report.preflight import preflight_schema
 
 SCHEMAS: dict[str, Callable[[], object]] = {"report.schema.json": partial(json_schema_of, Report), "diagnosis.schema.json": diagnosis_schema,
            "preflight.schema.json": preflight_schema, "check.json": check_schema}  # fmt: skip
-"""File name to what makes it."""
+"""Name of each schema's file, and the function that makes its content."""
 
 
 def main(arguments: list[str]) -> int:
-    """Writes or checks the folder; 0 when all is well."""
+    """Write or check the folder; return 0 if all is well."""
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/schemas"))
     current = {name: json.dumps(make(), indent=2) + "\n" for name, make in SCHEMAS.items()}
     if "--check" in arguments:

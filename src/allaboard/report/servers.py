@@ -1,4 +1,4 @@
-"""The end of a job with parameter servers, for a person: who waited for whom, how long."""
+"""The end of a job with parameter servers, for a person: which task waited for which, and how long."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from allaboard.facts import Report, Times, WorkerReport
 
 MAX_SHOWN_TASKS = 8
-"""Tasks that are told of; the rest is in the report."""
+"""Tasks that are shown; the rest is in the report."""
 
 
 def server_lines(report: Report) -> list[str]:
-    """One line for each task that was measured; none for a job without parameter servers."""
+    """Return one line for each task that was measured; none for a job without parameter servers."""
     lines = [line for worker in report.workers for line in _worker_lines(worker)]
     more = (
         [f"{len(lines) - MAX_SHOWN_TASKS} more tasks: see report.json"]
@@ -32,14 +32,14 @@ def _worker_lines(worker: WorkerReport) -> Iterator[str]:
 
 
 def _describe_cpu(worker: WorkerReport) -> str:
-    """Of all its time; a limit that came later may be below that."""
+    """Return the mean over the task's whole life. A limit that was set later may be lower than that."""
     if worker.cpu > worker.allowed:
         return f"{worker.cpu:.2f} cores, at the end {worker.allowed:g} at most"
     return f"{worker.cpu:.2f} of {worker.allowed:g} cores"
 
 
 def _describe_times(times: Times) -> str:
-    """The largest share first."""
+    """Return the shares of the time, the largest first."""
     server = times.server.replace(":", " ")
     shares = [
         (times.servers, f"waiting for servers{f' (most for {server})' if server else ''}"),
@@ -57,7 +57,7 @@ def _describe_times(times: Times) -> str:
 
 
 def _describe_traffic(worker: WorkerReport) -> str:
-    """What went to and from all others, and the longest round trip."""
+    """Return the bytes that were exchanged with all other tasks, and the longest round trip."""
     if not worker.pairs:
         return ""
     worst = max(worker.pairs, key=lambda p: p.rtt)
@@ -68,7 +68,7 @@ def _describe_traffic(worker: WorkerReport) -> str:
 
 
 def format_bytes(count: float) -> str:
-    """``1.5 MB``, in powers of ten."""
+    """Return ``1.5 MB``: a number of bytes in powers of ten."""
     units = ["TB", "GB", "MB", "kB", "bytes"]
     while count >= 1000 and len(units) > 1:
         count /= 1000

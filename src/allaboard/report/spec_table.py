@@ -12,7 +12,7 @@ MAX_SHOWN_TASKS = 64
 
 
 def as_table(config: ConfigFacts) -> str:
-    """What the subject says, and where each value comes from; conflicts below."""
+    """Return the values of a subject, each with its origin; conflicts below."""
     spec = config.spec
     rows: list[tuple[str, str, str]] = []
     if spec.job is not None or spec.index is not None:
@@ -43,7 +43,7 @@ def as_table(config: ConfigFacts) -> str:
 
 
 def as_json(config: ConfigFacts) -> str:
-    """The merged spec with every value's origin."""
+    """Return the merged spec with every value's origin."""
     document = {"subject": config.subject, "spec": config.spec}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 

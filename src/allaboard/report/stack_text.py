@@ -16,7 +16,7 @@ MAX_RANKS_LENGTH = 100
 
 
 def crowd_lines(crowds: Iterable[Crowd]) -> list[str]:
-    """One line a place; the odd ones out are marked by ``>``."""
+    """Return one line a place; outliers are marked by ``>``."""
     lines = [clean(_crowd_line(c)) for c in crowds]
     hidden_count = len(lines) - MAX_SHOWN_LINES
     return (
@@ -39,7 +39,7 @@ def _crowd_line(crowd: Crowd) -> str:
 
 
 def tree_lines(branches: Iterable[Branch]) -> list[str]:
-    """The tree, outermost call first; indented where ranks part."""
+    """Return the merged tree, outermost call first, indented where ranks part."""
     lines: list[str] = []
     for depth, branch in walk_branches(branches):
         for position, call in enumerate(branch.calls):

@@ -1,17 +1,18 @@
-"""What could not be seen of a run: hooks that found nothing to hold on to. No alarm, but told."""
+"""What could not be seen of a run: hooks that failed, and black boxes that cannot be read."""
 
 from __future__ import annotations
 
 from allaboard.facts import BOX, JobView
 
 HOOK_NOTE_PREFIX = "hook "
-"""How the note of a hook that failed begins, in the black box; the module follows."""
+"""Begins the note of a failed hook in the black box; the module follows."""
 MAX_SHOWN_MEMBERS = 4
+"""Members that a line names before the rest is counted."""
 
 
 def unseen_lines(view: JobView) -> tuple[str, ...]:
-    """A sentence for each hook that failed and each black box that cannot be read, with the members of
-    whom that is so."""
+    """Return a sentence for each hook that failed and each black box that cannot be read, with the members
+    concerned."""
     members_by_trouble: dict[
         tuple[str, str], dict[str, None]
     ] = {}  # a rank and its parent have one name

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_order import differences
+from allaboard.analysis.collectives.collective_order import find_differences
 from allaboard.analysis.data.data_sharding import PLACE, Uneven, reading, uneven
 from allaboard.analysis.failures.failure_causality import failed
 from allaboard.analysis.failures.lost_peer import lost_peer
@@ -51,7 +51,7 @@ def _harms(view: JobView, found: Uneven) -> bool:
         # Who waits with them keeps nobody waiting where a third has not come.
         if more & waits and not (third and fewer <= waits):
             return True
-    return any(m.called in fewer for d in differences(view) for m, _ in d.calls)
+    return any(m.called in fewer for d in find_differences(view) for m, _ in d.calls)
 
 
 def _in_it(one: Member, found: Uneven) -> bool:

@@ -13,7 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.flight_record_diff import behind, described, place
+from allaboard.analysis.collectives.flight_record_diff import (
+    describe_recorded,
+    find_ranks_behind,
+    recorded_location,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import format_ranks
@@ -21,25 +25,27 @@ from allaboard.facts.samples import recorded, recording
 
 
 def check(found: Recording) -> Iterator[Claim]:
-    for one in behind(found):
+    for one in find_ranks_behind(found):
         evidence = [
             Evidence(
-                f"rank {format_ranks(one.ahead)}: number {one.first.number} is "
-                f"{described(one.first)}{place(one.first)}",
+                f"rank {format_ranks(one.ahead)}: number {one.missed.number} is "
+                f"{describe_recorded(one.missed)}{recorded_location(one.missed)}",
                 "Flight Recorder",
             )
         ]
-        for rank, last in list(one.last.items())[:3]:
+        for rank, last in list(one.last_entered.items())[:3]:
             said = (
                 "entered none of this group"
                 if last is None
-                else (f"last entered number {last.number}, {described(last)}{place(last)}")
+                else (
+                    f"last entered number {last.number}, {describe_recorded(last)}{recorded_location(last)}"
+                )
             )
             evidence.append(Evidence(f"rank {rank} {said}", "Flight Recorder"))
         many = "ranks" if len(one.ranks) > 1 else "rank"
         yield Claim(
-            summary=f"{many} {format_ranks(one.ranks)} did not enter {one.first.op}, collective "
-            f"{one.first.number} of group {one.group}; rank {format_ranks(one.ahead)} did",
+            summary=f"{many} {format_ranks(one.ranks)} did not enter {one.missed.op}, collective "
+            f"{one.missed.number} of group {one.group}; rank {format_ranks(one.ahead)} did",
             who=tuple(Who(index=r, rank=r) for r in one.ranks[:64]),
             evidence=tuple(evidence),
             fix=f"look at rank {format_ranks(one.ranks)}: its log, or py-spy dump --pid PID while it hangs",

@@ -13,7 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.flight_record_diff import described, differs, place
+from allaboard.analysis.collectives.flight_record_diff import (
+    describe_recorded,
+    find_record_mismatches,
+    recorded_location,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import format_ranks
@@ -21,15 +25,17 @@ from allaboard.facts.samples import recorded, recording
 
 
 def check(found: Recording) -> Iterator[Claim]:
-    for one in differs(found):
-        sides = [f"rank {format_ranks(ranks)} {described(entry)}" for ranks, entry in one.sides]
+    for one in find_record_mismatches(found):
+        sides = [
+            f"rank {format_ranks(ranks)} {describe_recorded(entry)}" for ranks, entry in one.sides
+        ]
         yield Claim(
             summary=f"collective {one.number} of group {one.group} is not the same on all: "
             + "; ".join(sides[:3]),
-            who=tuple(Who(index=r, rank=r) for r in one.odd[:64]),
+            who=tuple(Who(index=r, rank=r) for r in one.outliers[:64]),
             evidence=tuple(
                 Evidence(
-                    f"rank {format_ranks(ranks)}: {described(entry)}{place(entry)}",
+                    f"rank {format_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
                     "Flight Recorder",
                 )
                 for ranks, entry in one.sides[:3]

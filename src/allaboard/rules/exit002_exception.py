@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.unused_parameters import without_gradient
+from allaboard.analysis.collectives.unused_parameters import parameters_without_gradient
 from allaboard.analysis.failures.dataloader_worker import loader_worker
 from allaboard.analysis.failures.evaluator_failure import mildly
 from allaboard.analysis.failures.failure_causality import Failures, failures, interrupted, too_early
@@ -62,7 +62,7 @@ def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
     where = f" at {error.where}" if error.where is not None else ""
     place = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
     evidence = [Evidence(f"{error.type}: {error.message[:300]}", place)]
-    unused = without_gradient(error)
+    unused = parameters_without_gradient(error)
     if unused is not None:
         evidence.append(Evidence(f"{unused} got no gradient in the step before", "DDP's reducer"))
     if first.step:
@@ -87,7 +87,7 @@ def _fix(error: Raised, place: str, log: str) -> str:
         error
     ):  # a syntax error has no frame: its message names the place
         return f"read {log}: the whole traceback is there"
-    unused = without_gradient(error)
+    unused = parameters_without_gradient(error)
     if unused is not None:
         return (
             f"see why {unused} had no part in the loss of the step before (numbers count "

@@ -18,7 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.collectives.rank_conditional_advice import or_come_to, stands_at
+from allaboard.analysis.collectives.rank_conditional_advice import (
+    rank_conditional_hint,
+    user_frame_of,
+)
 from allaboard.analysis.failures.failure_causality import ended_at
 from allaboard.analysis.member_names import agrees, names
 from allaboard.analysis.stalls.early_exit import exited_by_itself, find_early_exits
@@ -52,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(gone: list[Member], victims: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in victims)
     whose = "their" if len(victims) > 1 else "its"
-    place = next(filter(None, map(stands_at, victims)), None)
+    place = next(filter(None, map(user_frame_of, victims)), None)
     at = f" (at {place})" if place is not None else ""
     unknown = any(map(exited_by_itself, gone))
     how = "ended by itself (its exit code is not known)" if unknown else "ended with exit code 0"
@@ -70,7 +73,7 @@ def _claim(gone: list[Member], victims: list[Member]) -> Claim:
         ),
         fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; if one may stop "
         "sooner (sys.exit, break), let all decide together: all_reduce the wish to stop"
-        + or_come_to(gone[0], victims),
+        + rank_conditional_hint(gone[0], victims),
         since=ended_at(gone[0]),
     )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_order import differences
+from allaboard.analysis.collectives.collective_order import find_differences
 from allaboard.analysis.failures.failure_causality import failed, failed_at, failures
 from allaboard.analysis.failures.mismatch_errors import mismatch
 from allaboard.analysis.stalls.stall import JITTED_NOTE
@@ -29,7 +29,7 @@ SETTLE = 2.0
 
 def check(view: JobView) -> Iterator[Claim]:
     said = [(m, words) for m in view.members if failed(m) and (words := mismatch(m)) is not None]
-    if not said or failures(view).began or differences(view):
+    if not said or failures(view).began or find_differences(view):
         return
     first, words = min(said, key=lambda one: failed_at(one[0]))
     if view.now - failed_at(first) < SETTLE and not view.ended:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.rank_conditional_advice import or_come_to
+from allaboard.analysis.collectives.rank_conditional_advice import rank_conditional_hint
 from allaboard.analysis.failures.killed_child import killed_below
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.stacks.autograph_frames import rewritten
@@ -173,7 +173,7 @@ def _left(view: JobView, one: Member, found: Stall) -> Claim:
             waiting_evidence(found),
         ),
         fix=f"{read} why it made no more steps: all ranks must make the same number"
-        + or_come_to(one, found.waiting),
+        + rank_conditional_hint(one, found.waiting),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),

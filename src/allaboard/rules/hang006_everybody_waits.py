@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.member_names import ranked
 from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
 from allaboard.analysis.stalls.mutual_wait import (
@@ -102,7 +102,7 @@ def _fix(found: MutualWait, differ: bool) -> str:
     between = [
         m
         for m in found.waiting
-        if m.op is not None and (_call(m) in RECEIVES | SENDS or message(m.op.name))
+        if m.op is not None and (_call(m) in RECEIVES | SENDS or parse_message(m.op.name))
     ]
     if between:
         sides = ", ".join(

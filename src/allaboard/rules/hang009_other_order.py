@@ -32,11 +32,11 @@ from allaboard.facts.samples import USER, called, job, signature
 
 def check(view: JobView) -> Iterator[Claim]:
     for found in find_mismatches(view, MismatchKind.OP):
-        one, other = found.other, found.expected
+        one, other = found.outlier_call, found.expected_call
         if NEW_GROUP in (one.op, other.op):
             continue  # which stops nobody by itself, and has a rule of its own
-        odd = {m.called for m in found.odd}
-        taken = fewer(found.odd, [m for m, _ in found.calls if m.called not in odd])
+        odd = {m.called for m in found.outliers}
+        taken = fewer(found.outliers, [m for m, _ in found.calls if m.called not in odd])
         more = ""
         if taken is not None:
             few, many = taken

@@ -33,7 +33,7 @@ from allaboard.facts.samples import called, job, signature
 
 def check(view: JobView) -> Iterator[Claim]:
     for found in find_mismatches(view, MismatchKind.OP):
-        one, other = found.other, found.expected
+        one, other = found.outlier_call, found.expected_call
         if NEW_GROUP not in (one.op, other.op):
             continue
         lists = one.op == other.op

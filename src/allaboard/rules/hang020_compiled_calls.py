@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_order import differences
-from allaboard.analysis.collectives.flight_record_diff import described, place
-from allaboard.analysis.collectives.live_flight_record import apart
+from allaboard.analysis.collectives.collective_order import find_differences
+from allaboard.analysis.collectives.flight_record_diff import describe_recorded, recorded_location
+from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
 from allaboard.analysis.stalls.stall import find_stall, is_settled_stack
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
@@ -32,24 +32,25 @@ SIDES = 3
 
 def check(view: JobView) -> Iterator[Claim]:
     found = find_stall(view)
-    if found is None or len(found.waiting) < 2 or differences(view):
+    if found is None or len(found.waiting) < 2 or find_differences(view):
         return
     if not all(is_settled_stack(m.stack) for m in found.waiting):
         return
     waiting = {m.who.rank for m in found.waiting}
-    for one in apart(view):
+    for one in live_record_mismatches(view):
         if not waiting.issuperset(rank for ranks, _ in one.sides for rank in ranks):
             continue  # somebody went on, or is somewhere else, which is told by itself
         sides = [
-            f"rank {format_ranks(ranks)} {described(entry)}" for ranks, entry in one.sides[:SIDES]
+            f"rank {format_ranks(ranks)} {describe_recorded(entry)}"
+            for ranks, entry in one.sides[:SIDES]
         ]
         yield Claim(
             summary=f"collective {one.number} of group {one.group} is not the same on all who wait for each "
             f"other: {'; '.join(sides)}",
-            who=tuple(m.who for m in view.members if m.who.rank in one.odd),
+            who=tuple(m.who for m in view.members if m.who.rank in one.outliers),
             evidence=tuple(
                 Evidence(
-                    f"rank {format_ranks(ranks)}: {described(entry)}{place(entry)}",
+                    f"rank {format_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
                     "Flight Recorder",
                 )
                 for ranks, entry in one.sides[:SIDES]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.member_names import ranked
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
@@ -42,7 +42,7 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
     tied = found.message_knot
     waits = [f"rank {m.who.rank} in {m.op.name}" for m in tied if m.op is not None]
     sides = ", ".join(
-        f"rank {m.who.rank}'s {m.op.name}" for m in tied if m.op and message(m.op.name)
+        f"rank {m.who.rank}'s {m.op.name}" for m in tied if m.op and parse_message(m.op.name)
     )
     told = (*tied[:MAX_NAMED_RANKS], *(m for m in found.waiting if m not in tied))
     return Claim(

@@ -15,7 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.nccl_watchdogs import Late, compared, described
+from allaboard.analysis.collectives.nccl_watchdogs import (
+    LateRanks,
+    compare_watchdogs,
+    describe_overdue,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs, Who
 from allaboard.facts.rank_sets import format_ranks
@@ -23,16 +27,16 @@ from allaboard.facts.samples import overdue, watchdogs
 
 
 def check(found: Watchdogs) -> Iterator[Claim]:
-    for one in compared(found):
-        if isinstance(one, Late):
+    for one in compare_watchdogs(found):
+        if isinstance(one, LateRanks):
             yield _claim(one)
 
 
-def _claim(one: Late) -> Claim:
-    first, last = one.first, one.last
+def _claim(one: LateRanks) -> Claim:
+    first, last = one.waiting_report, one.late_report
     many = "ranks" if len(one.ranks) > 1 else "rank"
     others = f"rank {format_ranks(one.waiting)} waited"
-    if one.called:
+    if one.was_called:
         summary = (
             f"{many} {format_ranks(one.ranks)} did not get through {last.op}, collective {last.number} of group "
             f"{last.group}; rank {format_ranks(one.waiting)} did"
@@ -50,7 +54,7 @@ def _claim(one: Late) -> Claim:
     evidence = [Evidence(last.line, str(last.place)), Evidence(first.line, str(first.place))]
     if first.where is not None:
         evidence.append(
-            Evidence(f"{described(first)} is called at {first.where}", "Flight Recorder")
+            Evidence(f"{describe_overdue(first)} is called at {first.where}", "Flight Recorder")
         )
     return Claim(
         summary=summary,

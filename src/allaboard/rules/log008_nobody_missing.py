@@ -16,7 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.nccl_watchdogs import Complete, compared, described
+from allaboard.analysis.collectives.nccl_watchdogs import (
+    AllWaiting,
+    compare_watchdogs,
+    describe_overdue,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
 from allaboard.facts.rank_sets import format_ranks
@@ -24,15 +28,15 @@ from allaboard.facts.samples import overdue, watchdogs
 
 
 def check(found: Watchdogs) -> Iterator[Claim]:
-    for one in compared(found):
-        if isinstance(one, Complete):
+    for one in compare_watchdogs(found):
+        if isinstance(one, AllWaiting):
             yield _claim(one)
 
 
-def _claim(one: Complete) -> Claim:
-    first = one.first
+def _claim(one: AllWaiting) -> Claim:
+    first = one.report
     evidence = [
-        Evidence(f"all of them called {described(first)}", "logs"),
+        Evidence(f"all of them called {describe_overdue(first)}", "logs"),
         Evidence(first.line, str(first.place)),
     ]
     if first.completed <= 0:

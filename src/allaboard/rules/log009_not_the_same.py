@@ -13,7 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.nccl_watchdogs import Unequal, certainty, compared, described
+from allaboard.analysis.collectives.nccl_watchdogs import (
+    UnequalCalls,
+    compare_watchdogs,
+    describe_overdue,
+    watchdog_certainty,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
 from allaboard.facts.rank_sets import format_ranks
@@ -21,14 +26,16 @@ from allaboard.facts.samples import overdue, watchdogs
 
 
 def check(found: Watchdogs) -> Iterator[Claim]:
-    for one in compared(found):
-        if isinstance(one, Unequal):
+    for one in compare_watchdogs(found):
+        if isinstance(one, UnequalCalls):
             yield _claim(one)
 
 
-def _claim(one: Unequal) -> Claim:
+def _claim(one: UnequalCalls) -> Claim:
     first = one.sides[0][1]
-    sides = [f"rank {format_ranks(ranks)} {described(entry)}" for ranks, entry in one.sides[:3]]
+    sides = [
+        f"rank {format_ranks(ranks)} {describe_overdue(entry)}" for ranks, entry in one.sides[:3]
+    ]
     evidence = [Evidence(entry.line, str(entry.place)) for _, entry in one.sides[:2]]
     for ranks, entry in one.sides[:3]:
         if entry.where is not None:
@@ -38,11 +45,11 @@ def _claim(one: Unequal) -> Claim:
     return Claim(
         summary=f"collective {first.number} of group {first.group} is not the same on all: "
         + "; ".join(sides),
-        who=tuple(Who(index=r, rank=r) for r in one.odd[:64]),
+        who=tuple(Who(index=r, rank=r) for r in one.outliers[:64]),
         evidence=tuple(evidence),
         fix="make every rank of the group call the same collectives in the same order, with tensors of the "
         "same shape",
-        certainty=certainty(first),
+        certainty=watchdog_certainty(first),
     )
 
 

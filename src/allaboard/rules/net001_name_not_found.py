@@ -1,14 +1,13 @@
-"""The name of the meeting place does not resolve on this host.
+"""The host name of the rendezvous address does not resolve on this host.
 
 ## Why it matters
 PyTorch warns and retries for up to a minute; TensorFlow and JAX hang without a message. The other hosts see
-only that this one never comes.
+only that this one never joins.
 
 ## What to do
-Run `getent hosts NAME` on that very host, not on another. In Kubernetes the name exists once the headless
-service exists and the pod belongs to it, and only once the pod is scheduled: until `--timeout` is over, this
-is a warning. On a cluster, use the name by which the nodes know each other, or
-an address.
+Run `getent hosts NAME` on the host that the finding names. In Kubernetes the name exists only once the
+headless service exists, and the pod belongs to it and is scheduled: until `--timeout` is over, this finding
+is a warning. On a cluster, use the name by which the nodes know each other, or an address.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
 
 PATIENCE = 2.0
-"""Seconds of failing look-ups: a name server may be slow to learn of a host that has just come."""
+"""Seconds of failing look-ups before they are reported: a name server may learn of a new host late."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.NO_NAME) or overdue(view, Answer.NO_NAME, served=True)
     if tried is None or view.now - tried.call.since < PATIENCE:
         return
-    # The name of a pod, or of a host that is just set up, comes with it; one in brackets never does.
+    # The name of a pod or a new host appears when that starts; a name in brackets never resolves.
     may_come = tried.waited < view.timeout and not tried.name.startswith("[")
     yield Claim(
-        summary=f"{tried.member.who.host} cannot resolve the name {tried.name}, where all are to meet",
+        summary=f"{tried.member.who.host} cannot resolve {tried.name}, the host of the rendezvous address",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),
@@ -44,10 +43,12 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _fix(tried: Attempt) -> str:
     if tried.name.startswith("["):
-        return f"export MASTER_ADDR={tried.name.strip('[]')}   # PyTorch takes it without brackets"
+        return (
+            f"export MASTER_ADDR={tried.name.strip('[]')}   # PyTorch expects it without brackets"
+        )
     return (
         f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.name)}   "
-        "# then fix its name server or /etc/hosts, or give an address"
+        "# then fix the name server or /etc/hosts, or use an IP address"
     )
 
 
@@ -58,15 +59,15 @@ RULE = Rule(
     fires_on={
         "unknown name": (
             calling(Answer.NO_NAME, 3.0, "Name or service not known"),
-            "a cannot resolve the name node0, where all are to meet",
+            "a cannot resolve node0, the host of the rendezvous address",
         ),
         "a parameter server's host": (
             calling(Answer.NO_NAME, 61.0, "Name or service not known", serves=True),
-            "a cannot resolve the name node0, where all are to meet",
+            "a cannot resolve node0, the host of the rendezvous address",
         ),
     },
     silent_on={
-        "a server that is up before the first host has its name": calling(
+        "a parameter server, up before the first host has its name": calling(
             Answer.NO_NAME, 59.0, "Name or service not known", serves=True
         ),
         "just begun": calling(Answer.NO_NAME, 1.0, "Name or service not known"),

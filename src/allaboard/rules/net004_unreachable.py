@@ -1,13 +1,13 @@
-"""The network itself says that there is no route to the meeting place.
+"""The network reports that there is no route to the rendezvous address.
 
 ## Why it matters
-"No route to host" and "Network is unreachable" are real answers: from this host's own routing table, from a
-router, or from a firewall that rejects openly. Frameworks treat them as a peer that is late.
+"No route to host" and "Network is unreachable" are real answers: from this host's routing table, from a
+router, or from a firewall that rejects the connection. Frameworks treat them like a peer that is late.
 
 ## What to do
-See which way the packets would go (`ip route get ADDRESS`), and whether the hosts can reach that address at
-all: it may be a private address of another network, belong to an interface that is down, or be in the wrong
-subnet.
+See which route the packets would take (`ip route get ADDRESS`), and whether the hosts can reach that address
+at all: it may be a private address of another network, belong to an interface that is down, or be in the
+wrong subnet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     host = tried.member.who.host
     yield Claim(
-        summary=f"{host} cannot reach {tried.call.address} where all are to meet: {tried.call.said}",
+        summary=f"{host} cannot reach the rendezvous address {tried.call.address}: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then fix the route, the interface or "
@@ -45,15 +45,15 @@ RULE = Rule(
     fires_on={
         "no route": (
             calling(Answer.UNREACHABLE, said="No route to host"),
-            "a cannot reach node0:29500 where all are to meet: No route to host",
+            "a cannot reach the rendezvous address node0:29500: No route to host",
         ),
         "a parameter server's host": (
             calling(Answer.UNREACHABLE, said="No route to host", serves=True),
-            "a cannot reach node0:29500 where all are to meet: No route to host",
+            "a cannot reach the rendezvous address node0:29500: No route to host",
         ),
     },
     silent_on={
-        "there is time left": calling(Answer.UNREACHABLE, 30.0),
+        "before the timeout": calling(Answer.UNREACHABLE, 30.0),
         "silence": calling(Answer.SILENT),
     },
     since="0.1",

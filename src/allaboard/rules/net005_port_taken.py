@@ -1,13 +1,13 @@
-"""Another program holds the port where the workers are to meet.
+"""Another program uses the rendezvous port.
 
 ## Why it matters
 The first worker's bind fails with `Address already in use`, and all others talk to a program that does not
-understand them. If that program listens in silence, PyTorch's rank 1 waits forever, whatever timeout you
-gave.
+understand them. If that program accepts connections and never answers, PyTorch's rank 1 waits forever,
+whatever timeout you set.
 
 ## What to do
-End that program if it is a leftover (its pid is given if it could be seen). Otherwise take another port:
-one below the ephemeral range (`cat /proc/sys/net/ipv4/ip_local_port_range`) that no service uses.
+End that program if it is a leftover (the finding gives its pid if it can be seen). Otherwise use another
+port: one below the ephemeral range (`cat /proc/sys/net/ipv4/ip_local_port_range`) that no service uses.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from allaboard.facts import (
 from allaboard.facts.samples import EADDRINUSE, ended, gathering, held, job, waiting
 
 PATIENCE = 2.0
-"""Seconds: an earlier run may just be closing."""
+"""Seconds: an earlier run may be about to close its port."""
 SPEAKS = (Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
 SAID = {
-    Answer.MUTE: "a program that accepts and says nothing",
+    Answer.MUTE: "a program that accepts connections and never answers",
     Answer.HTTP: "a web server",
     Answer.OTHER: "a program that speaks another protocol",
-    Answer.CLOSED: "a program that hangs up at once",
+    Answer.CLOSED: "a program that closes connections at once",
     Answer.GRPC: "a gRPC server (TensorFlow or JAX)",
     Answer.ABOARD: "the roll call of another job",
 }
@@ -56,13 +56,13 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if tried.call.kind:
         return  # it was the roll call that answered
-    # A roll call whose host is stopped or overloaded would be as mute.
+    # A roll call on a stopped or overloaded host would be silent in the same way.
     sure = tried.call.answer in (Answer.HTTP, Answer.OTHER)
     yield Claim(
-        summary=f"{SAID[tried.call.answer]} listens at {tried.call.address}, where all are to meet",
+        summary=f"{SAID[tried.call.answer]} listens at the rendezvous address {tried.call.address}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or take another port; "
+        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or use another port; "
         f"if rank 0 is not there, correct {_origin(tried)}",
         severity=tried.severity,
         certainty=tried.certainty if sure or tried.waited >= view.timeout else Certainty.LIKELY,
@@ -83,18 +83,18 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
         return
     mine = _member(view, waiting[0].who.host, holder.pid)
     if mine is not None:
-        who = f"{mine.who.name} of this job itself (pid {holder.pid})"
+        who = f"{mine.who.name} of this job (pid {holder.pid})"
     elif holder.pid:
         who = f"pid {holder.pid} ({holder.command})"
     else:
         who = SAID.get(holder.answer, "a program")
     port = holder.address.rpartition(":")[2]
     yield Claim(
-        summary=f"port {port}, where all are to meet, is held on this host by {who}",
+        summary=f"the rendezvous port {port} is in use on this host by {who}",
         who=(waiting[0].who,),
         evidence=(
             Evidence("bind: Address already in use", holder.address),
-            Evidence(f"it answers as {SAID.get(holder.answer, 'another program')}", "greeting"),
+            Evidence(f"it answers like {SAID.get(holder.answer, 'another program')}", "greeting"),
         ),
         fix=_freed(view, waiting[0], holder, mine is not None),
         since=holder.at,
@@ -102,40 +102,46 @@ def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
 
 
 def _barred(one: Member, holder: Holder) -> Claim:
-    """Nobody holds it: this system does not let us listen there."""
+    """Report a port that no program uses, but on which the system does not allow this user to listen."""
     port = int(holder.address.rpartition(":")[2])
-    low = port < 1024  # ip(7): wants CAP_NET_BIND_SERVICE
+    low = port < 1024  # ip(7): needs CAP_NET_BIND_SERVICE
     return Claim(
-        summary=f"nothing can listen on port {port} of this host, where all are to meet: "
-        f"{holder.said.lower()}",
+        summary=f"the rendezvous port {port} cannot be used on this host: {holder.said.lower()}",
         who=(one.who,),
         evidence=(Evidence(f"bind: {holder.said}", holder.address),),
-        fix="take a port above 1023, the same on every host"
-        + ("" if low else f", or see why: python -m http.server {port}"),
+        fix="use a port above 1023, the same on all hosts"
+        + ("" if low else f"; to reproduce: python -m http.server {port}"),
         since=holder.at,
     )
 
 
 def _freed(view: JobView, one: Member, holder: Holder, ours: bool) -> str:
-    other = "take another port, the same on every host"
+    other = "use another port, the same on all hosts"
     if ours:
-        return "its script listens there already: call the roll before that, or give the script another port"
+        return (
+            "the script itself already listens there: call init before that, or let the script use "
+            "another port"
+        )
     if not holder.pid:
         return other
-    if holder.answer is Answer.ABOARD:  # it is alive, and may be somebody's training
+    if holder.answer is Answer.ABOARD:  # it is alive, and may be another user's training
         called = f" ({holder.job})" if holder.job else ""
         ended = on_host(view, one, f"kill {holder.pid}")
-        return f"{other}: another job{called} gathers there; only if nobody needs that job any more: {ended}"
-    return f"{on_host(view, one, f'kill {holder.pid}')}   # if it is a leftover; else {other}"
+        return (
+            f"{other}: another job{called} has its roll call there; only if that job is no longer "
+            f"needed: {ended}"
+        )
+    return f"{on_host(view, one, f'kill {holder.pid}')}   # if it is a leftover; otherwise {other}"
 
 
 def _member(view: JobView, host: str, pid: int) -> Member | None:
-    """The process of this job that is this one: nobody is told to end it for the job's sake."""
+    """Return the member that is this process, or None: the advice never says to end a process of the job
+    itself."""
     return next((m for m in view.members if pid and (m.who.host, m.who.pid) == (host, pid)), None)
 
 
 def _raised(view: JobView) -> Iterator[Claim]:
-    """The framework itself wanted to listen, and could not."""
+    """Report a framework that could not listen on its port."""
     found = failures(view)
     for one in found.began:
         if not lacks_port(one) or undecided(view, one):
@@ -146,7 +152,7 @@ def _raised(view: JobView) -> Iterator[Claim]:
         named = f"port {port}" if port else "its port"
         holder = view.holder
         if holder is not None and (one.elsewhere or not holder.address.endswith(f":{port}")):
-            holder = None  # of another port, or seen on another host than the one that wanted it
+            holder = None  # it holds another port, or was seen on a host other than the member's
         pid = holder.pid if holder is not None else 0
         mine = next((m for m in view.members if pid and m.called == pid), None)
         evidence = [Evidence(f"{error.type}: {error.message[:300]}", one.who.name)]
@@ -155,14 +161,14 @@ def _raised(view: JobView) -> Iterator[Claim]:
         if told is not None and told.place:
             evidence.append(Evidence(told.place, told.origin))
         yield Claim(
-            summary=f"{named} was taken when {one.who.name} wanted to listen there{_by(mine, holder)}",
+            summary=f"{one.who.name} could not listen on {named}: it was already in use{_by(mine, holder)}",
             who=(one.who,),
             evidence=(*evidence, *(found.of_it(one) if found.began == (one,) else ())),
             fix=(f"ss -ltnp 'sport = :{port}'" if port else "ss -ltnp")
             + (
-                "   # the script listens there itself: give it another port"
+                "   # the script itself listens there: let it use another port"
                 if mine is not None
-                else "   # who holds it? end that program if it is a leftover, or take another port"
+                else "   # shows which program uses it: end it if it is a leftover, or use another port"
             ),
             certainty=Certainty.CERTAIN if "EADDRINUSE" in error.message else Certainty.LIKELY,
             since=failed_at(one),
@@ -170,12 +176,12 @@ def _raised(view: JobView) -> Iterator[Claim]:
 
 
 def _by(mine: Member | None, holder: Holder | None) -> str:
-    """Who holds it, where that was seen."""
+    """Return " by ..." with the process that uses the port, or "" if it was not seen."""
     if mine is not None:
-        return f": {mine.who.name} of this job holds it"
+        return f" by {mine.who.name} of this job"
     if holder is None or not holder.pid:
         return ""
-    return f": pid {holder.pid} ({holder.command}) holds it"
+    return f" by pid {holder.pid} ({holder.command})"
 
 
 def _holding(answer: Answer, pid: int = 77) -> JobView:
@@ -201,45 +207,45 @@ RULE = Rule(
     fires_on={
         "seen from another host": (
             calling(Answer.HTTP, 3.0, "HTTP/1.1"),
-            "a web server listens at node0:29500, where all are to meet",
+            "a web server listens at the rendezvous address node0:29500",
         ),
         "a silent listener": (
             calling(Answer.MUTE, 3.0, "nothing is said"),
-            "a program that accepts and says nothing listens at node0:29500, where all are to meet",
+            "a program that accepts connections and never answers listens at the rendezvous address "
+            "node0:29500",
         ),
         "seen from a parameter server's host": (
             calling(Answer.HTTP, 61.0, "HTTP/1.1", serves=True),
-            "a web server listens at node0:29500, where all are to meet",
+            "a web server listens at the rendezvous address node0:29500",
         ),
         "on the host itself": (
             _holding(Answer.HTTP),
-            "port 29500, where all are to meet, is held on this host by pid 77 (python -m http.server)",
+            "the rendezvous port 29500 is in use on this host by pid 77 (python -m http.server)",
         ),
         "a port that only root may have": (
             gathering(held(0), joined=True, leads=True, launched=1, holder=_BARRED),
-            "nothing can listen on port 443 of this host, where all are to meet: permission denied",
+            "the rendezvous port 443 cannot be used on this host: permission denied",
         ),
         "by the member that asks": (
             _holding(Answer.GRPC, pid=100),
-            "port 29500, where all are to meet, is held on this host by worker 0 of this job itself "
-            "(pid 100)",
+            "the rendezvous port 29500 is in use on this host by worker 0 of this job (pid 100)",
         ),
         "the framework found it taken": (
             job(_REFUSED, ended(1, raised=_LOST), holder=_SERVED),
-            "port 29888 was taken when worker 0 wanted to listen there: pid 77 (python -m http.server "
-            "29888) holds it",
+            "worker 0 could not listen on port 29888: it was already in use by pid 77 (python -m "
+            "http.server 29888)",
         ),
         "a server of its own": (
             job(_REFUSED, ended(1, raised=_LOST), holder=_OWN),
-            "port 29888 was taken when worker 0 wanted to listen there: worker 0 of this job holds it",
+            "worker 0 could not listen on port 29888: it was already in use by worker 0 of this job",
         ),
-        "and who holds it is not to be seen": (
+        "and the holder cannot be seen": (
             job(_REFUSED, waiting(1)),
-            "port 29888 was taken when worker 0 wanted to listen there",
+            "worker 0 could not listen on port 29888: it was already in use",
         ),
-        "on another host than the holder that was seen": (
+        "on a host other than that of the holder that was seen": (
             job(msgspec.structs.replace(_REFUSED, key=1 << 32 | 100), waiting(1), holder=_SERVED),
-            "port 29888 was taken when worker 0 wanted to listen there",
+            "worker 0 could not listen on port 29888: it was already in use",
         ),
     },
     silent_on={
@@ -247,7 +253,7 @@ RULE = Rule(
             ended(0, raised=("OSError", "[Errno 98] Address already in use")), waiting(1)
         ),
         "just seen": calling(Answer.HTTP, 1.0),
-        "a server that was up early": calling(Answer.HTTP, 30.0, serves=True),
+        "a parameter server that was up early": calling(Answer.HTTP, 30.0, serves=True),
         "a store is another rule's": _holding(Answer.STORE),
         "the framework's own server": calling(Answer.GRPC, 30.0),
     },

@@ -1,16 +1,16 @@
-"""Two hosts cannot connect on the ports that training will use.
+"""Two hosts cannot connect to each other on the ports that training will use.
 
 ## Why it matters
-The meeting place is one port on one host. The data flows between all hosts, on ports that gloo and NCCL
-pick themselves (TensorFlow: on every task's own port). If a firewall drops those, every rank hangs in init
+The rendezvous uses one port on one host. The data flows between all hosts, on ports that gloo and NCCL pick
+themselves (TensorFlow: on every task's own port). If a firewall drops that traffic, every rank hangs in init
 or in its first collective, forever and without a message: your timeout does not apply there.
 
-What fails is tried once more, and is `certain` where both trials failed, both ways.
+A connection that fails is tried once more; the finding is `certain` if both trials failed in both directions.
 
 ## What to do
-Open TCP on all ports above 1024 between the hosts of a job, both ways. Or bind the framework to the
-interface of the network that is open (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). The directions that
-failed are given.
+Open TCP on all ports above 1024 between the hosts of a job, in both directions. Or bind the framework to the
+interface of the network that is open (`GLOO_SOCKET_IFNAME`, `NCCL_SOCKET_IFNAME`). The finding gives the
+directions that failed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ WORDS = {
     Answer.REFUSED: "refused",
     Answer.SILENT: "no answer",
     Answer.UNREACHABLE: "unreachable",
-    Answer.NO_NAME: "name unknown",
-    Answer.CLOSED: "cut off",
+    Answer.NO_NAME: "unknown host name",
+    Answer.CLOSED: "connection closed",
     Answer.MUTE: "accepted, then silence",
 }
 
 NCCL = (
-    "tried is the address that gloo takes; this job's data goes by its own backend's, which chooses "
-    "itself (NCCL_SOCKET_IFNAME)"
+    "the address that gloo uses was tried; this job's backend chooses its own address "
+    "(NCCL_SOCKET_IFNAME)"
 )
 
 
@@ -65,16 +65,19 @@ def _claim(view: JobView, fault: Fault) -> Claim:
         what += " and cannot reach them" if fault.both else ""
     else:
         way = f"{first.source} cannot connect to {first.target}"
-        other = " (nor the other way round)" if fault.both else " (the other way works)"
+        other = " (nor in the other direction)" if fault.both else " (the other direction works)"
         what = way + (other if fault.ways > 1 else "")
     hosts = (fault.host,) if fault.host else fault.pair
     chosen, fix = _interface(view, fault), _opened(view, first)
     if chosen:
         name = chosen.partition("=")[2]
-        fix = f"on {fault.host}: ip -br addr   # then name the interface that the others reach, not {name}"
+        fix = (
+            f"on {fault.host}: ip -br addr   # then set it to the interface that the others reach, not "
+            f"{name}"
+        )
     doubt = _doubt(view)
     return Claim(
-        summary=f"{what} on the ports for data: {word}",
+        summary=f"{what} on the data ports: {word}",
         who=on(view, *hosts),
         evidence=(
             *((Evidence(chosen, f"environment of {fault.host}"),) if chosen else ()),
@@ -91,33 +94,34 @@ def _claim(view: JobView, fault: Fault) -> Claim:
 
 
 def _certainty(fault: Fault, doubt: bool) -> Certainty:
-    """One way only may be the way that is not needed, and one trial that failed a moment's trouble."""
+    """Return CERTAIN only if both trials failed in both directions: one direction may not be needed, and one
+    failed trial may be a momentary problem."""
     sure = fault.both and fault.lasting and not doubt
     return Certainty.CERTAIN if sure else Certainty.LIKELY
 
 
 def _doubt(view: JobView) -> tuple[Evidence, ...]:
-    """What speaks against it where every member told a backend, and none of them gloo."""
+    """Return evidence against the fault if all members declared a backend and none of them is gloo."""
     named = [m.declared.backend if m.declared else "" for m in view.members]
     other = bool(named) and all(b and b != "undefined" and "gloo" not in b for b in named)
     return (Evidence(NCCL, "link trial"),) if other else ()
 
 
 def _opened(view: JobView, link: Link) -> str:
-    """What is to be opened, and how to see it again."""
+    """Return the ports to open, and the command that reproduces the failure."""
     host, _, port = link.address.rpartition(":")
     listed = {a for m in view.members if m.declared for a in m.declared.cluster.values()}
     ports = (
-        "each task's own port of the cluster" if link.address in listed else "all ports above 1024"
+        "the port of each task in the cluster" if link.address in listed else "all ports above 1024"
     )
     return (
-        f"open TCP on {ports} between the hosts, both ways; on {link.source}: "
+        f"open TCP on {ports} between the hosts in both directions; on {link.source}: "
         f"nc -vz -w3 {host.strip('[]')} {port}"
     )
 
 
 def _interface(view: JobView, fault: Fault) -> str:
-    """The variable by which the host that nobody reaches chose its address."""
+    """Return the variable by which the unreachable host chose its address, as NAME=VALUE, or ""."""
     facts = (m.facts for m in view.members if fault.host and m.who.host == fault.host)
     origins = (f.get("data interface", "") for f in facts)
     return next((o for o in origins if o.startswith("GLOO_SOCKET_IFNAME=")), "")
@@ -129,9 +133,9 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
     host, _, port = first.address.rpartition(":")
     doubt = _doubt(view)
     return Claim(
-        summary=f"the hosts fall into {len(named)} parts that do not reach each other on the ports for "
-        f"data, {' | '.join(named[:4])}: {word}",
-        # The smaller part is what is left out, or the job spans what it should not.
+        summary=f"the hosts form {len(named)} groups that cannot reach each other on the data ports: "
+        f"{' | '.join(named[:4])} ({word})",
+        # The smaller group is the one that is cut off.
         who=on(view, *fault.parts[-1]),
         evidence=(
             *(
@@ -143,12 +147,12 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
         severity=Severity.WARNING if doubt else Severity.ERROR,
         certainty=_certainty(fault, bool(doubt)),
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
-        f"and look for a filter between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
+        f"and look for a firewall between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )
 
 
 def _idle() -> JobView:
-    """h2 was told to use the bridge of its containers."""
+    """Return a view in which h2 is set to use the bridge of its containers."""
     wrong = (failed(i, 2, Answer.UNREACHABLE, "Network is unreachable") for i in (0, 1, 3))
     facts = {"data address": "172.17.0.1", "data interface": "GLOO_SOCKET_IFNAME=docker0"}
     view = four(*wrong)
@@ -166,36 +170,36 @@ RULE = Rule(
                 *(failed(i, 2, Answer.SILENT) for i in (0, 1, 3)),
                 *(failed(2, i, Answer.SILENT) for i in (0, 1, 3)),
             ),
-            "h2 cannot be reached by h0, h1, h3 and cannot reach them on the ports for data: no answer",
+            "h2 cannot be reached by h0, h1, h3 and cannot reach them on the data ports: no answer",
         ),
-        "an interface that leads to nobody": (
+        "an interface that reaches no other host": (
             _idle(),
-            "h2 cannot be reached by h0, h1, h3 on the ports for data: unreachable",
+            "h2 cannot be reached by h0, h1, h3 on the data ports: unreachable",
         ),
         "one pair": (
             four(failed(1, 3, Answer.REFUSED), failed(3, 1, Answer.REFUSED)),
-            "h1 cannot connect to h3 (nor the other way round) on the ports for data: refused",
+            "h1 cannot connect to h3 (nor in the other direction) on the data ports: refused",
         ),
-        "a host that reaches nobody": (
+        "a host that reaches no other": (
             four(*(failed(2, i, Answer.SILENT) for i in (0, 1, 3))),
-            "h2 cannot reach h0, h1, h3 on the ports for data: no answer",
+            "h2 cannot reach h0, h1, h3 on the data ports: no answer",
         ),
-        "two halves": (
+        "two groups": (
             four(
                 *(failed(a, b, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
                 *(failed(b, a, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
             ),
-            "the hosts fall into 2 parts that do not reach each other on the ports for data, "
-            "h0, h1 | h2, h3: no answer",
+            "the hosts form 2 groups that cannot reach each other on the data ports: h0, h1 | h2, h3 (no "
+            "answer)",
         ),
         "one way": (
             four(failed(1, 3, Answer.SILENT)),
-            "h1 cannot connect to h3 (the other way works) on the ports for data: no answer",
+            "h1 cannot connect to h3 (the other direction works) on the data ports: no answer",
         ),
     },
     silent_on={
         "all is well": four(),
-        "bound to loopback is another rule's": four(
+        "a loopback address, which NET009 reports": four(
             *(
                 Link(source=f"h{i}", target="h2", address="127.0.1.1:40000", answer=Answer.REFUSED)
                 for i in (0, 1, 3)

@@ -1,11 +1,11 @@
-"""Small messages pass between two hosts, large ones are lost.
+"""Small messages arrive between two hosts, but large ones are lost.
 
 ## Why it matters
-All looks well until the first tensor. Connections are made, handshakes pass, and then the first large
-message never arrives: packets above a certain size are dropped on the way, and the message that would
-report it is filtered too (a path MTU black hole, RFC 2923). All ranks hang in their first collective.
+Everything looks fine until the first tensor. Connections are made, handshakes succeed, and then the first
+large message never arrives: packets above a certain size are dropped on the way, and the ICMP message that
+would report it is filtered too (a path MTU black hole, RFC 2923). All ranks hang in their first collective.
 
-What fails is tried once more: it is `certain` where the second trial fails too.
+A trial that fails is repeated; the finding is `certain` if the second trial fails too.
 
 ## What to do
 Find the size that passes: `ping -M do -s 1472 HOST` (1472 + 28 = 1500). Set the interface's MTU to that on
@@ -28,10 +28,11 @@ def check(view: JobView) -> Iterator[Claim]:
         first = fault.links[0]
         where = f"to {fault.host}" if fault.host else f"from {first.source} to {first.target}"
         where = f"from {fault.host}" if fault.out else where
-        where = " | ".join(", ".join(p[:4]) for p in fault.parts) or where
+        groups = " | ".join(", ".join(p[:4]) for p in fault.parts)
+        where = f"between {groups}" if groups else where
         host = first.address.rpartition(":")[0].strip("[]")
         yield Claim(
-            summary=f"small messages pass {where}, large ones are lost on the way",
+            summary=f"small messages {where} arrive, but large ones are lost",
             who=on(view, *((fault.host,) if fault.host else (first.source, first.target))),
             evidence=tuple(
                 Evidence(
@@ -40,7 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 )
                 for k in fault.links[:4]
             ),
-            fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # make it smaller until it passes; "
+            fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # reduce the size until it passes; "
             "then set that MTU on every host",
             certainty=Certainty.CERTAIN if fault.lasting else Certainty.LIKELY,
         )
@@ -54,11 +55,11 @@ RULE = Rule(
     fires_on={
         "one host behind a tunnel": (
             four(*(failed(i, 2, Answer.CUT, **_CUT) for i in (0, 1, 3))),
-            "small messages pass to h2, large ones are lost on the way",
+            "small messages to h2 arrive, but large ones are lost",
         ),
         "one link": (
             four(failed(1, 3, Answer.CUT, **_CUT)),
-            "small messages pass from h1 to h3, large ones are lost on the way",
+            "small messages from h1 to h3 arrive, but large ones are lost",
         ),
     },
     silent_on={"all is well": four(), "nothing passes": four(failed(1, 3, Answer.SILENT))},

@@ -1,12 +1,12 @@
-"""A link is far slower than the others of this job.
+"""A network link is far slower than the other links of this job.
 
 ## Why it matters
-Every collective waits for its slowest link. One host with a slow port, a duplex mismatch, or a shaped or
-lossy path makes the whole job as slow as itself, and no rank looks guilty.
+Every collective waits for its slowest link. One host with a slow port, a duplex mismatch, or a throttled or
+lossy path slows down the whole job, and no rank stands out.
 
 ## What to do
-Look at that host's interface (`ethtool IF`, `ip -s link`), its switch port, and what else uses it; or leave
-the host out.
+Look at that host's interface (`ethtool IF`, `ip -s link`), its switch port, and what else uses the link; or
+run without that host.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
 FACTOR = 8.0
-"""Times the median of the others; a trial of one block scatters by three or four."""
+"""How many times slower than the median a link must be; single trials vary by a factor of three or four."""
 ALONE = 10.0
-"""Times, where there are three hosts, and each link is compared with the one other pair alone."""
+"""The same with three hosts, where each link can be compared with one other pair only."""
 BOTH = 2.0
-"""Times the median that the same link has the other way at the least."""
+"""How many times slower than the median the opposite direction must be at least."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -35,7 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     rate = median(k.rate for k in good)
     delay = median(k.seconds for k in good)
-    # A busy host is late for one trial; a slow line is slow the other way too.
+    # A busy host is late for one trial; a slow link is slow in the other direction too.
     back = {(k.target, k.source): k for k in good}
     slow = [
         k
@@ -62,7 +62,11 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     host = _common(list(wrong.values()), view)
     worst = min(wrong.values(), key=lambda k: k.rate)
-    where = f"the links of {host}" if host else f"the link from {worst.source} to {worst.target}"
+    where = (
+        f"the links of {host} are slow"
+        if host
+        else f"the link from {worst.source} to {worst.target} is slow"
+    )
     yield Claim(
         summary=f"{where}: {worst.rate / 1e6:.1f} MB/s and {worst.seconds * 1e3:.1f} ms, the others have "
         f"{rate / 1e6:.0f} MB/s and {delay * 1e3:.1f} ms",
@@ -81,8 +85,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _one_of_three(good: list[Link]) -> list[Link]:
-    """The links of the one host of three whose links are all slow, where every other is far faster: they are
-    most of all links, and the median is one of them."""
+    """Return the links of the one host of three whose links are all slow while the other link is far faster.
+    They are the majority, so the median is one of them and does not show it."""
     hosts = sorted({k.source for k in good} | {k.target for k in good})
     if len(hosts) != 3 or len(good) != 6:
         return []
@@ -95,14 +99,14 @@ def _one_of_three(good: list[Link]) -> list[Link]:
 
 
 def _common(links: list[Link], view: JobView) -> str:
-    """The one host that is in all of them, where there are at least two."""
+    """Return the one host that is in all of at least two links, or ""."""
     names = [{k.source, k.target} for k in links]
     shared = set.intersection(*names)
     return shared.pop() if len(shared) == 1 and len(links) > 1 else ""
 
 
 def _three(rate: float, back: float = 0.0) -> JobView:
-    """Three hosts; to h2 with this rate, from it with ``back`` where that is another."""
+    """Return a view of three hosts, with this rate to h2, and ``back`` from h2 (0: the same)."""
     view = four()
     links = [
         replace(k, rate=rate if k.target == "h2" else back or rate)
@@ -125,24 +129,24 @@ RULE = Rule(
                 *(failed(i, 2, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
                 *(failed(2, i, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
             ),
-            "the links of h2: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
+            "the links of h2 are slow: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
         ),
         "one host of three is slow": (
             _three(9e5),
-            "the links of h2: 0.9 MB/s and 0.2 ms, the others have 500 MB/s and 0.2 ms",
+            "the links of h2 are slow: 0.9 MB/s and 0.2 ms, the others have 500 MB/s and 0.2 ms",
         ),
         "one far link": (
             four(
                 failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5),
                 failed(3, 1, Answer.ABOARD, seconds=0.09, rate=9e5),
             ),
-            "the link from h1 to h3: 0.6 MB/s and 100.0 ms, the others have 500 MB/s and 0.2 ms",
+            "the link from h1 to h3 is slow: 0.6 MB/s and 100.0 ms, the others have 500 MB/s and 0.2 ms",
         ),
     },
     silent_on={
         "all is well": four(),
-        "three hosts, the busiest of them slow in one trial alone": _three(9e5, back=5e7),
-        "a busy host was late, once": four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
+        "three hosts, one of them slow in a single trial": _three(9e5, back=5e7),
+        "a busy host was late once": four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
         "half as fast": four(failed(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)),
     },
     since="0.1",

@@ -1,12 +1,12 @@
-"""A host would offer its loopback address to the others.
+"""A host is about to advertise its loopback address to the other hosts.
 
 ## Why it matters
-Gloo binds its data connections to the address that the host's own name resolves to. Debian's installer
-writes `127.0.1.1 NAME` into /etc/hosts. The other hosts are then told to connect to 127.0.1.1, that is, to
-themselves: some are refused at once, and the rest hang.
+Gloo binds its data connections to the address that the host's own name resolves to. Debian's installer writes
+`127.0.1.1 NAME` into /etc/hosts. The other hosts then connect to 127.0.1.1, that is, to themselves: some are
+refused at once, and the rest hang.
 
 ## What to do
-Let the name resolve to the address that the others reach: change that line of /etc/hosts. Or set
+Make the name resolve to the address that the others reach: change that line of /etc/hosts. Or set
 `GLOO_SOCKET_IFNAME` to the interface (see `ip -br addr`) on every host.
 """
 
@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _by_name(member: Member) -> bool:
-    """Whether the framework will use gloo, which goes by the host's name."""
+    """Return True if the framework will use gloo, which binds to the address of the host's own name."""
     told = member.declared
     if told is None or told.cluster:
         return False
@@ -43,7 +43,7 @@ def _by_name(member: Member) -> bool:
 def _claim(member: Member, address: str) -> Claim:
     host = member.who.host
     return Claim(
-        summary=f"{host} will offer its loopback address {address} to the other hosts",
+        summary=f"{host} is about to advertise its loopback address {address} to the other hosts",
         who=(member.who,),
         evidence=(Evidence(address, member.facts.get("data interface", "")),),
         fix=f"on {host}: getent hosts {host}; ip -br addr   # give the name its real address in "
@@ -70,22 +70,22 @@ RULE = Rule(
     fires_on={
         "Debian's 127.0.1.1": (
             _view("127.0.1.1"),
-            "h2 will offer its loopback address 127.0.1.1 to the other hosts",
+            "h2 is about to advertise its loopback address 127.0.1.1 to the other hosts",
         ),
-        "the same of IPv6": (
+        "IPv6 loopback": (
             _view("::1"),
-            "h2 will offer its loopback address ::1 to the other hosts",
+            "h2 is about to advertise its loopback address ::1 to the other hosts",
         ),
         "JAX on CPUs": (
             _view("127.0.1.1", "", "jax", JAX_PLATFORMS="cpu"),
-            "h2 will offer its loopback address 127.0.1.1 to the other hosts",
+            "h2 is about to advertise its loopback address 127.0.1.1 to the other hosts",
         ),
     },
     silent_on={
         "JAX, on GPUs perhaps": _view("127.0.1.1", "", "jax"),
         "a real address": _view("10.0.0.2"),
         "a real address of IPv6": _view("fd77::2"),
-        "NCCL does not ask": _view("127.0.1.1", "nccl"),
+        "NCCL does not use the name": _view("127.0.1.1", "nccl"),
         "NCCL, by its device": _view("127.0.1.1", "cuda:nccl"),
     },
     since="0.1",

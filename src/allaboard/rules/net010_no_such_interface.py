@@ -1,12 +1,12 @@
-"""An interface is chosen by name, and this host has none of that name.
+"""A network interface is chosen by name, but this host has no interface of that name.
 
 ## Why it matters
-The same variable is set on every host, but on this one the interface has another name. Gloo then fails
-there with `Unable to find address for interface`, NCCL with `no socket interface found`, and the others
-wait for it.
+The same variable is set on all hosts, but on this one the interface has another name. Gloo then fails there
+with `Unable to find address for interface`, NCCL with `no socket interface found`, and the others wait for
+it.
 
 ## What to do
-List the interfaces of that host (`ip -br addr`), and set the variable there to the one that the others
+List the interfaces of that host (`ip -br addr`), and set the variable there to the interface that the others
 reach. For NCCL, a prefix (`NCCL_SOCKET_IFNAME=eth`) matches several names.
 """
 
@@ -53,7 +53,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={"no such name": (_view(""), "h2 has no interface ib7 with an address")},
-    silent_on={"it is there": _view("10.1.0.2"), "with IPv6 alone": _view("fd77::2")},
+    silent_on={"it is there": _view("10.1.0.2"), "with IPv6 only": _view("fd77::2")},
     since="0.1",
     drill=("net-wrong-interface", "net-interface-in-script"),
 )

@@ -1,12 +1,12 @@
-"""Something that is not part of the job keeps coming to the meeting place.
+"""Something that is not part of the job keeps connecting to the rendezvous address.
 
 ## Why it matters
 It may be a health check, a port scanner, or a client of a service that has moved. It does not harm the roll
-call, which turns it away. But PyTorch's store and TensorFlow's server will listen on the very same port,
-and not every framework takes such a guest well.
+call, which rejects it. But PyTorch's store and TensorFlow's server will listen on the same port, and not
+every framework copes with such clients.
 
 ## What to do
-Find out who it is from its address, or take a port that it does not know.
+Find out from its address what it is, or use a port that it does not know.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from allaboard.facts import Claim, Evidence, JobView, Knock, Severity, Stage
 from allaboard.facts.samples import gathering, held
 
 OFTEN = 3
-"""Times; once is chance."""
+"""Connections before they are reported; a single one may be chance."""
 WARNED = ("no-secret", "no-tls")
 KINDS = ("http", "tls", "silent", "other", *WARNED, "version", "store", "grpc")
 
@@ -27,7 +27,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for knock in view.knocks:
         if knock.kind in KINDS and knock.times >= OFTEN:
             yield Claim(
-                summary=f"{_who(knock)} keeps coming from {knock.peer} to the meeting place",
+                summary=f"{_who(knock)} keeps connecting to the rendezvous address from {knock.peer}",
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
                 fix=_fix(knock),
                 severity=Severity.INFO if knock.kind not in WARNED else Severity.WARNING,
@@ -42,13 +42,13 @@ def _who(knock: Knock) -> str:
 
 def _fix(knock: Knock) -> str:
     if knock.kind == "no-secret":
-        return f"if {knock.peer} belongs to this job, give it the --secret-file or ALLABOARD_SECRET used here"
+        return f"if {knock.peer} belongs to this job, give it the same --secret-file or ALLABOARD_SECRET"
     if knock.kind == "no-tls":
-        same = "give it --tls-* certificates of the same authority as here, none expired"
+        same = "give it valid --tls-* certificates of the same authority"
         return f"if {knock.peer} belongs to this job, {same}"
     if knock.kind == "version":
         return "install the same version of allaboard on all hosts: pip install -U allaboard"
-    return f"find out who it is: ss -tnp on {knock.peer}; or take another port"
+    return f"find out what it is: ss -tnp on {knock.peer}; or use another port"
 
 
 def _view(times: int, kind: str = "http", said: str = "a web client", host: str = "") -> JobView:
@@ -63,16 +63,17 @@ RULE = Rule(
     fires_on={
         "a health check": (
             _view(3),
-            "a web client keeps coming from 10.0.0.9 to the meeting place",
+            "a web client keeps connecting to the rendezvous address from 10.0.0.9",
         ),
         "another secret": (
             _view(3, "no-secret", "does not know the job's secret", "h1"),
-            "h1, which does not know the job's secret, keeps coming from 10.0.0.9 to the meeting place",
+            "h1, which does not know the job's secret, keeps connecting to the rendezvous address from "
+            "10.0.0.9",
         ),
-        "one that has a certificate, where the others have none": (
+        "TLS, which the others do not use": (
             _view(3, "no-tls", "has a certificate, and here TLS is not spoken", "h1"),
-            "h1, which has a certificate, and here TLS is not spoken, keeps coming from 10.0.0.9 to the "
-            "meeting place",
+            "h1, which has a certificate, and here TLS is not spoken, keeps connecting to the rendezvous "
+            "address from 10.0.0.9",
         ),
     },
     silent_on={"once": _view(1)},

@@ -1,14 +1,14 @@
-"""A worker's own connection to another host of the job gets no answer, while it starts or reduces.
+"""A worker's connection to another host of the job gets no answer during init or a collective.
 
 ## Why it matters
-The roll call was complete, and still the framework's start or a collective does not return: a firewall
-drops the port that the framework picked, or what is sent over an open connection is lost on the way. No
-framework says so, and your timeout does not end it.
+The roll call is complete, and still init or a collective does not return: a firewall drops the port that the
+framework picked, or data sent over an open connection is lost on the way. No framework reports this, and your
+timeout does not apply.
 
 ## What to do
-Open TCP on all ports above 1024 between the two hosts, both ways; for NCCL and gloo the ports are taken
-from the range in /proc/sys/net/ipv4/ip_local_port_range. If connections are made and then fall silent, look
-for a stateful firewall that forgets or limits connections, and check the MTU.
+Open TCP on all ports above 1024 between the two hosts in both directions; NCCL and gloo take their ports from
+the range in /proc/sys/net/ipv4/ip_local_port_range. If connections are made and then go silent, look for a
+stateful firewall that forgets or limits connections, and check the MTU.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def check(view: JobView) -> Iterator[Claim]:
             summary=_summary(link, address, call),
             who=tuple(m.who for m in view.members if m.who.host in (host, other)),
             evidence=tuple(_seen(m, s) for m, s in link.cases[:4]),
-            fix=f"open TCP on all ports above 1024 between {host} and {other}, both ways; on {host}: "
+            fix=f"open TCP on all ports above 1024 between {host} and {other} in both directions; on {host}: "
             f"nc -vz -w3 {address.rpartition(':')[0].strip('[]')} {address.rpartition(':')[2]}",
-            # A host that is overwhelmed drops as a firewall does.
+            # An overloaded host drops packets just as a firewall does.
             certainty=Certainty.LIKELY,
             since=first.op.since if first.op is not None else first.phase_since,
         )
@@ -44,21 +44,21 @@ def _summary(link: SilentLink, address: str, call: str) -> str:
     if link.lost is not None:
         source, target = link.lost
         return (
-            f"packets from {source} to {target} are lost, {call} at {address}; those from "
+            f"packets from {source} to {target} are lost {call} ({address}); packets from "
             f"{target} to {source} arrive"
         )
-    words = "cannot connect to" if link.kind == "connect" else "gets no answer to what it sends to"
-    return f"{link.one} {words} {link.other} at {address}, {call}: no packet comes back"
+    words = "cannot connect to" if link.kind == "connect" else "gets no answer from"
+    return f"{link.one} {words} {link.other} at {address} {call}: no packet comes back"
 
 
 def _seen(member: Member, silence: Silence) -> Evidence:
     more = "no answer"
     if silence.kind == "send" and silence.heard is not None:
         more = "not acknowledged; " + (
-            "packets of the other side come in" if silence.heard else "nothing comes in"
+            "packets of the other side arrive" if silence.heard else "nothing arrives"
         )
     return Evidence(
-        f"{silence.kind} {silence.address}: sent again and again, {more}",
+        f"{silence.kind} {silence.address}: retransmitting, {more}",
         f"TCP_INFO of pid {member.who.pid} on {member.who.host}",
     )
 
@@ -69,7 +69,8 @@ def _call(member: Member) -> str:
 
 
 def _four(rank: int, *silent: Silence, **changes: object) -> JobView:
-    """Four hosts past the roll call; ``silent`` is what rank ``rank`` gets no answer to."""
+    """Return a view of four hosts after the roll call; ``silent`` are the connections of rank ``rank`` that
+    get no answer."""
     from msgspec.structs import replace
 
     fields: dict[str, object] = {"phase": Phase.JOINING, "phase_since": NOW - 5}
@@ -88,26 +89,25 @@ RULE = Rule(
     fires_on={
         "data ports dropped": (
             _four(1, Silence("connect", "10.0.0.2:38211")),
-            "h1 cannot connect to h2 at 10.0.0.2:38211, inside init_process_group: no packet comes back",
+            "h1 cannot connect to h2 at 10.0.0.2:38211 inside init_process_group: no packet comes back",
         ),
-        "a connection that fell silent": (
+        "a connection that went silent": (
             _four(1, Silence("send", "10.0.0.2:38211", False), op=_REDUCE),
-            "h1 gets no answer to what it sends to h2 at 10.0.0.2:38211, inside all_reduce: "
-            "no packet comes back",
+            "h1 gets no answer from h2 at 10.0.0.2:38211 inside all_reduce: no packet comes back",
         ),
         "before the first step": (
             _four(1, Silence("connect", "10.0.0.2:38211"), phase=Phase.JOINED),
-            "h1 cannot connect to h2 at 10.0.0.2:38211, after init_process_group: no packet comes back",
+            "h1 cannot connect to h2 at 10.0.0.2:38211 after init_process_group: no packet comes back",
         ),
-        "one way alone": (
+        "one direction only": (
             _four(2, Silence("send", "10.0.0.1:38211", True), op=_REDUCE),
-            "packets from h2 to h1 are lost, inside all_reduce at 10.0.0.1:38211; those from h1 to h2 "
+            "packets from h2 to h1 are lost inside all_reduce (10.0.0.1:38211); packets from h1 to h2 "
             "arrive",
         ),
     },
     silent_on={
         "all is well": _four(1),
-        "somebody else's server": _four(1, Silence("connect", "10.9.9.9:443")),
+        "a server outside the job": _four(1, Silence("connect", "10.9.9.9:443")),
         "its own host": _four(1, Silence("connect", "10.0.0.1:38211")),
     },
     since="0.1",

@@ -1,12 +1,12 @@
 """A host cannot use the file of the file:// rendezvous: its folder is missing or not writable.
 
 ## Why it matters
-PyTorch opens the file in a loop that no timeout limits. The rank on this host is silent forever, and so are
-the others, who wait for it.
+PyTorch opens the file in a loop without a timeout. The rank on this host waits silently forever, and so do
+the others, which wait for it.
 
 ## What to do
-Run `ls -ld FOLDER; df FOLDER` on that host: it shows whether it is there, whose it is, and what is mounted.
-Mount the shared disk on that host, writable, at the very path that the others use.
+Run `ls -ld FOLDER; df FOLDER` on that host: they show whether the folder exists, who owns it, and what is
+mounted. Mount the shared disk on that host, writable, at the same path as on the others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
             who=(member.who,),
             evidence=(Evidence(trouble, member.who.host), Evidence(told.place, told.origin)),
             fix=f"on {member.who.host}: ls -ld {shlex.quote(folder)}; df {shlex.quote(folder)}   "
-            "# then mount the shared disk there as on the others",
+            "# then mount the shared disk there, as on the other hosts",
             since=member.phase_since,
         )
 

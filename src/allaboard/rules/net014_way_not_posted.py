@@ -1,14 +1,13 @@
-"""The first host has not posted where to meet in the place where this host looks for it.
+"""Rank 0 has not joined at the shared file or store where this host looks for it.
 
 ## Why it matters
-With a file:// rendezvous the ranks know of each other through one file alone. If the folder is a local disk
-on this host and a shared one on the others, the rank waits forever without a message: as far as PyTorch can
-see, nobody else has come yet. Under torchrun it is the launcher's store that is asked, and rank 0 has not
-come there.
+With a file:// rendezvous the ranks find each other only through one file. If its folder is a local disk on
+this host and a shared one on the others, the rank waits forever without a message: as far as PyTorch can see,
+no other rank has joined yet. Under torchrun, the launcher's store is read, and rank 0 has not joined there.
 
 ## What to do
-See whether rank 0 has started and has reached its init. If it has, compare `findmnt -T FOLDER` on its host
-and on this one: both must show the same shared disk.
+Check whether rank 0 has started and reached init. If it has, compare the output of `findmnt -T FOLDER` on its
+host and on this one: both must show the same shared disk.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ def check(view: JobView) -> Iterator[Claim]:
     folder = shlex.quote(place.removeprefix("file://").rpartition("/")[0] or "/")
     either = f", or {host} does not share that folder with it" if shared else ""
     yield Claim(
-        summary=f"rank 0 was never seen at {place}: it has not come yet{either}",
+        summary=f"rank 0 has not joined at {place}{either}",
         who=(tried.member.who,),
         evidence=(
-            Evidence(f"{tried.call.said}, looked {tried.call.tries} times", host),
+            Evidence(f"{tried.call.said}, looked for {tried.call.tries} times", host),
             Evidence(place, told.origin if told is not None else ""),
         ),
         fix=f"on {host} and on the host of rank 0: findmnt -T {folder}   # the same disk?"
         if shared
-        else "look at rank 0 on its own host: has it started?",
+        else "check on the host of rank 0 whether it has started",
         since=tried.call.since,
         awaits=True,
     )
@@ -60,17 +59,16 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a folder of its own": (
+        "a folder that is not shared": (
             _view("file:///shared/meeting", 61.0),
-            "rank 0 was never seen at file:///shared/meeting: it has not come yet, or a does not share "
-            "that folder with it",
+            "rank 0 has not joined at file:///shared/meeting, or a does not share that folder with it",
         ),
         "torchrun's store": (
             _view("tcp://node0:29500", 61.0),
-            "rank 0 was never seen at tcp://node0:29500: it has not come yet",
+            "rank 0 has not joined at tcp://node0:29500",
         ),
     },
-    silent_on={"there is time left": _view("file:///shared/meeting", 30.0)},
+    silent_on={"before the timeout": _view("file:///shared/meeting", 30.0)},
     since="0.1",
     drill=("file-not-shared",),
 )

@@ -1,8 +1,7 @@
-"""The roll call turns this host away: another secret, no certificate, another version or round.
+"""The roll call rejects this host: another secret, no certificate, another version or attempt.
 
 ## Why it matters
-A host that is turned away waits forever, and the others wait for it. To a framework, both look like a host
-that is late.
+A rejected host waits forever, and the others wait for it. To a framework, both look like a host that is late.
 
 ## What to do
 Give every host of the job:
@@ -11,8 +10,8 @@ Give every host of the job:
 - certificates of the same authority (`--tls-cert`, `--tls-key`, `--tls-ca`);
 - the same version of allaboard.
 
-If a job is started again in rounds (`--on-failure restart`), a host that was lost, or that was started
-again by itself, belongs to no round of it: start all tasks anew.
+If a job restarts its workers (`--on-failure restart`), a host that was lost, or was started again separately,
+does not belong to the current attempt: start all tasks again.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Stage
 
 PATIENCE = 1.0
-"""Seconds: a host may be turned away once by an earlier run that is just ending."""
+"""Seconds: an earlier run that is about to end may reject a host once."""
 FIXES = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
-    "tls": "give all hosts certificates of the same authority, not expired (--tls-cert, --tls-key, "
-    "--tls-ca), or give none to any",
-    "other-round": "start every task of the job anew: the others went on without this one",
+    "tls": "give all hosts valid certificates of the same authority (--tls-cert, --tls-key, "
+    "--tls-ca), or none to any host",
+    "other-round": "start all tasks of the job again: the others went on without this one",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
 }
 
@@ -44,11 +43,11 @@ def check(view: JobView) -> Iterator[Claim]:
     host = tried.member.who.host
     passes = kind == "other-round" and tried.waited < view.timeout
     yield Claim(
-        summary=f"{host} is turned away at {tried.call.address}, where all are to meet: {tried.call.said}",
+        summary=f"{host} is rejected at the rendezvous address {tried.call.address}: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=FIXES[kind],
-        # Who decides may be about to end the round before.
+        # The leader may be about to end the previous attempt.
         certainty=Certainty.LIKELY if passes else Certainty.CERTAIN,
         since=tried.call.since,
         awaits=passes,
@@ -62,11 +61,11 @@ RULE = Rule(
     fires_on={
         "another secret": (
             calling(Answer.OTHER, 3.0, "does not know the job's secret", kind="no-secret"),
-            "a is turned away at node0:29500, where all are to meet: does not know the job's secret",
+            "a is rejected at the rendezvous address node0:29500: does not know the job's secret",
         ),
-        "an agent of the round before": (
+        "an agent of the previous attempt": (
             calling(Answer.OTHER, 3.0, "is in round 0, this job in round 1", kind="other-round"),
-            "a is turned away at node0:29500, where all are to meet: is in round 0, this job in round 1",
+            "a is rejected at the rendezvous address node0:29500: is in round 0, this job in round 1",
         ),
         "no certificate": (
             calling(
@@ -75,8 +74,8 @@ RULE = Rule(
                 "it speaks TLS, and this host was given no certificate",
                 kind="tls",
             ),
-            "a is turned away at node0:29500, where all are to meet: it speaks TLS, and this host was "
-            "given no certificate",
+            "a is rejected at the rendezvous address node0:29500: it speaks TLS, and this host was given "
+            "no certificate",
         ),
         "a certificate that has expired": (
             calling(
@@ -85,16 +84,16 @@ RULE = Rule(
                 "our certificate is not taken there: certificate expired",
                 kind="tls",
             ),
-            "a is turned away at node0:29500, where all are to meet: our certificate is not taken there: "
+            "a is rejected at the rendezvous address node0:29500: our certificate is not taken there: "
             "certificate expired",
         ),
     },
     silent_on={
         "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "another job is another rule's": calling(
+        "another job, which JOIN009 reports": calling(
             Answer.OTHER, 3.0, "belongs to job 41", kind="other-job"
         ),
-        "the host that leads still ends the round before": calling(
+        "the leader is still ending the previous attempt": calling(
             Answer.OTHER, 0.5, "is in round 1, this job in round 0", kind="other-round"
         ),
         "just once": calling(Answer.OTHER, 0.5, "does not know the job's secret", kind="no-secret"),

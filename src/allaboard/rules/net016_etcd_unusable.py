@@ -1,14 +1,14 @@
-"""This host cannot use the etcd where the hosts are to find each other.
+"""This host cannot use the etcd through which the hosts find each other.
 
 ## Why it matters
-With `--coordinator etcd://…` the hosts learn from a key in etcd which of them leads. A host that cannot
-read or write that key meets nobody, and the others wait for it.
+With `--coordinator etcd://…` the hosts learn from a key in etcd which of them leads. A host that cannot read
+or write that key cannot join, and the others wait for it.
 
 ## What to do
-Read what etcd, or the way to it, said. `etcdctl --endpoints HOST:PORT endpoint health` on the host that is
-named reproduces it. User and certificates are read from the variables that etcdctl reads (ETCDCTL_USER,
-ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY); certificates also from `--tls-ca`, `--tls-cert` and `--tls-key`.
-If another job uses the same key, put another prefix behind the address.
+The finding gives the error of etcd, or of the connection to it. `etcdctl --endpoints HOST:PORT endpoint
+health` reproduces it on the host that is named. User and certificates are read from the variables that
+etcdctl reads (ETCDCTL_USER, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY); certificates also from `--tls-ca`,
+`--tls-cert` and `--tls-key`. If another job uses the same key, add another prefix to the address.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import NOW, declared, held
 
 PATIENCE = 2.0
-"""Seconds in which what etcd refuses may still be an earlier state of it."""
+"""Seconds before a refusal by etcd is reported: its state may be about to change."""
 PASSES = "unreachable"
-"""The kind of trouble that may pass: it is told when the time for the roll call is over."""
+"""The kind of error that may pass by itself; it is reported only after the timeout of the roll call."""
 FIXES = {
     "auth": "set ETCDCTL_USER=name:password on every host, as for etcdctl",
     "tls": "on every host: etcds:// with ETCDCTL_CACERT (ETCDCTL_CERT, ETCDCTL_KEY) or --tls-ca, or etcd://",
     "no-etcd": "give the address of etcd's client port (usually 2379) in --coordinator",
-    "full": "etcdctl compact, etcdctl defrag, then etcdctl alarm disarm; or name another etcd",
-    "garbled": "take a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
-    "other-job": "take a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",
+    "full": "etcdctl compact, etcdctl defrag, then etcdctl alarm disarm; or use another etcd",
+    "garbled": "use a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
+    "other-job": "use a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",
 }
 
 
@@ -50,7 +50,7 @@ def check(view: JobView) -> Iterator[Claim]:
     host, first = tried.member.who.host, why.partition(": ")[0]
     ask = f"etcdctl --endpoints {shlex.quote(first)} endpoint health"
     yield Claim(
-        summary=f"{host} cannot use {tried.call.address}, where the hosts are to find each other: {why}",
+        summary=f"{host} cannot use {tried.call.address}, through which the hosts find each other: {why}",
         who=(tried.member.who,),
         evidence=(
             Evidence(f"{why}, {tried.call.tries} times", host),
@@ -63,7 +63,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _server(shook: bool = False) -> JobView:
-    """A parameter server is not held at any door."""
+    """Return a view with a parameter server, which is not held at the gate."""
     view = _etcd("auth", "node9:2379: it does not know this user or password", 30.0)
     assert view.call is not None
     told = declared(1, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}, hold=False)
@@ -88,27 +88,27 @@ RULE = Rule(
     fires_on={
         "down": (
             _etcd("unreachable", "node9:2379: connection refused"),
-            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
-            "node9:2379: connection refused",
+            "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
+            "connection refused",
         ),
-        "a user is wanted": (
+        "a user is required": (
             _etcd("auth", "node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
-            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
-            "node9:2379: it wants a user: set ETCDCTL_USER=name:password",
+            "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
+            "it wants a user: set ETCDCTL_USER=name:password",
         ),
         "a parameter server's host": (
             _server(),
-            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
-            "node9:2379: it does not know this user or password",
+            "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
+            "it does not know this user or password",
         ),
         "it is full": (
             _etcd("full", "node9:2379: its database is full", 3.0),
-            "a cannot use etcd://node9:2379/my-job, where the hosts are to find each other: "
-            "node9:2379: its database is full",
+            "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
+            "its database is full",
         ),
     },
     silent_on={
-        "a server that was taken in, and etcd has changed since": _server(shook=True),
+        "a parameter server that had joined before etcd changed": _server(shook=True),
         "it may come up": _etcd("unreachable", "node9:2379: connection refused", 30.0),
         "just once": _etcd("auth", "node9:2379: it wants a user", 0.5),
         "a shared folder that fails": _etcd("", "Permission denied", 61.0, ""),

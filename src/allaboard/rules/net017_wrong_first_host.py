@@ -1,13 +1,13 @@
-"""The address where all are to meet leads to another host than the first worker's.
+"""The rendezvous address leads to a host other than rank 0's.
 
 ## Why it matters
 PyTorch's rank 0, JAX's process 0 and TensorFlow's chief each open the port on their own host. A worker may
-have been given another host's address by a typo, an old list of hosts, or its own /etc/hosts. It is refused
-there for as long as its framework waits, and the others see only that it never comes.
+have another host's address because of a typo, an old list of hosts, or its own /etc/hosts. Its connections
+are refused for as long as its framework waits, and the others see only that it never joins.
 
 ## What to do
-Give every host the same MASTER_ADDR (TF_CONFIG, coordinator address): that of the host where rank 0 runs.
-If the name is the same and the address is not, compare `getent hosts NAME` on the two hosts.
+Give all hosts the same MASTER_ADDR (TF_CONFIG, coordinator address): that of the host where rank 0 runs. If
+the name is the same but the address is not, compare `getent hosts NAME` on the two hosts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Knock, 
 from allaboard.facts.samples import NOW
 
 PATIENCE = 4.0
-"""Seconds in which rank 0 is refused at an address that may be forwarded to it before that is told."""
+"""Seconds before rank 0's refused connections are reported: the address may be forwarded to its own host."""
 
 
 PASSING = 1.5
-"""Seconds after which whoever was led to another host has not come to the right one by itself."""
+"""Seconds in which a host that connected to the wrong one may still find the right one by itself."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -46,52 +46,51 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _elsewhere(tried: Attempt, why: str) -> Claim:
-    """The host that was met says who it is."""
+    """Report the answer of a host that is not the leader and says which host it is."""
     who, _, right = why.partition(", and itself goes to ")
     mine = tried.member.who.host
     name = shlex.quote(tried.name)
     same = right.rpartition(":")[0] == tried.name
     return Claim(
-        summary=f"{_said(tried)} leads {mine} to the wrong host: {who.removeprefix('this is ')}",
+        summary=f"{mine} connects to the wrong host: {_said(tried)} leads to {who.removeprefix('this is ')}",
         who=(tried.member.who,),
-        evidence=(*tried.evidence, Evidence(why, "what answers there")),
-        fix=f"getent hosts {name}   # on {mine} and on the others; correct the one that differs"
+        evidence=(*tried.evidence, Evidence(why, "answer from there")),
+        fix=f"getent hosts {name}   # on {mine} and on the others; correct the entry that differs"
         if same
-        else f"on {mine}: give {right} in place of {tried.call.address}"
+        else f"on {mine}: use {right} instead of {tried.call.address}"
         if right and right != tried.call.address
-        else f"on {mine}: give the address of the host where rank 0 runs",
+        else f"on {mine}: use the address of the host where rank 0 runs",
         since=tried.call.since,
     )
 
 
 def _strayed(view: JobView) -> Iterator[Claim]:
-    """Where all meet: another host tells who came there instead."""
+    """Report, on the leader, hosts that connected to another host instead: that host reports them."""
     here = {m.who.host for m in view.members}
     waited = any(roll.held and roll.missing for roll in roll_calls(view))
     for knock in view.knocks if view.leads and waited else ():
         late = view.now - knock.at >= PASSING
         if knock.kind == "elsewhere" and late and knock.host not in here:
             yield Claim(
-                summary=f"{knock.host} is led to the wrong host: {knock.said}",
+                summary=f"{knock.host} connects to the wrong host: {knock.said}",
                 who=(Who(index=-1, host=knock.host),),
-                evidence=(
-                    Evidence(f"{knock.host} asked for the job there", knock.said.partition(",")[0]),
-                ),
-                fix=f"on {shlex.quote(knock.host)}: give the address of the host where rank 0 runs "
-                "(MASTER_ADDR, TF_CONFIG, coordinator address), and look at its /etc/hosts",
+                evidence=(Evidence(f"{knock.host} connected there", knock.said.partition(",")[0]),),
+                fix=f"on {shlex.quote(knock.host)}: use the address of the host where rank 0 runs "
+                "(MASTER_ADDR, TF_CONFIG, coordinator address), and check its /etc/hosts",
                 since=knock.at,
             )
 
 
 def _not_mine(tried: Attempt) -> Claim:
-    """Rank 0 opens the port on its own host."""
+    """Report that rank 0's own host is not at the rendezvous address, although rank 0 opens the port
+    there."""
     mine = tried.member.who.host
     return Claim(
-        summary=f"rank 0 runs on {mine}, and {_said(tried)} leads to another host, where nobody listens",
+        summary=f"rank 0 runs on {mine}, but {_said(tried)} leads to another host, where nothing listens",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on every host: give an address of {mine} (ip -br addr), or start rank 0 on {tried.name}",
-        # A service's address may be forwarded to this host, and only to the framework's own port.
+        fix=f"on every host: use an address of {mine} (ip -br addr), or start rank 0 on {tried.name}",
+        # The address of a Kubernetes service may be forwarded to this host, for the framework's port only.
         certainty=Certainty.LIKELY,
         since=tried.call.since,
     )
@@ -109,7 +108,7 @@ _WHY = "this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
 
 
 def _first() -> JobView:
-    """Rank 0 is refused at an address of another host."""
+    """Return a view in which rank 0's connection is refused at an address of another host."""
     view = calling(Answer.REFUSED, 6.0, "Connection refused")
     (one,) = view.members
     assert one.declared is not None
@@ -121,7 +120,7 @@ def _first() -> JobView:
 
 
 def _led(host: str, at: float = NOW - 4.0) -> JobView:
-    """Of four hosts three are where all meet, and this one was at h1."""
+    """Return a view of the leader with three of four hosts, while the fourth connected to h1."""
     said = "h1, which holds rank 1, not rank 0"
     knock = Knock(peer="10.0.0.3", kind="elsewhere", said=said, host=host, at=at)
     members = tuple(m for m in four().members if m.who.rank != 2)
@@ -135,21 +134,21 @@ RULE = Rule(
     fires_on={
         "another host of the job": (
             calling(Answer.OTHER, 1.0, _WHY, kind="elsewhere"),
-            "MASTER_ADDR=node0 leads a to the wrong host: h2, which holds rank 2, not rank 0",
+            "a connects to the wrong host: MASTER_ADDR=node0 leads to h2, which holds rank 2, not rank 0",
         ),
-        "told by the host that was met": (
+        "reported by the host that it connected to": (
             _led("h2"),
-            "h2 is led to the wrong host: h1, which holds rank 1, not rank 0",
+            "h2 connects to the wrong host: h1, which holds rank 1, not rank 0",
         ),
         "rank 0 itself": (
             _first(),
-            "rank 0 runs on a, and MASTER_ADDR=node0 leads to another host, where nobody listens",
+            "rank 0 runs on a, but MASTER_ADDR=node0 leads to another host, where nothing listens",
         ),
     },
     silent_on={
-        "it found the way": _led("h3"),
+        "it found the right host": _led("h3"),
         "only just": _led("h2", NOW - 0.5),
-        "rank 1 is refused: rank 0 may yet come": calling(Answer.REFUSED, 6.0, "refused"),
+        "rank 1 is refused: rank 0 may still join": calling(Answer.REFUSED, 6.0, "refused"),
         "another program": calling(Answer.OTHER, 6.0, "b'220 smtp'"),
     },
     since="0.1",

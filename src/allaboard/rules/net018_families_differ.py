@@ -1,12 +1,12 @@
-"""Gloo would connect from an IPv4 address on one host, and from an IPv6 address on another.
+"""Gloo uses an IPv4 address on one host and an IPv6 address on another, and cannot connect the two.
 
 ## Why it matters
-Gloo binds its data connections to the first address that the host's own name resolves to on that host, and
-connects only addresses of one family. PyTorch and JAX end with `ss1.ss_family == ss2.ss_family`, or as if a
-peer had hung up. Each host on its own is fine.
+Gloo binds its data connections to the first address to which the host's own name resolves on that host, and
+connects only addresses of one family. PyTorch and JAX fail with `ss1.ss_family == ss2.ss_family`, or as if a
+peer had closed the connection. Each host alone looks fine.
 
 ## What to do
-Make the hosts' own names resolve to the same family first: IPv6 on for all or for none (`sysctl
+Make the hosts' own names resolve to the same family first: IPv6 enabled on all or on none (`sysctl
 net.ipv6.conf.all.disable_ipv6`), the same lines in /etc/hosts, the same /etc/gai.conf. With PyTorch,
 `GLOO_SOCKET_IFNAME` on every host takes the interface's IPv4 address, if it has one. TensorFlow uses the
 addresses in TF_CONFIG and is not affected.
@@ -29,7 +29,7 @@ MET = (
     "UNKNOWN: Gloo context initialization failed: [enforce fail at external/gloo/gloo/transport/tcp/"
     "device.cc:285] ss1.ss_family == ss2.ss_family. 10 vs 2"
 )
-"""What JAX 0.10 raises of it."""
+"""The message that JAX 0.10 raises in this case."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -44,8 +44,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _called(view: JobView) -> tuple[Member, ...]:
-    """All members of a roll call that is complete, those who are let through already too: among fewer, others
-    would be the rarer ones."""
+    """Return all members of a complete roll call, including those already released: among fewer members, the
+    minority could be the wrong one."""
     for roll, _ in heard_by_all(view):
         if not roll.missing and all(_goes_by_name(m) and address(m) for m in roll.here):
             return roll.here
@@ -53,7 +53,7 @@ def _called(view: JobView) -> tuple[Member, ...]:
 
 
 def _goes_by_name(member: Member) -> bool:
-    """Whether gloo is surely used from its init on. Of JAX that is known only once it says so."""
+    """Return True if gloo is certainly used after init. For JAX this is known only once gloo raises."""
     told = member.declared
     if told is None or told.framework != "torch" or told.cluster:
         return False
@@ -64,7 +64,7 @@ def _claim(found: Apart, since: float) -> Claim:
     odd, usual = found.odd[0], found.usual[0]
     hosts, others = (_names(m.who.host for m in some) for some in (found.odd, found.usual))
     return Claim(
-        summary=f"gloo cannot connect {hosts} with the other hosts: {hosts} would offer {_offered(odd)}, "
+        summary=f"gloo cannot connect {hosts} to the other hosts: {hosts} would use {_offered(odd)}, "
         f"{others} {_offered(usual)}",
         who=tuple(m.who for m in found.odd),
         evidence=tuple(
@@ -80,7 +80,7 @@ def _claim(found: Apart, since: float) -> Claim:
 
 
 SHOWN = 4
-"""Hosts of each family whose names are told."""
+"""Most hosts of each family that are named."""
 
 
 def _offered(member: Member) -> str:
@@ -102,7 +102,8 @@ def _on(rank: int, first: str, backend: str = "gloo", **changes: object) -> Memb
 
 
 def _view(*firsts: str, backend: str = "gloo", through: int = -1) -> JobView:
-    """``through`` was let through a moment before the others."""
+    """Return a view of hosts with these addresses; ``through`` is the rank that was released before the
+    others."""
     gone = {"phase": Phase.JOINING}
     members = [
         _on(i, first, backend, **gone if i == through else {}) for i, first in enumerate(firsts)
@@ -111,7 +112,7 @@ def _view(*firsts: str, backend: str = "gloo", through: int = -1) -> JobView:
 
 
 def _jax(*firsts: str, said: str = MET) -> JobView:
-    """All have raised this in their first collective."""
+    """Return a view in which all ranks have raised this error in their first collective."""
     raised = Raised(type="JaxRuntimeError", message=said, at=95.0)
     left = {"phase": Phase.TRAINING, "raised": raised, "exit": Exit(at=95.5, code=1)}
     members = [_on(i, first, "", **left) for i, first in enumerate(firsts)]
@@ -128,28 +129,28 @@ RULE = Rule(
     fires_on={
         "IPv6 is off on one host": (
             _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4"),
-            "gloo cannot connect h2 with the other hosts: h2 would offer an IPv4 address (10.0.0.3), h0, "
-            "h1, h3 an IPv6 address (fd77::1)",
+            "gloo cannot connect h2 to the other hosts: h2 would use an IPv4 address (10.0.0.3), h0, h1, "
+            "h3 an IPv6 address (fd77::1)",
         ),
         "the first host is the odd one": (
             _view("10.0.0.1", "fd77::2", "fd77::3", "fd77::4", backend="cpu:gloo,cuda:nccl"),
-            "gloo cannot connect h0 with the other hosts: h0 would offer an IPv4 address (10.0.0.1), h1, "
-            "h2, h3 an IPv6 address (fd77::2)",
+            "gloo cannot connect h0 to the other hosts: h0 would use an IPv4 address (10.0.0.1), h1, h2, "
+            "h3 an IPv6 address (fd77::2)",
         ),
         "half of them": (
             _view("fd77::1", "10.0.0.2", "fd77::3", "10.0.0.4", backend=""),
-            "gloo cannot connect h1, h3 with the other hosts: h1, h3 would offer an IPv4 address "
-            "(10.0.0.2), h0, h2 an IPv6 address (fd77::1)",
+            "gloo cannot connect h1, h3 to the other hosts: h1, h3 would use an IPv4 address (10.0.0.2), "
+            "h0, h2 an IPv6 address (fd77::1)",
         ),
-        "some are let through already": (
+        "some are released already": (
             _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4", through=0),
-            "gloo cannot connect h2 with the other hosts: h2 would offer an IPv4 address (10.0.0.3), h0, "
-            "h1, h3 an IPv6 address (fd77::1)",
+            "gloo cannot connect h2 to the other hosts: h2 would use an IPv4 address (10.0.0.3), h0, h1, "
+            "h3 an IPv6 address (fd77::1)",
         ),
-        "JAX, which has met it": (
+        "JAX, after the failure": (
             _jax("fd77::1", "10.0.0.2", "fd77::3", "fd77::4"),
-            "gloo cannot connect h1 with the other hosts: h1 would offer an IPv4 address (10.0.0.2), h0, "
-            "h2, h3 an IPv6 address (fd77::1)",
+            "gloo cannot connect h1 to the other hosts: h1 would use an IPv4 address (10.0.0.2), h0, h2, "
+            "h3 an IPv6 address (fd77::1)",
         ),
     },
     silent_on={
@@ -158,7 +159,7 @@ RULE = Rule(
         "NCCL chooses by itself": _view(
             "fd77::1", "10.0.0.2", "fd77::3", "fd77::4", backend="nccl"
         ),
-        "of one host it is not known": _view("fd77::1", "", "fd77::3", "10.0.0.4"),
+        "the address of one host is unknown": _view("fd77::1", "", "fd77::3", "10.0.0.4"),
         "JAX that raised something else": _jax("fd77::1", "10.0.0.2", *_SIX[2:], said="XLA failed"),
     },
     since="0.1",

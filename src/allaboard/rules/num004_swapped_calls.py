@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
-from allaboard.analysis.collectives.swapped_collectives import Swap, swaps
+from allaboard.analysis.collectives.swapped_collectives import Swap, find_swaps
 from allaboard.analysis.member_names import names
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature, Stage
@@ -28,26 +28,28 @@ from allaboard.facts.samples import called, job, signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in swaps(view):
+    for found in find_swaps(view):
         yield _claim(view, found)
 
 
 def _claim(view: JobView, found: Swap) -> Claim:
     one, two = found.first.site, found.second.site
-    where = f"calls {found.number} and {found.then} of {describe_group(view, found.group)}"
-    kept = f"{found.kept} times before" if found.kept else "never in the same order on all ranks"
+    where = f"calls {found.number} and {found.second_number} of {describe_group(view, found.group)}"
+    kept = (
+        f"{found.repeats} times before" if found.repeats else "never in the same order on all ranks"
+    )
     fix = f"; compare {_place(one)} with {_place(two)}" if one and two else ""
     return Claim(
-        summary=f"{names(found.odd)} swapped two calls of {found.first.op} that look alike: "
+        summary=f"{names(found.outliers)} swapped two calls of {found.first.op} that look alike: "
         f"at {two} before {one}, the others after it",
-        who=tuple(m.who for m in found.odd),
+        who=tuple(m.who for m in found.outliers),
         evidence=(
-            Evidence(f"rank {_ranks(found.odd)}: {two}, then {one}", where),
-            Evidence(f"rank {_ranks(found.others)}: {one}, then {two}", where),
+            Evidence(f"rank {_ranks(found.outliers)}: {two}, then {one}", where),
+            Evidence(f"rank {_ranks(found.majority)}: {one}, then {two}", where),
             Evidence(f"both are {found.first}; {kept}", "black box"),
         ),
         fix=f"make all ranks call them in the same order{fix}",
-        certainty=Certainty.CERTAIN if found.proven else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if found.is_proven else Certainty.LIKELY,
         corrupts=True,
     )
 

@@ -25,7 +25,7 @@ from allaboard.formats.dumps.stack_frames import (
     parse_threads,
 )
 from allaboard.hosts import pidfd, proc
-from allaboard.hosts.blocked_syscall import blocked
+from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.launch import signals
 from allaboard.protocol.events import StackSampled
@@ -76,7 +76,7 @@ async def look(
         stopped=stopped(below),
         threads=threads([frames, *beside]) if at_lock else (),
         others=others([frames, *beside]) if at_lock else (),
-        blocked=blocked(pid) if own is not None and own.state == "D" else "",
+        blocked=describe_blocked_syscall(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
         fed_by=fed_by,
         asks=at_lock and any(map(asks, beside)),

@@ -6,7 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
-from allaboard.analysis.collectives.collective_order import CallDifference, GroupKey, differences
+from allaboard.analysis.collectives.collective_order import (
+    CallDifference,
+    GroupKey,
+    find_differences,
+)
 from allaboard.analysis.data.data_sharding import DDP
 from allaboard.analysis.member_names import names
 from allaboard.facts import Claim, Evidence, JobView, Signature
@@ -26,7 +30,7 @@ class MismatchKind(StrEnum):
 
 def mismatch_kind(difference: CallDifference) -> MismatchKind:
     """In what the odd ones' call differs from the others'."""
-    outlier, expected = difference.other, difference.expected
+    outlier, expected = difference.outlier_call, difference.expected_call
     if (
         outlier.op != expected.op
         or outlier.op == NEW_GROUP
@@ -48,7 +52,7 @@ def are_different_models(left_call: Signature, right_call: Signature) -> bool:
 
 def find_mismatches(view: JobView, mismatch: MismatchKind) -> Iterator[CallDifference]:
     """Every difference of this kind that no rank still on its way can change."""
-    return (d for d in differences(view) if d.complete and mismatch_kind(d) is mismatch)
+    return (d for d in find_differences(view) if d.complete and mismatch_kind(d) is mismatch)
 
 
 def argument_mismatch_claims(
@@ -62,8 +66,8 @@ def argument_mismatch_claims(
     """A claim for each call to which some ranks passed another ``value`` ("int32") than the others;
     ``noun`` follows the value of the odd ones ("6 elements")."""
     for difference in find_mismatches(view, mismatch):
-        outlier_did = f"passed {value(difference.other)}{noun}"
-        yield mismatch_claim(view, difference, outlier_did, value(difference.expected), fix)
+        outlier_did = f"passed {value(difference.outlier_call)}{noun}"
+        yield mismatch_claim(view, difference, outlier_did, value(difference.expected_call), fix)
 
 
 def example_one_of_three(majority_call: Signature, outlier_call: Signature) -> JobView:
@@ -89,17 +93,20 @@ def mismatch_claim(
 ) -> Claim:
     """The certain claim that the odd ones ``did`` something ("passed int32") where the others did
     something else."""
-    if difference.usual is not None:
-        subject, majority = names(difference.odd), "the others"
+    if difference.majority_call is not None:
+        subject, majority = names(difference.outliers), "the others"
     else:
         subject, majority = (
-            f"rank {_ranks_of_call(difference, s)}" for s in (difference.other, difference.expected)
+            f"rank {_ranks_of_call(difference, s)}"
+            for s in (difference.outlier_call, difference.expected_call)
         )
-    operation = "" if mismatch_kind(difference) is MismatchKind.OP else f" to {difference.other.op}"
+    operation = (
+        "" if mismatch_kind(difference) is MismatchKind.OP else f" to {difference.outlier_call.op}"
+    )
     verb = outlier_did.partition(" ")[0]
     return Claim(
         summary=f"{subject} {outlier_did}{operation} where {majority} {verb} {majority_did}",
-        who=tuple(m.who for m in difference.odd),
+        who=tuple(m.who for m in difference.outliers),
         evidence=mismatch_evidence(difference, view),
         fix=f"{fix}: compare {mismatch_sites(difference)}" if mismatch_sites(difference) else fix,
         since=since(difference),
@@ -138,7 +145,9 @@ def describe_group(view: JobView, key: GroupKey) -> str:
 
 def mismatch_sites(difference: CallDifference) -> str:
     """Both places, for the line that says what to do."""
-    places = [s.site for s in (difference.other, difference.expected) if s.site is not None]
+    places = [
+        s.site for s in (difference.outlier_call, difference.expected_call) if s.site is not None
+    ]
     return " with ".join(dict.fromkeys(f"{p.file}:{p.line}" for p in places))
 
 
@@ -146,7 +155,7 @@ def since(difference: CallDifference) -> float | None:
     """When the first of the odd ones made that call (s), where it is its last."""
     times = [
         s.since
-        for m in difference.odd
+        for m in difference.outliers
         for s in m.groups
         if s.key == difference.group and s.number == difference.number
     ]

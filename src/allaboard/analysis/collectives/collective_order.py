@@ -53,17 +53,19 @@ class CallDifference(msgspec.Struct, frozen=True, kw_only=True):
 @cached_per_view
 def split(view: JobView) -> dict[GroupKey, int]:
     """The groups in which digests differ, each with a number at which they do."""
-    return _split(view, lambda state: state.marks)
+    return _find_diverged(view, lambda state: state.marks)
 
 
 @cached_per_view
-def path_split(view: JobView) -> dict[GroupKey, int]:
+def groups_with_diverged_sites(view: JobView) -> dict[GroupKey, int]:
     """The groups in which the places of the calls differ, as far as the calls themselves do not."""
     calls = split(view)
-    return {k: n for k, n in _split(view, lambda state: state.paths).items() if k not in calls}
+    return {
+        k: n for k, n in _find_diverged(view, lambda state: state.paths).items() if k not in calls
+    }
 
 
-def _split(
+def _find_diverged(
     view: JobView, marks: Callable[[GroupState], tuple[tuple[int, int], ...]]
 ) -> dict[GroupKey, int]:
     digests: dict[tuple[GroupKey, int], int] = {}
@@ -86,20 +88,20 @@ def _split(
     return diverged
 
 
-Ranks = list[tuple[Member, GroupState]]
+RankStates = list[tuple[Member, GroupState]]
 
 
-def paths_of(
+def traces_of_diverged_sites(
     view: JobView,
 ) -> Iterator[tuple[GroupKey, list[tuple[Member, GroupState, Traced | None]]]]:
     """The ranks of those groups in which only places differ, with their last calls where they are known; of
     many ranks those that tell."""
-    for key in path_split(view):
-        members = [(m, s) for m in view.members if (s := _state(m, key)) is not None]
+    for key in groups_with_diverged_sites(view):
+        members = [(m, s) for m in view.members if (s := _group_state(m, key)) is not None]
         if len(members) != members[0][1].size or any(s.unordered for _, s in members):
             continue
         if len(members) > MAX_TRACED_MEMBERS:
-            members = _telling(members)
+            members = _select_telling_ranks(members)
         if members:
             yield (
                 key,
@@ -110,7 +112,7 @@ def paths_of(
             )
 
 
-def _telling(members: Ranks) -> Ranks:
+def _select_telling_ranks(members: RankStates) -> RankStates:
     """The few whose places differ from those of most, and as many of these as are read at once: who has the
     same digest at the same number has called at the same places. None where it is not few that differ."""
     paths = [dict(s.paths) for _, s in members]
@@ -137,11 +139,11 @@ def _telling(members: Ranks) -> Ranks:
     )
 
 
-def wanted(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
+def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to say where its ranks differ."""
     requests = []
-    for key, number in (_fallen(view) | split(view)).items():
-        known_difference = difference(view, key)
+    for key, number in (_groups_of_failed(view) | split(view)).items():
+        known_difference = find_difference(view, key)
         needed_number = (
             known_difference.number
             if known_difference is not None and known_difference.number
@@ -149,7 +151,7 @@ def wanted(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
         )
         pids = []
         for member in view.members:
-            state = _state(member, key)
+            state = _group_state(member, key)
             if state is None or state.number < needed_number:
                 continue
             trace = next((t for t in member.traces if (t.group, t.round) == key), None)
@@ -160,7 +162,7 @@ def wanted(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     return requests
 
 
-def _fallen(view: JobView) -> dict[GroupKey, int]:
+def _groups_of_failed(view: JobView) -> dict[GroupKey, int]:
     """The groups of a member that failed, with its last call there: who catches what that does to the others
     may have gone on, and does not show its call of that number any more."""
     caught = {s.key for m in view.members for s in m.groups if s.unordered}
@@ -174,24 +176,24 @@ def _fallen(view: JobView) -> dict[GroupKey, int]:
 
 
 @cached_per_view
-def differences(view: JobView) -> tuple[CallDifference, ...]:
+def find_differences(view: JobView) -> tuple[CallDifference, ...]:
     """Every group whose ranks are known to differ, with its first difference."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)
-    return tuple(d for key in keys if (d := difference(view, key)) is not None)
+    return tuple(d for key in keys if (d := find_difference(view, key)) is not None)
 
 
-def difference(view: JobView, key: GroupKey) -> CallDifference | None:
+def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
     """The first difference in one group; None where none is known."""
     traced = []
     for member in view.members:
-        state = _state(member, key)
+        state = _group_state(member, key)
         trace = next((t for t in member.traces if (t.group, t.round) == key), None)
         if state is not None and state.size > 1 and trace is not None:
             end = min(trace.last, state.unordered - 1 if state.unordered else trace.last)
             traced.append((member, state, trace, end))
     if len(traced) < 2:
         return None
-    number = _first_apart([(t, end) for *_, t, end in traced])
+    number = _first_diverged_number([(t, end) for *_, t, end in traced])
     if number is None:
         return None
     calls = tuple(
@@ -203,10 +205,10 @@ def difference(view: JobView, key: GroupKey) -> CallDifference | None:
     )
     if len({s.required for _, s in calls}) < 2:
         return None  # the first difference is older than what is remembered
-    return _judge(view, key, number, calls, traced[0][1].size)
+    return _judge_difference(view, key, number, calls, traced[0][1].size)
 
 
-def _first_apart(traced: list[tuple[Traced, int]]) -> int | None:
+def _first_diverged_number(traced: list[tuple[Traced, int]]) -> int | None:
     """The first number at which digests differ, of each up to where its order proves something."""
     # A digest is of all calls up to it: who has the same last one has the same before, as nearly all have.
     kinds = {
@@ -221,7 +223,7 @@ def _first_apart(traced: list[tuple[Traced, int]]) -> int | None:
     return None
 
 
-def _judge(
+def _judge_difference(
     view: JobView,
     key: GroupKey,
     number: int,
@@ -239,11 +241,11 @@ def _judge(
         group=key,
         number=number,
         calls=calls,
-        usual=majority_call,
-        odd=outliers,
+        majority_call=majority_call,
+        outliers=outliers,
         complete=len(calls) >= size or view.stalled or has_majority or view.ended,
     )
 
 
-def _state(member: Member, key: GroupKey) -> GroupState | None:
+def _group_state(member: Member, key: GroupKey) -> GroupState | None:
     return next((s for s in member.groups if s.key == key), None)

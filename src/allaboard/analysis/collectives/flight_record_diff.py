@@ -8,12 +8,12 @@ import msgspec
 
 from allaboard.facts import Recorded, Recording
 
-SAME_SIZES = {"all_reduce", "allreduce", "broadcast", "reduce", "reduce_scatter", "all_gather"}
+SAME_SHAPE_OPS = {"all_reduce", "allreduce", "broadcast", "reduce", "reduce_scatter", "all_gather"}
 """Operations whose inputs must be of one shape and type on all ranks. Others differ by right: the
 root of a scatter has no input, uneven gathers have one length each."""
 
 
-class Behind(msgspec.Struct, frozen=True):
+class RanksBehind(msgspec.Struct, frozen=True):
     """In ``group``, ``ahead`` have entered collective ``first`` (what it is), and ``ranks``, who are furthest
     behind, have not; ``last`` is the last that each of them entered, None for one that never entered any."""
 
@@ -24,7 +24,7 @@ class Behind(msgspec.Struct, frozen=True):
     last_entered: dict[int, Recorded | None]
 
 
-class Differs(msgspec.Struct, frozen=True):
+class RecordMismatch(msgspec.Struct, frozen=True):
     """In ``group`` at one number, not all did the same. ``odd`` are those that differ from more than
     half, all where there is no such majority; ``sides`` has one entry of each side."""
 
@@ -34,7 +34,7 @@ class Differs(msgspec.Struct, frozen=True):
     sides: tuple[tuple[tuple[int, ...], Recorded], ...]
 
 
-def behind(recording: Recording) -> tuple[Behind, ...]:
+def find_ranks_behind(recording: Recording) -> tuple[RanksBehind, ...]:
     """Groups in which some have entered a collective that others have not."""
     groups_behind = []
     oldest: dict[int, int] = {}
@@ -42,7 +42,7 @@ def behind(recording: Recording) -> tuple[Behind, ...]:
         oldest[entry.rank] = min(entry.order, oldest.get(entry.rank, entry.order))
     # A ring that was written over may have held what it does not show.
     complete_ranks = {r for r in recording.ranks if oldest.get(r, 0) == 0}
-    for group, entries in _groups(recording).items():
+    for group, entries in _entries_by_group(recording).items():
         last_entered: dict[int, Recorded] = {}
         for entry in entries:
             if entry.rank not in last_entered or entry.number > last_entered[entry.rank].number:
@@ -58,34 +58,36 @@ def behind(recording: Recording) -> tuple[Behind, ...]:
         # behind that.
         missed = min((e for e in entries if e.number > least), key=lambda e: e.number)
         groups_behind.append(
-            Behind(group, missed, ahead, late, {r: last_entered.get(r) for r in late})
+            RanksBehind(group, missed, ahead, late, {r: last_entered.get(r) for r in late})
         )
     return tuple(groups_behind)
 
 
-def differs(recording: Recording) -> tuple[Differs, ...]:
+def find_record_mismatches(recording: Recording) -> tuple[RecordMismatch, ...]:
     """The first number in each group at which not all did the same."""
     mismatches = []
-    for group, entries in _groups(recording).items():
+    for group, entries in _entries_by_group(recording).items():
         entries_at: dict[int, dict[int, Recorded]] = defaultdict(dict)
         for entry in entries:
             entries_at[entry.number].setdefault(entry.rank, entry)
         for number in sorted(entries_at):
             sides: dict[object, list[int]] = defaultdict(list)
             for rank, entry in sorted(entries_at[number].items()):
-                sides[_signature(entry)].append(rank)
+                sides[_comparable_parts(entry)].append(rank)
             if len(sides) > 1:
                 ordered = sorted(sides.values(), key=len, reverse=True)
                 total = sum(len(s) for s in ordered)
                 has_majority = len(ordered[0]) * 2 > total
                 outliers = [r for s in (ordered[1:] if has_majority else ordered) for r in s]
                 described_sides = tuple((tuple(s), entries_at[number][s[0]]) for s in ordered)
-                mismatches.append(Differs(group, number, tuple(sorted(outliers)), described_sides))
+                mismatches.append(
+                    RecordMismatch(group, number, tuple(sorted(outliers)), described_sides)
+                )
                 break
     return tuple(mismatches)
 
 
-def described(entry: Recorded) -> str:
+def describe_recorded(entry: Recorded) -> str:
     """The collective as a person would write it: ``all_reduce([4] Float)``."""
     tensors = ", ".join(
         f"{list(size)} {dtype}".strip()
@@ -94,18 +96,18 @@ def described(entry: Recorded) -> str:
     return f"{entry.op}({tensors})"
 
 
-def place(entry: Recorded) -> str:
+def recorded_location(entry: Recorded) -> str:
     """The user's own line, where the recorder kept frames."""
     user = next((f for f in entry.frames if f.is_user), None)
     return f" at {user}" if user is not None else ""
 
 
-def _signature(entry: Recorded) -> object:
-    shaped = entry.op.lstrip("_") in SAME_SIZES
+def _comparable_parts(entry: Recorded) -> object:
+    shaped = entry.op.lstrip("_") in SAME_SHAPE_OPS
     return (entry.op, entry.sizes, entry.dtypes) if shaped else entry.op
 
 
-def _groups(recording: Recording) -> dict[str, list[Recorded]]:
+def _entries_by_group(recording: Recording) -> dict[str, list[Recorded]]:
     groups: dict[str, list[Recorded]] = defaultdict(list)
     for entry in recording.entries:
         groups[entry.group].append(entry)

@@ -6,47 +6,49 @@ from collections import defaultdict
 
 from allaboard.facts import GroupState, Member
 
-Key = tuple[str, int]
-Call = tuple[Key, int]
+GroupKey = tuple[str, int]
+GroupCall = tuple[GroupKey, int]
 """One call of a group, by its number there."""
-Awaits = dict[Call, dict[Call, Member]]
+AwaitedCalls = dict[GroupCall, dict[GroupCall, Member]]
 """Which call waits for which others, each with the first of the members in it that have yet to come."""
 
 
-def crossed(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
+def find_group_cycle(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     """Some of those who wait, in calls of different groups, of whom each has yet to make the call that the
     one before it is in, and the first the call of the last; () where there are none. Two where two do."""
-    awaits = _awaits(waiting)
+    awaits = _find_awaited_calls(waiting)
     for call, awaited_calls in awaits.items():
         for awaited_call, member in awaited_calls.items():
             if call in awaits.get(awaited_call, ()):
-                return _from_the_first([awaits[awaited_call][call], member])
-    cycle = _circle(awaits)
-    return _from_the_first([awaits[a][b] for a, b in zip(cycle[-1:] + cycle, cycle, strict=False)])
+                return _start_at_lowest_rank([awaits[awaited_call][call], member])
+    cycle = _find_cycle(awaits)
+    return _start_at_lowest_rank(
+        [awaits[a][b] for a, b in zip(cycle[-1:] + cycle, cycle, strict=False)]
+    )
 
 
-def _from_the_first(cycle: list[Member]) -> tuple[Member, ...]:
+def _start_at_lowest_rank(cycle: list[Member]) -> tuple[Member, ...]:
     """The same circle, begun with its first rank."""
     lowest = min(range(len(cycle)), key=lambda n: cycle[n].who.rank, default=0)
     return (*cycle[lowest:], *cycle[:lowest])
 
 
-def _awaits(waiting: tuple[Member, ...]) -> Awaits:
-    members_in_calls = [(m, group) for m in waiting if (group := entered(m)) is not None]
+def _find_awaited_calls(waiting: tuple[Member, ...]) -> AwaitedCalls:
+    members_in_calls = [(m, group) for m in waiting if (group := entered_group(m)) is not None]
     ranks = {group.key: group.ranks for _, group in reversed(members_in_calls)}
-    awaits: Awaits = defaultdict(dict)
+    awaits: AwaitedCalls = defaultdict(dict)
     if len(ranks) < 2:
         return awaits
-    groups_of: dict[int, list[Key]] = defaultdict(list)
+    groups_of: dict[int, list[GroupKey]] = defaultdict(list)
     for key, group_ranks in ranks.items():
         for rank in group_ranks:
             groups_of[rank].append(key)
-    numbers: dict[Key, set[int]] = defaultdict(set)
+    numbers: dict[GroupKey, set[int]] = defaultdict(set)
     for _, entered_state in members_in_calls:
         numbers[entered_state.key].add(entered_state.number)
     for member, entered_state in members_in_calls:
         for key in groups_of[member.who.rank]:
-            calls_made = made_in(member, key)
+            calls_made = calls_made_in(member, key)
             for number in numbers[key] if key != entered_state.key else ():
                 if calls_made < number:
                     awaits[key, number].setdefault(
@@ -55,9 +57,9 @@ def _awaits(waiting: tuple[Member, ...]) -> Awaits:
     return awaits
 
 
-def _circle(awaits: Awaits) -> list[Call]:
+def _find_cycle(awaits: AwaitedCalls) -> list[GroupCall]:
     """Calls of which each waits for the next, and the last for the first; each call is gone through once."""
-    done: set[Call] = set()
+    done: set[GroupCall] = set()
     for start in awaits:
         path = [start] if start not in done else []
         unexplored = {call: iter(awaits[call]) for call in path}
@@ -74,7 +76,7 @@ def _circle(awaits: Awaits) -> list[Call]:
     return []
 
 
-def entered(member: Member) -> GroupState | None:
+def entered_group(member: Member) -> GroupState | None:
     """The group whose call it is in; None where it is in none that is counted."""
     op = member.op
     if op is None or not op.position:
@@ -83,6 +85,6 @@ def entered(member: Member) -> GroupState | None:
     return states[-1] if states else None
 
 
-def made_in(member: Member, key: Key) -> int:
+def calls_made_in(member: Member, key: GroupKey) -> int:
     """How many calls it has made in this group."""
     return next((s.number for s in member.groups if s.key == key), 0)

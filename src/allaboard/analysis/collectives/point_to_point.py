@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from allaboard.analysis.collectives.group_deadlock import entered
+from allaboard.analysis.collectives.group_deadlock import entered_group
 from allaboard.facts import Member
 
-_NAME = re.compile(
+_MESSAGE_NAME = re.compile(
     r"(?:Work\.wait for i)?(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?"
 )
 """How the probe calls one: a call that blocks, or the wait for one that is under way."""
@@ -23,53 +23,53 @@ class Message(NamedTuple):
 
     def can_answer(self, peer_message: Message) -> bool:
         """Whether the two may be the sides of one message, going by way and tag."""
-        return self.direction != peer_message.way and self.tag == peer_message.tag
+        return self.direction != peer_message.direction and self.tag == peer_message.tag
 
 
-def message(name: str) -> Message | None:
+def parse_message(name: str) -> Message | None:
     """The message that an operation of this name is; None where it is none, or its other side is not said."""
-    match = _NAME.fullmatch(name)
+    match = _MESSAGE_NAME.fullmatch(name)
     return Message(match["way"], int(match["peer"]), match["tag"] or "") if match else None
 
 
-def knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
+def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     """Those of the waiting on whom all others wait in the end: in a circle each waits for a message of the
     next, or one of two waits for the other's message, which is in a call that both must make. Nobody else can
     end their wait. () where there is none, or more than one, or nobody else waits."""
     ranks = {m.who.rank: m for m in waiting}
-    messaging = {r: m for r, m in ranks.items() if _asked(m) is not None}
+    messaging = {r: m for r, m in ranks.items() if _awaited_peer(m) is not None}
     if len(ranks) < len(waiting):
         return ()
-    ends = {_end(ranks, rank) for rank in messaging}
+    ends = {_end_of_chain(ranks, rank) for rank in messaging}
     if len(ends) != 1:
         return ()
     end = ends.pop()
     bystanders = [m for r, m in ranks.items() if r not in end and r not in messaging]
-    if not end or len(end) == len(ranks) or not all(_lacks(m, end) for m in bystanders):
+    if not end or len(end) == len(ranks) or not all(_waits_for_any_of(m, end) for m in bystanders):
         return ()
     return tuple(ranks[r] for r in sorted(end))
 
 
-def _asked(member: Member) -> int | None:
+def _awaited_peer(member: Member) -> int | None:
     """The rank of whose side of a message this member waits, in its main thread."""
     awaited_message = (
-        message(member.op.name) if member.op is not None and not member.op.beside else None
+        parse_message(member.op.name) if member.op is not None and not member.op.beside else None
     )
     return awaited_message.peer if awaited_message is not None else None
 
 
-def _end(ranks: dict[int, Member], start: int) -> frozenset[int]:
+def _end_of_chain(ranks: dict[int, Member], start: int) -> frozenset[int]:
     """The circle to which the chain of who asks whom leads from here, or its last two; empty where it leads
     to somebody of whom nothing is known."""
     path = [start]
     while True:
         rank = path[-1]
-        peer = _asked(ranks[rank])
+        peer = _awaited_peer(ranks[rank])
         if peer is None:
             previous_rank = path[-2]
             return (
                 frozenset((previous_rank, rank))
-                if _lacks(ranks[rank], {previous_rank})
+                if _waits_for_any_of(ranks[rank], {previous_rank})
                 else frozenset()
             )
         if peer not in ranks:
@@ -79,7 +79,7 @@ def _end(ranks: dict[int, Member], start: int) -> frozenset[int]:
         path.append(peer)
 
 
-def _lacks(member: Member, required_ranks: frozenset[int] | set[int]) -> bool:
+def _waits_for_any_of(member: Member, required_ranks: frozenset[int] | set[int]) -> bool:
     """Whether it is in a call of a group that one of these must make too."""
-    group = entered(member)
+    group = entered_group(member)
     return group is not None and not required_ranks.isdisjoint(group.ranks)

@@ -13,15 +13,15 @@ from itertools import pairwise
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_order import GroupKey, paths_of
+from allaboard.analysis.collectives.collective_order import GroupKey, traces_of_diverged_sites
 from allaboard.analysis.identity_cache import remembered
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
 
-APART = 8
+MAX_SWAP_DISTANCE = 8
 """Calls between which two may be swapped."""
-REGULAR = 8
+MIN_REGULAR_REPEATS = 8
 """Earlier repetitions, in one order on all ranks, after which a crossing leaves no other reading."""
-OFTEN = 3
+MIN_CROSSINGS = 3
 """Crossings of the same ranks that make it likely where no repetition shows the right order."""
 
 
@@ -40,22 +40,22 @@ class Swap(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_proven(self) -> bool:
-        return self.repeats >= REGULAR
+        return self.repeats >= MIN_REGULAR_REPEATS
 
 
-def swaps(view: JobView) -> tuple[Swap, ...]:
+def find_swaps(view: JobView) -> tuple[Swap, ...]:
     """The first pair of swapped calls in each group of which all last calls are known."""
     swaps = []
-    for key, ranks in paths_of(view):
+    for key, ranks in traces_of_diverged_sites(view):
         traces = [t for *_, t in ranks if t is not None]
         if len(traces) == len(ranks):
-            crossing = _judged(*traces).crossing
+            crossing = _judge_traces(*traces).crossing
             if crossing is not None:
-                swaps.append(_swap(key, crossing, [m for m, *_ in ranks], traces))
+                swaps.append(_make_swap(key, crossing, [m for m, *_ in ranks], traces))
     return tuple(swaps)
 
 
-def wanted_paths(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
+def members_to_trace_for_swaps(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to see whether calls were swapped.
 
     Other places are no fault by themselves and may differ for ever: they are read when that is first
@@ -63,7 +63,7 @@ def wanted_paths(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     eighth.
     """
     requests = []
-    for key, ranks in paths_of(view):
+    for key, ranks in traces_of_diverged_sites(view):
         traces = [t for *_, t in ranks if t is not None]
         least = min(s.number for _, s, _ in ranks)
         if len(traces) < len(ranks):
@@ -71,7 +71,9 @@ def wanted_paths(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
         else:
             last_traced = min(t.last for t in traces)
             due = least >= last_traced + (
-                APART if _judged(*traces).fresh else max(APART, last_traced // 8)
+                MAX_SWAP_DISTANCE
+                if _judge_traces(*traces).is_fresh
+                else max(MAX_SWAP_DISTANCE, last_traced // 8)
             )
         if due:
             requests.append((key, tuple(m.called for m, *_ in ranks)))
@@ -85,7 +87,7 @@ class _Crossing(msgspec.Struct, frozen=True):
     repeats: int
 
 
-class _Judged(msgspec.Struct, frozen=True):
+class _SwapVerdict(msgspec.Struct, frozen=True):
     """``fresh``: places differ for the first time at the very end of what is remembered."""
 
     crossing: _Crossing | None
@@ -93,31 +95,33 @@ class _Judged(msgspec.Struct, frozen=True):
 
 
 @remembered(keep=8)
-def _judged(*traces: Traced) -> _Judged:
+def _judge_traces(*traces: Traced) -> _SwapVerdict:
     window = _Window(traces)
     apart = [n for n, row in window.rows.items() if len(set(row)) > 1]
-    return _Judged(
-        crossing=next(window.swaps(), None),
-        fresh=bool(apart) and apart[0] > window.last - APART,
+    return _SwapVerdict(
+        crossing=next(window.find_swaps(), None),
+        is_fresh=bool(apart) and apart[0] > window.last - MAX_SWAP_DISTANCE,
     )
 
 
-def _swap(key: GroupKey, crossing: _Crossing, members: list[Member], traces: list[Traced]) -> Swap:
-    majority = [i for i in range(len(members)) if i not in crossing.odd]
+def _make_swap(
+    key: GroupKey, crossing: _Crossing, members: list[Member], traces: list[Traced]
+) -> Swap:
+    majority = [i for i in range(len(members)) if i not in crossing.outliers]
     trace = traces[majority[0]]
     first_call, second_call = (
-        trace.calls[n - trace.first][1] for n in (crossing.number, crossing.then)
+        trace.calls[n - trace.first][1] for n in (crossing.number, crossing.second_number)
     )
     assert first_call is not None and second_call is not None
     return Swap(
         group=key,
         number=crossing.number,
-        then=crossing.then,
+        second_number=crossing.second_number,
         first=first_call,
         second=second_call,
-        odd=tuple(members[i] for i in crossing.odd),
-        others=tuple(members[i] for i in majority),
-        kept=crossing.kept,
+        outliers=tuple(members[i] for i in crossing.outliers),
+        majority=tuple(members[i] for i in majority),
+        repeats=crossing.repeats,
     )
 
 
@@ -171,7 +175,7 @@ class _Window:
                 side = self._sides(number)
                 outliers = min(side, key=len)
                 if (
-                    crossings_by_sides[side] < OFTEN
+                    crossings_by_sides[side] < MIN_CROSSINGS
                     or 2 * len(outliers) >= len(row)
                     or len(crossings_by_sides) > 1
                 ):
@@ -186,7 +190,7 @@ class _Window:
         for number, row in self.rows.items():
             if number in paired or len(set(row)) != 2:
                 continue
-            for then in range(number + 1, number + APART + 1):
+            for then in range(number + 1, number + MAX_SWAP_DISTANCE + 1):
                 later_row = self.rows.get(then)
                 if later_row is None or then in paired or set(later_row) != set(row):
                     continue

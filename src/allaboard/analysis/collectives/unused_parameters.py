@@ -9,16 +9,16 @@ import re
 
 from allaboard.facts import Raised
 
-_SAYS = "Expected to have finished reduction in the prior iteration"
-_WHICH = re.compile(
+_UNUSED_PARAMETERS = "Expected to have finished reduction in the prior iteration"
+_PARAMETER_NAMES = re.compile(
     r"(Parameter indices|Parameters) which did not receive grad for rank \d+: ([^\n]+)"
 )
 
 
-def without_gradient(error: Raised) -> str | None:
+def parameters_without_gradient(error: Raised) -> str | None:
     """The parameters, as DDP names them (``parameters 2 3``, ``parameters aux.weight``), "parameters" where
     it names none; None for another error."""
-    if _SAYS not in error.message:
+    if _UNUSED_PARAMETERS not in error.message:
         return None
-    match = _WHICH.search(error.message)
+    match = _PARAMETER_NAMES.search(error.message)
     return f"parameters {match[2].strip()}" if match is not None else "parameters"

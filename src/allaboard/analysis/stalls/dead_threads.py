@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
 from allaboard.facts import Evidence, Frame, Member
 
@@ -66,12 +66,12 @@ def owes_message(member: Member, waiting: tuple[Member, ...]) -> bool:
     the same peer. Return False if the member itself is in a point-to-point call now.
     """
     ended = ended_thread(member)
-    last_message = message(ended.last_call) if ended is not None else None
-    if last_message is None or (member.op is not None and message(member.op.name)):
+    last_message = parse_message(ended.last_call) if ended is not None else None
+    if last_message is None or (member.op is not None and parse_message(member.op.name)):
         return False
     for peer in waiting:
-        peer_message = message(peer.op.name) if peer.op is not None else None
-        if peer_message is None or not peer_message.answers(last_message):
+        peer_message = parse_message(peer.op.name) if peer.op is not None else None
+        if peer_message is None or not peer_message.can_answer(last_message):
             continue
         if (peer_message.peer, last_message.peer) == (member.who.rank, peer.who.rank):
             return True
@@ -86,7 +86,7 @@ def dead_thread_evidence(member: Member) -> tuple[Evidence, ...]:
     raised = Evidence(
         f"a thread of it has ended: {thread.raised}", thread.raised_at or _EXCEPTHOOK_SOURCE
     )
-    if message(thread.last_call) is None:
+    if parse_message(thread.last_call) is None:
         return (raised,)
     return (raised, Evidence(f"what that thread did last: {thread.last_call}", "black box"))
 

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from allaboard.analysis.collectives.point_to_point import message
+from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.failures.failure_causality import ended_at, failed, failed_at
 from allaboard.analysis.failures.lost_peer import lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
@@ -86,7 +86,7 @@ def _suffers_from(view: JobView, member: Member, exited: list[Member]) -> bool:
 def _awaited_among(member: Member, exited: list[Member]) -> list[Member] | None:
     """Return the exited members without whom the member's current call cannot complete; None if not known."""
     op = member.op
-    side = message(op.name) if op is not None else None
+    side = parse_message(op.name) if op is not None else None
     if side is not None:
         return [m for m in exited if m.who.rank == side.peer]
     if op is None or not op.position:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
-from allaboard.analysis.collectives.collective_order import differences
-from allaboard.analysis.collectives.group_deadlock import crossed, entered
-from allaboard.analysis.collectives.live_flight_record import apart
-from allaboard.analysis.collectives.point_to_point import knot
+from allaboard.analysis.collectives.collective_order import find_differences
+from allaboard.analysis.collectives.group_deadlock import entered_group, find_group_cycle
+from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
+from allaboard.analysis.collectives.point_to_point import find_message_knot
 from allaboard.analysis.network.unacked_links import silent_links
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.analysis.stacks.stack_classifier import spot
@@ -81,12 +81,12 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
     if has_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
         return None
     if (
-        differences(view)
-        or apart(view)
+        find_differences(view)
+        or live_record_mismatches(view)
         or not all(is_settled_stack(m.stack) for m in current_stall.waiting)
     ):
         return None
-    circle = crossed(current_stall.waiting)
+    circle = find_group_cycle(current_stall.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
     if (
         not circle
@@ -98,7 +98,7 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
         return MutualWait(current_stall, two_threaded=shared)
     if fallen := _members_with_lost_thread(current_stall):
         return MutualWait(current_stall, lost_thread=fallen)
-    if tied := knot(current_stall.waiting):
+    if tied := find_message_knot(current_stall.waiting):
         return MutualWait(current_stall, message_knot=tied)
     return MutualWait(current_stall, group_cycle=circle)
 
@@ -154,5 +154,5 @@ def describe_position(member: Member, call: str = "") -> str:
 
 def describe_entered_call(view: JobView, member: Member) -> str:
     """Return "call 21 of group 1" for the call that the member is in; "" if its group is not known."""
-    state = entered(member)
+    state = entered_group(member)
     return f"call {state.number} of {describe_group(view, state.key)}" if state is not None else ""

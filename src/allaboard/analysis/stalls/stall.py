@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.collectives.group_deadlock import entered, made_in
-from allaboard.analysis.collectives.live_flight_record import in_operation
+from allaboard.analysis.collectives.group_deadlock import calls_made_in, entered_group
+from allaboard.analysis.collectives.live_flight_record import is_in_compiled_operation
 from allaboard.analysis.member_names import agrees, ranked
 from allaboard.analysis.parameter_servers.parameter_servers import lost, serves, wait_for_peers
 from allaboard.analysis.stacks.stack_classifier import Spot, spot, waits_for_peers
@@ -91,7 +91,7 @@ def _members_that_owe_a_call(
     Such a member belongs to the call's group and has not made the call. Return all absent members if this is
     not known of each call, or if none of them owes one.
     """
-    calls = [entered(m) for m in waiting]
+    calls = [entered_group(m) for m in waiting]
     known_calls = [s for s in calls if s is not None and s.ranks]
     if len(known_calls) < len(calls):
         return absent
@@ -100,7 +100,7 @@ def _members_that_owe_a_call(
         m
         for m in absent
         if any(
-            m.who.rank in ranks and made_in(m, key) < number
+            m.who.rank in ranks and calls_made_in(m, key) < number
             for (key, number), ranks in ranks_of_call.items()
         )
     )
@@ -164,7 +164,7 @@ def describe_hidden_wait(member: Member) -> str:
     ""."""
     if member.op is not None:
         return ""
-    if in_operation(member):
+    if is_in_compiled_operation(member):
         return "an operation of a compiled graph"
     if _is_in_jitted_step(member):
         return "a jitted step"

@@ -36,8 +36,8 @@ from allaboard.facts import (
 )
 from allaboard.facts.rank_sets import format_ranks as ranges
 from allaboard.protocol.process_keys import process_key as key_of
-from allaboard.rules.engine.catalogue import catalogue
-from allaboard.rules.engine.evaluate import diagnose, stamp
+from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.rules.engine.evaluate import make_finding, run_rules
 
 PEOPLE = 32
 """Members that are told one by one."""
@@ -56,7 +56,10 @@ def diagnosis(looks: Sequence[HostLook], times: int = 1) -> Diagnosis:
     now = looks[0].now if looks else 0.0
     gone = [said(d, one.host) for one in looks for d in one.departed]
     view = _view(looks, _with_the_ended(looks, people, assumed(people, now - LOOKS * BETWEEN)))
-    found = [_sure(stamp(entry, claim)) for entry, claim in diagnose(view, catalogue().entries)]
+    found = [
+        _sure(make_finding(entry, claim))
+        for entry, claim in run_rules(view, load_catalogue().entries)
+    ]
     found += _of_what_they_were_told(people)
     unnamed = unnamed_of(view.alive)
     groups = groups_of(view.alive, unnamed)

@@ -18,7 +18,7 @@ from allaboard import __version__
 from allaboard.diagnosis.logs.input_files import exhibits
 from allaboard.facts import HostLook
 from allaboard.formats.redaction import command, redacted, secrets_of
-from allaboard.hosts.fingerprint import variables
+from allaboard.hosts.fingerprint import relevant_variables
 from allaboard.hosts.rank_processes import MEETING
 
 PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "tf_keras", "keras", "jax", "jaxlib", "numpy",
@@ -127,7 +127,7 @@ def _host() -> Iterator[str]:
         except metadata.PackageNotFoundError:
             continue
     known = {n: os.environ[n] for n in MEETING if n in os.environ}
-    for name, value in sorted({**variables(os.environ), **known}.items()):
+    for name, value in sorted({**relevant_variables(os.environ), **known}.items()):
         yield f"{name}={value}"
 
 

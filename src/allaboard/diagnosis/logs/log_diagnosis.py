@@ -31,7 +31,7 @@ from allaboard.facts import (
     Watchdogs,
 )
 from allaboard.rules.engine.catalogue import Catalogue
-from allaboard.rules.engine.evaluate import diagnose, stamp
+from allaboard.rules.engine.evaluate import make_finding, run_rules
 from allaboard.rules.engine.relations import (
     declared_relations,
     order_findings,
@@ -61,7 +61,7 @@ def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
     here = {*record.logs, *record.labelled, *(p.who.rank for p in seen)} - {-1}
     watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(here)))
     for facts in (dumps(seen), recording, watchdogs):
-        told = [stamp(entry, made) for entry, made in diagnose(facts, catalogue.entries)]
+        told = [make_finding(entry, made) for entry, made in run_rules(facts, catalogue.entries)]
         if any(m.who.rank < 0 for m in members if m.raised is not None):
             # Who failed without a known rank may be the one for whom all others waited.
             told = [f for f in told if not relations_of(f.rule).names_nobody]
@@ -138,7 +138,7 @@ def _ends(
     latest = max(m.exit.at for m in ended if m.exit is not None)
     view = JobView(now=latest + 3600.0, launched=0, members=ended, rolled_at=0.0, ended=True)
     entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
-    for entry, made in diagnose(view, entries):
+    for entry, made in run_rules(view, entries):
         guilty = [m for m in ended if m.who in made.who]
         where = list(dict.fromkeys(o for m in guilty for o in origins[m.worker]))[:2]
         read = ", ".join(where)
@@ -155,7 +155,7 @@ def _ends(
             since=None,
             certainty=Certainty.LIKELY if doubt else made.certainty,
         )
-        yield stamp(entry, told)
+        yield make_finding(entry, told)
 
 
 def _doubt(guilty: list[Member], doubts: dict[tuple[int, Raised], str]) -> str:
@@ -186,6 +186,6 @@ def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
     seen = [g for g in record.glimpses if g.exit is not None and g.exit.at > 0]
     listed = {g.rank for g in seen if g.origin.file in waits}
     for one in together(record.heard, {*record.logs, *record.labelled, *listed}):
-        entry = catalogue.find(one.rule)
+        entry = catalogue.find_rule(one.rule)
         if entry is not None:
-            yield stamp(entry, claim(one))
+            yield make_finding(entry, claim(one))

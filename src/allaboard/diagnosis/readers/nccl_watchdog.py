@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from allaboard.analysis.collectives.nccl_watchdogs import OWN_NUMBER
+from allaboard.analysis.collectives.nccl_watchdogs import OWN_NUMBER_PREFIX
 from allaboard.contracts import Witness
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Place, Testimony
 
@@ -87,7 +87,7 @@ def _status(place: Place, line: str, rank: int) -> Overdue | None:
     at = _AT.search(line)
     return Overdue(
         rank=rank,
-        group=group["group"].partition("GUID ")[2] or f"{OWN_NUMBER}{group['group']}",
+        group=group["group"].partition("GUID ")[2] or f"{OWN_NUMBER_PREFIX}{group['group']}",
         number=int(at[1]) if at is not None else 0,
         enqueued=int(status["enqueued"]),
         completed=int(status["completed"]),

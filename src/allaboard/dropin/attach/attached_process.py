@@ -77,7 +77,7 @@ class _Keeper:
 
     def _end(self) -> dict[str, int | None]:
         """How it ended, as far as that says something of it."""
-        status = exit_watcher.told(self.pid, self.process)
+        status = exit_watcher.exit_status_of(self.pid, self.process)
         code, number = heard(status) if status is not None else (None, None)
         return {"code": code, "signal": number}
 

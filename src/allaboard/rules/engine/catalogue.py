@@ -17,7 +17,7 @@ _CODE = re.compile(r"[a-z]+[0-9]")
 """How the name of a file begins that holds one rule; a family's file has no number in its name."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class RuleEntry(msgspec.Struct, frozen=True):
     """A rule of the catalogue with its code, its name and its page."""
 
     code: str
@@ -34,34 +34,35 @@ class Entry(msgspec.Struct, frozen=True):
 class Catalogue(msgspec.Struct, frozen=True):
     """All rules by code, and those that could not be loaded."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[RuleEntry, ...]
     broken: tuple[Broken, ...]
 
-    def find(self, code_or_name: str) -> Entry | None:
+    def find_rule(self, code_or_name: str) -> RuleEntry | None:
         """Return the rule with this code (in any case) or name, or None."""
         key = code_or_name.strip().lower()
         return next((e for e in self.entries if key in (e.code.lower(), e.name)), None)
 
 
-TEXTS = ("cfg", "code", "dump", "log")
+TEXT_FAMILIES = ("cfg", "code", "dump", "log")
 """Families that read only what people and programs wrote: they never report on a running job."""
 
 
 @cache
-def of_jobs() -> Catalogue:
+def load_job_rules() -> Catalogue:
     """Return the rules that may report on a running job, those of other packages included."""
     return _load_rules(
-        lambda stem: not stem.startswith(TEXTS), lambda family: not family.startswith(TEXTS)
+        lambda stem: not stem.startswith(TEXT_FAMILIES),
+        lambda family: not family.startswith(TEXT_FAMILIES),
     )
 
 
-def catalogue() -> Catalogue:
+def load_catalogue() -> Catalogue:
     """Return all rules of this installation; they are loaded once."""
-    return families(())
+    return load_families(())
 
 
 @cache
-def families(prefixes: tuple[str, ...]) -> Catalogue:
+def load_families(prefixes: tuple[str, ...]) -> Catalogue:
     """Return the rules whose code begins with one of these prefixes (in lower case); all without prefixes.
 
     Files of other families are not imported: a command that needs one family starts sooner.
@@ -75,14 +76,14 @@ def families(prefixes: tuple[str, ...]) -> Catalogue:
 
 
 @cache
-def rule_named(name: str) -> Entry:
+def load_rule(name: str) -> RuleEntry:
     """Return the rule with this name, of which only the file is imported.
 
     Raises LookupError if there is none, or if its file cannot be loaded.
     """
     suffix = "_" + name.replace("-", "_")
     found = _load_rules(lambda stem: stem.endswith(suffix), lambda family: True)
-    entry = found.find(name)
+    entry = found.find_rule(name)
     if entry is None:
         raise LookupError(
             f"no rule is named {name!r}" + "".join(f": {b.why}" for b in found.broken)
@@ -97,7 +98,7 @@ def _load_rules(
 
     A file with a table of rules is imported only if ``may_hold_wanted`` accepts the letters of its family.
     """
-    entries: list[Entry] = []
+    entries: list[RuleEntry] = []
     broken: list[Broken] = []
 
     def is_wanted_table(stem: str) -> bool:
@@ -125,6 +126,6 @@ def _load_rules(
     return Catalogue(tuple(sorted(entries, key=lambda e: e.code)), tuple(broken))
 
 
-def _entry(stem: str, rule: Rule[Any], page: str) -> Entry:
+def _entry(stem: str, rule: Rule[Any], page: str) -> RuleEntry:
     code, _, name = stem.partition("_")
-    return Entry(code.upper(), name.replace("_", "-"), page.strip(), rule)
+    return RuleEntry(code.upper(), name.replace("_", "-"), page.strip(), rule)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from allaboard.facts import Certainty, Claim, Evidence, Finding, JobView, Severity
-from allaboard.rules.engine.catalogue import Entry
+from allaboard.rules.engine.catalogue import RuleEntry
 
 
-def diagnose(facts: object, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Claim]]:
+def run_rules(facts: object, entries: Iterable[RuleEntry]) -> Iterator[tuple[RuleEntry, Claim]]:
     """Yield every claim that the rules which read this type of facts make, in the order of the rules."""
     for entry in entries:
         if not isinstance(facts, entry.rule.reads) or _nothing_to_read(facts, entry.rule.needs):
@@ -25,8 +25,8 @@ def _nothing_to_read(facts: object, needs: tuple[str, ...]) -> bool:
     return bool(needs) and isinstance(facts, JobView) and not any(map(facts.told, needs))
 
 
-def stamp(
-    entry: Entry,
+def make_finding(
+    entry: RuleEntry,
     claim: Claim,
     at: str = "",
     since: str | None = None,

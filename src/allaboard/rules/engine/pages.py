@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from allaboard.rules.engine.catalogue import Entry, catalogue
+from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
 
 
-def page(entry: Entry) -> str:
+def render_page(entry: RuleEntry) -> str:
     """Return the page of a rule as Markdown: its title, its text, and what it reports on its examples."""
     rule = entry.rule
     said = "\n".join(f"- {name}: “{summary}”" for name, (_, summary) in rule.fires_on.items())
@@ -29,10 +29,10 @@ def page(entry: Entry) -> str:
     )
 
 
-def pages() -> dict[str, str]:
+def render_pages() -> dict[str, str]:
     """Return the text of every page and of the index by file name."""
-    entries = catalogue().entries
-    texts = {f"{e.code}.md": page(e) for e in entries}
+    entries = load_catalogue().entries
+    texts = {f"{e.code}.md": render_page(e) for e in entries}
     rows = "\n".join(f"| [{e.code}]({e.code}.md) | {e.name} | {e.title} |" for e in entries)
     texts["README.md"] = (
         "# All that allaboard can say\n\n"
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     """Write or check the folder of pages; return the exit code, 0 if nothing is stale."""
     check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/rules"))
-    wanted = pages()
+    wanted = render_pages()
     have = {p.name: p.read_text() for p in folder.glob("*.md")}
     stale = sorted(n for n in wanted.keys() | have.keys() if wanted.get(n) != have.get(n))
     if check:

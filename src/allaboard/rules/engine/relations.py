@@ -13,7 +13,7 @@ import msgspec
 
 from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Evidence, Finding, Severity
-from allaboard.rules.engine.catalogue import Entry
+from allaboard.rules.engine.catalogue import RuleEntry
 
 RelationsOf = Callable[[str], Relations]
 """The relations that the rule with a code declares."""
@@ -32,7 +32,7 @@ _QUOTED_CHARACTERS = 80
 """Characters of an exception's first line that must stand in a message for both to be the same failure."""
 
 
-def declared_relations(entries: Iterable[Entry]) -> RelationsOf:
+def declared_relations(entries: Iterable[RuleEntry]) -> RelationsOf:
     """Return a function from a rule's code to its relations; a code that no entry has declares none."""
     by_code = {entry.code: entry.rule.relations for entry in entries}
     none = Relations()
