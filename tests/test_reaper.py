@@ -145,7 +145,7 @@ class Gone:
         self.fds = {pid: os.pidfd_open(pid) for pid in pids}
 
     def __enter__(self) -> None:
-        assert all(proc.stat(pid) is not None for pid in self.fds)
+        assert all(proc.read_stat(pid) is not None for pid in self.fds)
 
     def __exit__(self, *_: object) -> None:
         left = [pid for pid, fd in self.fds.items() if not ended(fd)]
@@ -283,7 +283,7 @@ def test_a_daemon_whose_worker_has_ended_is_found(agent: Agent) -> None:
     worker, daemon = agent.daemon()
     agent.tell(do="signal", pid=worker, signal=int(signal.SIGKILL), group=False)
     assert agent.hear()["exited"] == 0
-    seen = proc.stat(daemon)
+    seen = proc.read_stat(daemon)
     assert seen is not None and seen.ppid == agent.reaper
     with Gone(daemon):
         agent.process.kill()
@@ -335,7 +335,7 @@ def test_after_a_good_end_only_what_left_its_session_lives_on(agent: Agent) -> N
             assert agent.hear() == {"ended": True, "left": [own]}
         with Gone(agent.reaper):
             agent.tell(do="close")
-        assert proc.stat(own) is not None
+        assert proc.read_stat(own) is not None
     finally:
         os.kill(own, signal.SIGKILL)
 
@@ -417,7 +417,7 @@ def test_a_signal_reaches_one_process_or_its_group(agent: Agent) -> None:
     child = int(agent.said())
     agent.tell(do="signal", pid=pid, signal=int(signal.SIGUSR1), group=False)
     until_said(agent, f"{child}\ngot\nwoke\n")
-    assert proc.stat(child) is not None
+    assert proc.read_stat(child) is not None
     with Gone(child):
         agent.tell(do="signal", pid=pid, signal=int(signal.SIGTERM), group=True)
     assert agent.hear()["signal"] == signal.SIGTERM

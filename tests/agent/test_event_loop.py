@@ -58,10 +58,10 @@ def test_the_process_ends_with_its_code() -> None:
         "from allaboard.agent import event_loop\n"
         "async def main():\n"
         "    asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)\n"
-        "event_loop.run(main())\n"
+        "event_loop.run_to_end(main())\n"
         "print('said')\n"
-        "if event_loop.held_up(0.0):\n"
-        "    event_loop.leave(3)\n"
+        "if event_loop.has_stuck_thread(0.0):\n"
+        "    event_loop.exit_now(3)\n"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "")

@@ -87,7 +87,7 @@ def test_ctrl_z_stops_the_workers_too_and_fg_lets_them_go_on(tmp_path: Path) -> 
     worker = int(file.read_text())
 
     def state(pid: int) -> str:
-        seen = proc.stat(pid)
+        seen = proc.read_stat(pid)
         return seen.state if seen is not None else ""
 
     job.process.send_signal(signal.SIGTSTP)

@@ -51,12 +51,12 @@ async def _hung_up_on() -> tuple[int, Link]:
 
 
 def test_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_handshake, "PAUSE", 0.0)
+    monkeypatch.setattr(client_handshake, "RETRIAL_PAUSE_S", 0.0)
     came, link = asyncio.run(_hung_up_on())
     assert (came, link.answer, link.tries) == (2, Answer.CLOSED, 2)
 
 
 def test_what_took_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_handshake, "QUICK", 0.0)
+    monkeypatch.setattr(client_handshake, "MAX_FIRST_TRIAL_S", 0.0)
     came, link = asyncio.run(_hung_up_on())
     assert (came, link.lasting) == (1, False)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from allaboard.hosts.loaded_framework import framework, named
+from allaboard.hosts.loaded_framework import framework_in_maps, loaded_framework
 
 _LINE = "7f00-7f01 r-xp 00000000 fe:00 12  /v/lib/python3.11/site-packages/%s\n"
 _JAX = _LINE % "jaxlib/libjax_common.so"
@@ -26,11 +26,11 @@ _TORCH = _LINE % "torch/lib/libtorch_cpu.so"
     ],
 )
 def test_one_framework_is_named_and_of_several_none(maps: str, expected: str) -> None:
-    assert named(maps) == expected
+    assert framework_in_maps(maps) == expected
 
 
 def test_of_a_process_without_any_and_of_one_that_is_not_there() -> None:
     with subprocess.Popen(["sleep", "60"]) as child:
-        assert framework(child.pid) == ""
+        assert loaded_framework(child.pid) == ""
         child.kill()
-    assert framework(child.pid) == ""
+    assert loaded_framework(child.pid) == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allaboard.hosts.oom import Kills
+from allaboard.hosts.oom import OomKills
 
 
 def _counted(file: Path, kills: int) -> Path:
@@ -14,7 +14,7 @@ def _counted(file: Path, kills: int) -> Path:
 
 def test_who_shares_the_group_is_not_struck_by_the_same_kill(tmp_path: Path) -> None:
     file = _counted(tmp_path / "memory.events", 2)
-    kills = Kills()
+    kills = OomKills()
     for worker in (0, 1, 2):
         kills.watch(worker, file)
     assert not kills.struck(0)
@@ -27,7 +27,7 @@ def test_who_shares_the_group_is_not_struck_by_the_same_kill(tmp_path: Path) -> 
 
 def test_groups_of_their_own(tmp_path: Path) -> None:
     one, other = _counted(tmp_path / "one", 0), _counted(tmp_path / "other", 0)
-    kills = Kills()
+    kills = OomKills()
     kills.watch(0, one)
     kills.watch(1, other)
     kills.watch(1, None)
@@ -37,7 +37,7 @@ def test_groups_of_their_own(tmp_path: Path) -> None:
 
 def test_a_group_that_came_later_and_one_that_went(tmp_path: Path) -> None:
     first, second = _counted(tmp_path / "first", 0), _counted(tmp_path / "second", 7)
-    kills = Kills()
+    kills = OomKills()
     kills.watch(0, first)
     kills.watch(0, second)
     first.unlink()

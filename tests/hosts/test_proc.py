@@ -37,12 +37,12 @@ def heard(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_look_at_this_process() -> None:
-    seen = proc.stat(os.getpid())
+    seen = proc.read_stat(os.getpid())
     assert seen is not None
     assert (seen.state, seen.ppid) == ("R", os.getppid())
     used = time.process_time()
     assert abs(seen.cpu - used) < 5
-    before = proc.stat(os.getppid())
+    before = proc.read_stat(os.getppid())
     assert before is not None and before.started <= seen.started
 
 
@@ -50,37 +50,37 @@ def test_a_name_with_brackets_and_spaces_is_no_trouble(tmp_path: Path) -> None:
     odd = tmp_path / "a) S 1 (b"
     odd.symlink_to("/bin/cat")
     with subprocess.Popen([str(odd)], stdin=subprocess.PIPE) as process:
-        seen = proc.stat(process.pid)
+        seen = proc.read_stat(process.pid)
         assert seen is not None and seen.ppid == os.getpid()
 
 
 def test_descendants_come_parents_first() -> None:
     with speaker(PARENT) as parent:
         child = int(heard(parent))
-        found = list(proc.descendants(os.getpid()))
+        found = list(proc.descendants_of(os.getpid()))
         assert found.index(parent.pid) < found.index(child)
-        assert list(proc.descendants(parent.pid)) == [child]
-        assert proc.descendants(child) == {}
+        assert list(proc.descendants_of(parent.pid)) == [child]
+        assert proc.descendants_of(child) == {}
 
 
 def test_a_process_that_is_gone() -> None:
-    assert proc.stat(GONE) is None
+    assert proc.read_stat(GONE) is None
     assert proc.io_bytes(GONE) == 0
     assert proc.command_line(GONE) == []
-    assert proc.variable(GONE, "HOME") is None
-    assert not proc.catches(GONE, signal.SIGTERM)
+    assert proc.environment_variable(GONE, "HOME") is None
+    assert not proc.has_handler(GONE, signal.SIGTERM)
     assert not proc.points_to(GONE, 1, Path("/dev/null"))
-    assert proc.descendants(GONE) == {}
+    assert proc.descendants_of(GONE) == {}
 
 
 def test_a_process_that_nobody_has_waited_for() -> None:
     process = subprocess.Popen(["/bin/true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    seen = proc.stat(process.pid)
+    seen = proc.read_stat(process.pid)
     assert seen is not None and seen.state == "Z"
     assert proc.io_bytes(process.pid) >= 0
     assert proc.command_line(process.pid) == []
-    assert not proc.catches(process.pid, signal.SIGTERM)
+    assert not proc.has_handler(process.pid, signal.SIGTERM)
     process.wait()
 
 
@@ -101,7 +101,7 @@ def test_stopped_is_a_state() -> None:
         heard(process)
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        seen = proc.stat(process.pid)
+        seen = proc.read_stat(process.pid)
         assert seen is not None and seen.state == "T"
         process.send_signal(signal.SIGCONT)
 
@@ -114,12 +114,12 @@ def test_who_catches_a_signal() -> None:
     )
     with speaker(code) as process:
         heard(process)
-        assert proc.catches(process.pid, signal.SIGUSR2)
-        assert proc.catches(process.pid, signal.SIGINT)
-        assert not proc.catches(process.pid, signal.SIGUSR1)
-        assert not proc.catches(process.pid, signal.SIGPIPE), "ignored is not caught"
-        assert not proc.catches(process.pid, signal.SIGRTMAX)
-        assert not proc.catches(process.pid, 1000)
+        assert proc.has_handler(process.pid, signal.SIGUSR2)
+        assert proc.has_handler(process.pid, signal.SIGINT)
+        assert not proc.has_handler(process.pid, signal.SIGUSR1)
+        assert not proc.has_handler(process.pid, signal.SIGPIPE), "ignored is not caught"
+        assert not proc.has_handler(process.pid, signal.SIGRTMAX)
+        assert not proc.has_handler(process.pid, 1000)
 
 
 def test_where_a_descriptor_points(tmp_path: Path) -> None:
@@ -139,5 +139,8 @@ def test_bytes_and_words_of_a_process() -> None:
         heard(process)
         assert proc.io_bytes(process.pid) > 0
         assert proc.command_line(process.pid) == [sys.executable, "-c", SPEAKER]
-        words = [proc.variable(process.pid, n) for n in ("RANK", "EMPTY", "ODD", "RAN", "NONE")]
+        words = [
+            proc.environment_variable(process.pid, n)
+            for n in ("RANK", "EMPTY", "ODD", "RAN", "NONE")
+        ]
         assert words == ["3", "", "a=b", None, None]

@@ -53,7 +53,7 @@ def test_a_worker_that_renames_itself(program: Program) -> None:
         f"{RENAMED}{STEPS}import torch.distributed as dist\ndist.init_process_group('gloo')\n"
         "def wait():\n    print('ready', flush=True)\n    sys.stdin.readline()\nwait()\n",
     )
-    seen = proc.stat(pid)
+    seen = proc.read_stat(pid)
     assert seen is not None and seen.ppid == os.getpid() and seen.state in "RS"
     assert proc.command_line(pid) and set(proc.command_line(pid)[0]) == {"x"}
     box = program.box(pid)
@@ -79,7 +79,7 @@ def test_a_sub_interpreter_leaves_the_box_to_the_main_one(any_program: Program) 
     seen = box.read()
     assert seen.declared is not None and seen.declared.rank == 1
     assert (seen.step, seen.ops, seen.phase) == (2, 1, 6)
-    caught = [n for n in range(signal.SIGRTMIN, signal.SIGRTMAX) if proc.catches(pid, n)]
+    caught = [n for n in range(signal.SIGRTMIN, signal.SIGRTMAX) if proc.has_handler(pid, n)]
     assert caught == [box.signum], "one private signal, whose stacks are the main interpreter's"
     process = any_program.started[0]
     _, errors = process.communicate("\n", timeout=LIMIT)
@@ -148,7 +148,7 @@ def test_who_handles_all_signals_is_sent_none(program: Program, which: str) -> N
         "def wait():\n    print('ready', flush=True)\n    sys.stdin.readline()\nwait()\n",
     )
     box = program.box(pid)
-    assert proc.catches(pid, box.signum), "its own handler by now"
+    assert proc.has_handler(pid, box.signum), "its own handler by now"
     assert asyncio.run(stack_sampler.look(pid, box, 1.0)).by == "py-spy"
     out, _ = program.started[0].communicate("\n", timeout=LIMIT)
     assert out == ""

@@ -58,7 +58,7 @@ def waits_here(frames: tuple[Frame, ...]) -> Frame:
 
 
 def alive(box: OpenBox) -> bool:
-    seen = proc.stat(box.pid)
+    seen = proc.read_stat(box.pid)
     return seen is not None and seen.state not in "ZX"
 
 
@@ -108,7 +108,7 @@ def test_a_program_that_closed_all_its_files_is_looked_at_from_outside(program: 
     box = ready(
         program, WAITING.replace("import sys", "import os; os.closerange(3, 4096); import sys")
     )
-    assert proc.catches(box.pid, box.signum)
+    assert proc.has_handler(box.pid, box.signum)
     assert not proc.points_to(box.pid, box.stack_fd, box.stacks)
     assert asyncio.run(stack_sampler._ask(box)) == []
     seen = look(box)
@@ -136,7 +136,7 @@ def test_a_stopped_process_is_not_asked(program: Program) -> None:
     os.waitid(os.P_PID, box.pid, os.WSTOPPED | os.WNOWAIT)
     seen = look(box)
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 8)
-    state = proc.stat(box.pid)
+    state = proc.read_stat(box.pid)
     assert state is not None and state.state == "T", "a look does not set it going"
 
 
@@ -146,7 +146,7 @@ def test_an_executed_program_never_gets_the_signal(program: Program) -> None:
     assert process.stdout.readline() == "ready\n"
     box = program.box(process.pid)
     assert box.signum > 0
-    assert not proc.catches(box.pid, box.signum)
+    assert not proc.has_handler(box.pid, box.signum)
     assert look(box).frames == ()
     assert alive(box)
     process.communicate("\n", timeout=LIMIT)
@@ -163,8 +163,8 @@ def test_a_child_never_gets_the_signal(program: Program) -> None:
     assert process.stdout is not None
     child = int(process.stdout.readline())
     box = program.box(process.pid)
-    assert proc.catches(process.pid, box.signum)
-    assert not proc.catches(child, box.signum)
+    assert proc.has_handler(process.pid, box.signum)
+    assert not proc.has_handler(child, box.signum)
     assert asyncio.run(stack_sampler.look(child, None, 0.0)).by == "py-spy"
 
 
@@ -235,7 +235,7 @@ def test_the_threads_of_a_process_that_runs_are_told_too(program: Program) -> No
         "wait()\n",
     )
     until = time.monotonic() + LIMIT
-    while not proc.runs(box.pid) and time.monotonic() < until:
+    while not proc.is_on_cpu(box.pid) and time.monotonic() < until:
         pass
     seen = look(box)
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 13)
@@ -281,7 +281,7 @@ def test_a_look_that_is_called_off_leaves_no_child_and_no_word(
 
     asyncio.run(many())
     assert [r.getMessage() for r in caplog.records] == []
-    left = proc.descendants(os.getpid())
+    left = proc.descendants_of(os.getpid())
     assert not [pid for pid in left if "py-spy" in " ".join(proc.command_line(pid))]
 
 
@@ -301,7 +301,7 @@ if __name__ == "__main__":
 
 def test_a_process_below_that_is_stopped_is_seen(program: Program) -> None:
     box = ready(program, HALTS)
-    (child,) = proc.descendants(box.pid)
+    (child,) = proc.descendants_of(box.pid)
     try:
         assert look(box).stopped == (child,)
     finally:

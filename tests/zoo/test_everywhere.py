@@ -149,7 +149,7 @@ def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
             time.sleep(0.1)
         time.sleep(2.0)  # for the agents of the other ranks
     finally:
-        for pid in (process.pid, *proc.descendants(process.pid)):
+        for pid in (process.pid, *proc.descendants_of(process.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()

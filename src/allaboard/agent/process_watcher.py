@@ -97,7 +97,7 @@ class ProcessWatcher:
             if pid in self.gone:
                 continue
             box = self.boxes.get(pid)
-            seen = proc.stat(pid)
+            seen = proc.read_stat(pid)
             own = pid in self.workers
             if seen is None or (seen.state in "ZX" and not own):
                 if not own and self._told(pid, now):
@@ -163,7 +163,7 @@ class ProcessWatcher:
         box = self.boxes.get(pid)
         rank = -1
         if box is None and pid not in self.workers:
-            text = proc.variable(pid, "RANK")
+            text = proc.environment_variable(pid, "RANK")
             rank = int(text) if text is not None and text.isdigit() else -1
         reading = self._read(pid, box) if box is not None else None
         return ProcessSampled(
@@ -172,7 +172,9 @@ class ProcessWatcher:
             at=now,
             state=state,
             cpu=cpu,
-            sleeps=proc.sleeps(pid) if state == "D" or _in_own_code(reading) else 0,
+            sleeps=proc.count_voluntary_switches(pid)
+            if state == "D" or _in_own_code(reading)
+            else 0,
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
@@ -247,7 +249,7 @@ class ProcessWatcher:
         for pid, worker in self.workers.items():
             if pid in self.gone:
                 continue
-            for child in proc.descendants(pid):
+            for child in proc.descendants_of(pid):
                 if child not in self._known and child not in self.gone and _may_be_member(child):
                     self._known[child] = worker
 

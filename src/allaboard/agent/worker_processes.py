@@ -43,7 +43,7 @@ class WorkerProcesses:
         self._started = started
         self._pids: dict[int, int] = {}
         self._done: set[int] = set()
-        self._kills = oom.Kills()
+        self._kills = oom.OomKills()
         self._adopted: dict[int, int] = {}
         self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
@@ -101,7 +101,9 @@ class WorkerProcesses:
     def count_ooms(self) -> None:
         """Notes in which control group each worker is now."""
         for worker, pid in self._pids.items():
-            self._kills.watch(worker, oom.counter_file(pid) if worker not in self._done else None)
+            self._kills.watch(
+                worker, oom.oom_counter_file(pid) if worker not in self._done else None
+            )
 
     def struck(self, worker: int) -> bool:
         """Whether the kernel has killed one more in a control group of this worker for want of memory."""
@@ -155,7 +157,7 @@ class WorkerProcesses:
         """Those that SIGKILL did not end: they have it, and nobody can do more, nor waits."""
         for worker, pid in self._pids.items():
             if pid and worker not in self._done:
-                seen = proc.stat(pid)
+                seen = proc.read_stat(pid)
                 state = f", state {seen.state}" if seen is not None else ""
                 self._say(
                     f"process {pid} did not end by SIGKILL (ps -o stat,wchan,user -p {pid}){state}"
@@ -198,7 +200,7 @@ class WorkerProcesses:
                 )
                 self._watch.exited(pid)
         self._done |= set(range(len(self._streams.logs)))
-        for pid in proc.descendants(os.getpid()):
+        for pid in proc.descendants_of(os.getpid()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:

@@ -25,7 +25,7 @@ def ahead(born: float, pid: int) -> float:
     """How far the clock of the box of ``pid`` is ahead of ours (s), 0 where it is ours. It is to be asked as
     soon as the box is there: of another clock it takes this moment for that of the birth."""
     now = time.monotonic()
-    seen = proc.stat(pid)
+    seen = proc.read_stat(pid)
     if seen is None or not isfinite(born) or abs(born - now) > FARTHEST:
         return 0.0
     asleep = time.clock_gettime(time.CLOCK_BOOTTIME) - now

@@ -21,9 +21,9 @@ from allaboard.cluster.transport.connect_probe import join_address, split_addres
 from allaboard.cluster.transport.rendezvous_store import AddressStore, TcpAddressStore
 from allaboard.facts import Answer, Call, Declared
 from allaboard.hosts.interface_address import (
-    INTERFACE,
+    GLOO_INTERFACE_VARIABLE,
     LOOPBACK,
-    UNKNOWN,
+    UNKNOWN_DATA_ADDRESS,
     DataAddress,
     data_address,
 )
@@ -98,9 +98,9 @@ class LeaderSelection:
         """By what the script itself told gloo; None where that is what the worker was started with. Where it
         took the name away, a name server would have to be asked."""
         name = declared.interface if declared is not None else None
-        if name is None or name == self._environment.get(INTERFACE, ""):
+        if name is None or name == self._environment.get(GLOO_INTERFACE_VARIABLE, ""):
             return None
-        return data_address({INTERFACE: name}) if name else UNKNOWN
+        return data_address({GLOO_INTERFACE_VARIABLE: name}) if name else UNKNOWN_DATA_ADDRESS
 
     async def _early_role(self) -> None:
         role, told = self._role, self._role.told

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Reading
-from allaboard.hosts.proc import TICK, descendants
+from allaboard.hosts.proc import TICK, descendants_of
 
 RUN_QUEUE, TAKEN, OURS = "run queue", "cores taken", "cores of the job"
 
@@ -47,7 +47,7 @@ class CoreContention:
 
     def _update_job_cpu(self) -> float:
         """A process that has ended takes its time along: differences are what counts."""
-        now = {pid: process_stat.cpu for pid, process_stat in descendants(os.getpid()).items()}
+        now = {pid: process_stat.cpu for pid, process_stat in descendants_of(os.getpid()).items()}
         self._job_cpu_s += sum(
             max(0.0, cpu - self._last_cpu_s.get(pid, 0.0)) for pid, cpu in now.items()
         )

@@ -59,7 +59,7 @@ def relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
 def _limits() -> dict[str, str]:
     shm = os.statvfs("/dev/shm") if Path("/dev/shm").is_dir() else None
     return {
-        "limit open files": str(open_file_limit.AT_START),
+        "limit open files": str(open_file_limit.SOFT_LIMIT_AT_START),
         "size /dev/shm": f"{shm.f_frsize * shm.f_blocks >> 20} MiB" if shm is not None else "none",
         "count CPUs": str(os.cpu_count()),
         "count GPUs": str(len(list(Path("/dev").glob("nvidia[0-9]*")))),

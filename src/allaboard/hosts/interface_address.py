@@ -15,8 +15,8 @@ from allaboard.hosts import proc
 from allaboard.hosts.agent_alias import owner_behind_agent
 
 LOOPBACK = "127.0.0.1"
-INTERFACE = "GLOO_SOCKET_IFNAME"
-GLOBAL, FAILED = 0x00, 0x08
+GLOO_INTERFACE_VARIABLE = "GLOO_SOCKET_IFNAME"
+IPV6_GLOBAL_SCOPE, IPV6_DAD_FAILED = 0x00, 0x08
 """Scope of an IPv6 address that others reach, and the flag of one that somebody else has too; linux/ipv6.h,
 linux/if_addr.h."""
 
@@ -39,7 +39,7 @@ class DataAddress(NamedTuple):
         }
 
 
-UNKNOWN = DataAddress("", "", "")
+UNKNOWN_DATA_ADDRESS = DataAddress("", "", "")
 
 
 def data_address(environment: Mapping[str, str]) -> DataAddress:
@@ -50,10 +50,10 @@ def data_address(environment: Mapping[str, str]) -> DataAddress:
     in the resolver's order; of several the first of IPv4 is told, which every framework can use. May wait for
     a name server.
     """
-    name = environment.get(INTERFACE, "").split(",")[0]
+    name = environment.get(GLOO_INTERFACE_VARIABLE, "").split(",")[0]
     if name:
         address = interface_address(name)
-        return DataAddress(address, f"{INTERFACE}={name}", address)
+        return DataAddress(address, f"{GLOO_INTERFACE_VARIABLE}={name}", address)
     host = os.uname().nodename
     try:
         own_addresses = list(_own_addresses(host))
@@ -102,7 +102,11 @@ def ipv6_in_table(name: str, table: str) -> str:
     """Its IPv6 address by if_inet6, proc_net(5), link-local ones left out."""
     for line in table.splitlines():
         digits, _, _, scope, flags, interface = line.split()
-        if interface == name and int(scope, 16) == GLOBAL and not int(flags, 16) & FAILED:
+        if (
+            interface == name
+            and int(scope, 16) == IPV6_GLOBAL_SCOPE
+            and not int(flags, 16) & IPV6_DAD_FAILED
+        ):
             return str(ipaddress.IPv6Address(bytes.fromhex(digits)))
     return ""
 

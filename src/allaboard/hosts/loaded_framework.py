@@ -10,16 +10,16 @@ _LIBRARIES = {"jax": re.compile(r"/jaxlib/[^\n]*\.so"),
               "tensorflow": re.compile(r"/tensorflow/[^\n]*\.so")}  # fmt: skip
 
 
-def framework(pid: int) -> str:
+def loaded_framework(pid: int) -> str:
     """ "jax", "torch" or "tensorflow" where it is the only one; "" where none is, or several, or where the
     process may not be looked at."""
     try:
-        return named(Path(f"/proc/{pid}/maps").read_text("utf-8", "replace"))
+        return framework_in_maps(Path(f"/proc/{pid}/maps").read_text("utf-8", "replace"))
     except OSError:
         return ""
 
 
-def named(maps: str) -> str:
+def framework_in_maps(maps: str) -> str:
     """As `framework`, of what proc_pid_maps(5) says."""
-    found = [name for name, library in _LIBRARIES.items() if library.search(maps)]
-    return found[0] if len(found) == 1 else ""
+    loaded = [name for name, library in _LIBRARIES.items() if library.search(maps)]
+    return loaded[0] if len(loaded) == 1 else ""

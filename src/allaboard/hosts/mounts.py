@@ -24,12 +24,17 @@ def mount_of(path: str, pid: str = "self") -> Mount | None:
         return None
     best: Mount | None = None
     for line in lines:
-        left, _, right = line.partition(" - ")
-        words, after = left.split(), right.split()
-        if len(words) < 6 or len(after) < 3:
+        before_separator, _, after_separator = line.partition(" - ")
+        mount_fields, filesystem_fields = before_separator.split(), after_separator.split()
+        if len(mount_fields) < 6 or len(filesystem_fields) < 3:
             continue
-        point = words[4].replace("\\040", " ")
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and (best is None or len(point) >= len(best.point)):
-            best = Mount(point, after[0], f"{words[5]},{after[2]}", after[1])
+        point = mount_fields[4].replace("\\040", " ")
+        holds_path = path == point or path.startswith(point.rstrip("/") + "/")
+        if holds_path and (best is None or len(point) >= len(best.point)):
+            best = Mount(
+                point,
+                filesystem_fields[0],
+                f"{mount_fields[5]},{filesystem_fields[2]}",
+                filesystem_fields[1],
+            )
     return best

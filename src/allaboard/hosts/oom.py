@@ -13,7 +13,7 @@ from pathlib import Path
 _ROOT = Path("/sys/fs/cgroup")
 
 
-def counter_file(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> Path | None:
+def oom_counter_file(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> Path | None:
     """The file that holds the count for the group of ``pid``; None where there is none."""
     try:
         with (proc / str(pid) / "cgroup").open(encoding="utf-8") as file:
@@ -27,11 +27,11 @@ def _counter_of(groups: str, root: Path) -> Path | None:
     """The same groups have the same file; looking for it costs more than reading their names."""
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
-        inside = path.lstrip("/")
+        group = path.lstrip("/")
         if controllers == "":
-            candidates = [root / inside / "memory.events.local", root / inside / "memory.events"]
+            candidates = [root / group / "memory.events.local", root / group / "memory.events"]
         elif "memory" in controllers.split(","):
-            candidates = [root / "memory" / inside / "memory.oom_control"]
+            candidates = [root / "memory" / group / "memory.oom_control"]
         else:
             continue
         for file in candidates:
@@ -40,7 +40,7 @@ def _counter_of(groups: str, root: Path) -> Path | None:
     return None
 
 
-def count(file: Path | None) -> int:
+def count_oom_kills(file: Path | None) -> int:
     """Kills counted so far; 0 where it cannot be read."""
     try:
         lines = file.read_text().splitlines() if file else []
@@ -56,7 +56,7 @@ def count(file: Path | None) -> int:
     )
 
 
-class Kills:
+class OomKills:
     """What each worker's control groups had counted when it came there.
 
     A process may be moved to another group. Those before stay: while the kernel takes it down, cgroup v1
@@ -65,20 +65,24 @@ class Kills:
     """
 
     def __init__(self) -> None:
-        self._before: dict[int, dict[Path, int]] = {}
+        self._count_by_file: dict[int, dict[Path, int]] = {}
 
-    def watch(self, worker: int, file: Path | None) -> None:
+    def watch_group(self, worker: int, file: Path | None) -> None:
         """``file`` counts for this worker from now on; None where there is none."""
-        known = self._before.setdefault(worker, {})
+        known = self._count_by_file.setdefault(worker, {})
         if file is not None and file not in known:
-            known[file] = count(file)
+            known[file] = count_oom_kills(file)
 
-    def struck(self, worker: int) -> bool:
+    def claim_kill(self, worker: int) -> bool:
         """Whether the kernel has killed in a group of this worker, and no other end was explained by that;
         to be asked once for each process that SIGKILL has ended."""
-        risen = [f for f, before in self._before.get(worker, {}).items() if count(f) > before]
+        risen = [
+            f
+            for f, before in self._count_by_file.get(worker, {}).items()
+            if count_oom_kills(f) > before
+        ]
         for file in risen:
-            for known in self._before.values():
+            for known in self._count_by_file.values():
                 if file in known:
                     known[file] += 1
         return bool(risen)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import resource
 
-AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+SOFT_LIMIT_AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 """The soft limit that this process began with, and its workers begin with; see getrlimit(2)."""
 
 
-def most() -> int:
+def current_soft_limit() -> int:
     """How many this process may have open now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

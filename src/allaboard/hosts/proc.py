@@ -21,7 +21,7 @@ class ProcStat(msgspec.Struct, frozen=True):
     cpu: float
 
 
-def stat(pid: int) -> ProcStat | None:
+def read_stat(pid: int) -> ProcStat | None:
     """One look at ``pid``; None when it is gone."""
     fields = _fields(pid)
     if not fields:
@@ -34,11 +34,11 @@ def wait_status(pid: int) -> int | None:
     """How a process ended that its parent has not waited for yet, as waitpid(2) gives it; None of any other.
     A process of another user reads as one that ended well."""
     fields = _fields(pid)
-    known = fields[:1] in ([b"Z"], [b"X"]) and len(fields) > 49
-    return int(fields[49]) if known else None
+    is_unreaped = fields[:1] in ([b"Z"], [b"X"]) and len(fields) > 49
+    return int(fields[49]) if is_unreaped else None
 
 
-def threads(pid: int) -> int:
+def count_threads(pid: int) -> int:
     """How many threads of it live or have not been waited for; 0 when it is gone."""
     fields = _fields(pid)
     return int(fields[17]) if len(fields) > 17 else 0
@@ -54,7 +54,7 @@ def _fields(pid: int) -> list[bytes]:
         return []
 
 
-def runs(pid: int) -> bool:
+def is_on_cpu(pid: int) -> bool:
     """Whether one of its threads uses a core now, or waits for one."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are enough
@@ -68,7 +68,7 @@ def _state(file: str) -> bytes:
         return stream.read().rpartition(b")")[2].split(None, 1)[0]
 
 
-def sleeps(pid: int) -> int:
+def count_voluntary_switches(pid: int) -> int:
     """How often its main thread has gone to sleep by itself so far; 0 when it is gone. One that stays in
     state D while this number stands still is in one wait; so the kernel itself looks for hung tasks
     (kernel/hung_task.c)."""
@@ -93,7 +93,7 @@ def io_bytes(pid: int) -> int:
     return sum(int(n) for n in numbers if n.isdigit())
 
 
-def catches(pid: int, signum: int) -> bool:
+def has_handler(pid: int, signum: int) -> bool:
     """Whether the process has a handler for this signal now (SigCgt)."""
     return bool(int(_status(pid, b"SigCgt:") or b"0", 16) >> (signum - 1) & 1)
 
@@ -110,29 +110,29 @@ def _status(pid: int, field: bytes) -> bytes:
 def points_to(pid: int, fd: int, path: Path) -> bool:
     """Whether this file descriptor of the process still is that file."""
     try:
-        there = Path(f"/proc/{pid}/fd/{fd}").stat()
-        here = path.stat()
+        descriptor_stat = Path(f"/proc/{pid}/fd/{fd}").stat()
+        file_stat = path.stat()
     except OSError:
         return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+    return (descriptor_stat.st_dev, descriptor_stat.st_ino) == (file_stat.st_dev, file_stat.st_ino)
 
 
-def descendants(root: int) -> dict[int, ProcStat]:
+def descendants_of(root: int) -> dict[int, ProcStat]:
     """All living processes below ``root``, by pid, parents before children."""
     children: dict[int, list[int]] = defaultdict(list)
     stats: dict[int, ProcStat] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
-        if name.isdigit() and (seen := stat(int(name))) is not None:
-            stats[int(name)] = seen
-            children[seen.ppid].append(int(name))
-    found: dict[int, ProcStat] = {}
+        if name.isdigit() and (process_stat := read_stat(int(name))) is not None:
+            stats[int(name)] = process_stat
+            children[process_stat.ppid].append(int(name))
+    below: dict[int, ProcStat] = {}
     queue = list(children[root])
     while queue:
         pid = queue.pop(0)
-        if pid not in found:  # a pid that was reused between two reads could close a circle
-            found[pid] = stats[pid]
+        if pid not in below:  # a pid that was reused between two reads could close a circle
+            below[pid] = stats[pid]
             queue += children[pid]
-    return found
+    return below
 
 
 def command_line(pid: int) -> list[str]:
@@ -144,15 +144,15 @@ def command_line(pid: int) -> list[str]:
     return [part.decode("utf-8", "replace") for part in data.split(b"\0")[:-1]]
 
 
-def variable(pid: int, name: str) -> str | None:
+def environment_variable(pid: int, name: str) -> str | None:
     """One variable of the environment that it was started with; None where there is none."""
     try:
         data = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return None
-    wanted = name.encode() + b"="
-    found = next((v for v in data.split(b"\0") if v.startswith(wanted)), None)
-    return None if found is None else found[len(wanted) :].decode("utf-8", "replace")
+    prefix = name.encode() + b"="
+    entry = next((v for v in data.split(b"\0") if v.startswith(prefix)), None)
+    return None if entry is None else entry[len(prefix) :].decode("utf-8", "replace")
 
 
 def environment(pid: int) -> dict[str, str]:

@@ -48,7 +48,7 @@ def find(words: Sequence[str]) -> list[int]:
     above = _above(os.getpid())
     chosen = []
     for pid, told in found.items():
-        seen, line = proc.stat(pid), proc.command_line(pid)
+        seen, line = proc.read_stat(pid), proc.command_line(pid)
         wanted = not words or any(word in part for word in words for part in line)
         if seen is None or seen.state == "Z" or pid in above or not wanted or not python(pid, line):
             continue
@@ -72,6 +72,6 @@ def _above(pid: int) -> set[int]:
     found: set[int] = set()
     while pid > 1 and pid not in found:
         found.add(pid)
-        seen = proc.stat(pid)
+        seen = proc.read_stat(pid)
         pid = seen.ppid if seen is not None else 0
     return found

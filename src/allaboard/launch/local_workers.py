@@ -143,7 +143,7 @@ def launch(plan: Plan) -> Launch:
 def _why(error: OSError, plan: Plan) -> str:
     """What keeps workers from being started, and what to do."""
     if error.errno == errno.EMFILE:
-        return _TOO_FEW.format(most=open_file_limit.most(), size=plan.size)
+        return _TOO_FEW.format(most=open_file_limit.current_soft_limit(), size=plan.size)
     if error.errno == errno.EAGAIN:
         return "no more processes may be made here (ulimit -u, or pids.max of the container)"
     if isinstance(error, FileNotFoundError):

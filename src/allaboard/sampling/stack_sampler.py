@@ -58,8 +58,8 @@ async def look(
     ``grips`` and ``recorders`` remember earlier looks."""
     held = await grips.look(pid) if grips is not None else None
     stacks, by = await _stacks(pid, box)
-    below = proc.descendants(pid)
-    own = proc.stat(pid)
+    below = proc.descendants_of(pid)
+    own = proc.read_stat(pid)
     frames = with_source(stacks[0])
     at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
     beside = [with_source(s) for s in stacks[1:]]
@@ -95,7 +95,7 @@ async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]
     """The stacks, the main thread's first, and who took them. A process that runs at this moment is asked
     last: faulthandler walks frames that change meanwhile, which has crashed processes
     (python/cpython#116008); py-spy only reads."""
-    running = proc.runs(pid)
+    running = proc.is_on_cpu(pid)
     asked = await _ask(box) if box is not None and not running else []
     if not asked:
         output, _ = await _dump(pid)
@@ -132,13 +132,13 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
     """Asks the process by its private signal for the stacks of its threads, the main one first. Empty
     where the handler or the file is not ours any more (an exec, a program that closes all its files), or
     where no answer comes."""
-    seen = proc.stat(box.pid)
+    seen = proc.read_stat(box.pid)
     if box.signum == 0 or seen is None or seen.started != box.started or seen.state in "TtZX":
         return []
-    if not proc.catches(box.pid, box.signum):
+    if not proc.has_handler(box.pid, box.signum):
         return []
     # Who handles those on both sides of it, too, handles them all: ours is the program's own by now.
-    if proc.catches(box.pid, box.signum - 1) and proc.catches(box.pid, box.signum + 1):
+    if proc.has_handler(box.pid, box.signum - 1) and proc.has_handler(box.pid, box.signum + 1):
         return []
     if not proc.points_to(box.pid, box.stack_fd, box.stacks):
         return []

@@ -30,7 +30,18 @@ class MemberConnection:
     improves with every message of the last minute: what is older says nothing of a host that was suspended
     meanwhile, whose clock stood."""
 
-    __slots__ = ("_least", "_since", "hello", "number", "offset", "peer", "stream", "wall_offset")
+    __slots__ = (
+        "_least",
+        "_since",
+        "clock_offset",
+        "hello",
+        "number",
+        "offset",
+        "peer",
+        "peer_address",
+        "stream",
+        "wall_offset",
+    )
 
     def __init__(
         self, stream: Stream, hello: Hello, number: int, peer: str, asked: ClockQuestion
@@ -101,7 +112,9 @@ class InboundCaller:
         "_mine",
         "_next",
         "_rest",
+        "arrived_at",
         "peer",
+        "peer_address",
         "since",
         "stream",
     )

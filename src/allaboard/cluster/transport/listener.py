@@ -62,7 +62,7 @@ class Listener:
         self._members: set[InboundCaller] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._due = 0.0
-        self.places = max(64, (open_file_limit.most() - RESERVED_FILES) * 3 // 4)
+        self.places = max(64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4)
         """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
         self._at_once = MIN_ACCEPTS_PER_TURN

@@ -210,7 +210,18 @@ class Stream:
 class TlsServer:
     """TLS between memory and memory."""
 
-    __slots__ = ("_in", "_object", "_out", "_waiting", "first", "shaken", "trouble")
+    __slots__ = (
+        "_in",
+        "_object",
+        "_out",
+        "_waiting",
+        "error",
+        "first",
+        "first_bytes",
+        "is_handshake_done",
+        "shaken",
+        "trouble",
+    )
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -14,10 +14,12 @@ def departed(pids: Sequence[int]) -> tuple[Departed, ...]:
     """Those of them that do not live any more. Of one that nobody has waited for its end is known."""
     found = []
     for pid in pids:
-        seen = proc.stat(pid)
+        seen = proc.read_stat(pid)
         if seen is None:
             found.append(Departed(pid=pid))
-        elif seen.state in "ZX" and proc.threads(pid) < 2:  # its first thread may have ended alone
+        elif (
+            seen.state in "ZX" and proc.count_threads(pid) < 2
+        ):  # its first thread may have ended alone
             status = proc.wait_status(pid)
             killed = status is not None and os.WIFSIGNALED(status)
             left = status is not None and os.WIFEXITED(status)

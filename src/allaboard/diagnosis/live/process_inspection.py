@@ -18,7 +18,7 @@ from allaboard.facts import Frame, Grip, HostLook, Phase, Present
 from allaboard.formats import redaction
 from allaboard.hosts import proc, rank_processes
 from allaboard.hosts.file_locks import lock_waits
-from allaboard.hosts.loaded_framework import framework
+from allaboard.hosts.loaded_framework import loaded_framework
 from allaboard.hosts.process_sockets import sockets
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
@@ -55,7 +55,7 @@ def expand(pids: list[int]) -> list[int]:
     its own does not. Raises NoSuchProcessError."""
     found: list[int] = []
     for pid in pids:
-        if proc.stat(pid) is None:
+        if proc.read_stat(pid) is None:
             raise NoSuchProcessError(f"no process {pid}; see: ps -fp {pid}")
         for ended in departed([pid]):
             raise NoSuchProcessError(
@@ -73,7 +73,7 @@ def expand(pids: list[int]) -> list[int]:
 
 def _below(pid: int) -> list[int]:
     """The ranks that it started. Raises NoSuchProcessError where they are of several jobs."""
-    under = proc.descendants(pid)
+    under = proc.descendants_of(pid)
     below = [p for p in rank_processes.find(()) if p in under]
     jobs: dict[int, list[int]] = {}
     for one in below:
@@ -125,7 +125,7 @@ async def look(pids: list[int]) -> HostLook:
         present=tuple(
             Present(
                 member=msgspec.structs.replace(
-                    records[p].member(False), phase=Phase.TRAINING, framework=framework(p)
+                    records[p].member(False), phase=Phase.TRAINING, framework=loaded_framework(p)
                 ),
                 command=_command(p),
                 variables=told[p],
@@ -147,7 +147,7 @@ def _command(pid: int) -> tuple[str, ...]:
 def _take(
     record: ProcessRecord, now: float, pid: int, frames: tuple[Frame, ...], held: Grip | None
 ) -> None:
-    seen = proc.stat(pid)
+    seen = proc.read_stat(pid)
     if seen is None:
         return
     record.see(
@@ -157,10 +157,10 @@ def _take(
             at=now,
             state=seen.state,
             cpu=seen.cpu,
-            sleeps=proc.sleeps(pid) if seen.state == "D" else 0,
+            sleeps=proc.count_voluntary_switches(pid) if seen.state == "D" else 0,
         )
     )
-    below = proc.descendants(pid)
+    below = proc.descendants_of(pid)
     looked = StackSampled(
         pid=pid,
         at=now,
