@@ -42,7 +42,7 @@ def test_exit_codes() -> None:
         ["check", "no-such-file.json"],
         ["check", "--format", "xml"],
         ["check", "--select", "NOPE"],
-        ["check", str(CORPUS)],
+        ["check", str(CORPUS), "no-such-folder/"],
         ["spec", "--as", "yaml"],
     ):
         done = allaboard(*wrong)

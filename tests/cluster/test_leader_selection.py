@@ -12,9 +12,8 @@ from torch.distributed import TCPStore
 from allaboard.cluster.leader_selection import LeaderSelection
 from allaboard.cluster.membership_role import MembershipRole
 from allaboard.cluster.rendezvous_ports import RendezvousPorts
-from allaboard.cluster.transport.connect_probe import split_address
 from allaboard.configuration.launcher_context import Described
-from allaboard.facts import Declared
+from allaboard.facts import Address, Declared
 from allaboard.protocol.events import RoleTaken
 
 
@@ -49,7 +48,7 @@ async def _begin(port: int, early: bool) -> Began:
         assert role.leader is not None
         assert role.leader.framework == "torch"
         taken = sum(isinstance(e, RoleTaken) for e in role.news())
-        return Began(taken, split_address(posted)[1], role.leader.listener.port)
+        return Began(taken, Address.from_endpoint(posted).endpoint[1], role.leader.listener.port)
     finally:
         role.close()
         ports.close()
@@ -107,7 +106,7 @@ async def _at_init(
     try:
         await choosing.prepare()
         await choosing.take_role(declared)
-        return choosing.facts_of(declared), split_address(role.data)[0]
+        return choosing.facts_of(declared), Address.from_endpoint(role.data).endpoint[0]
     finally:
         role.close()
         ports.close()

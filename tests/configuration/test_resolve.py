@@ -229,5 +229,5 @@ def test_the_probe_counts_the_tasks_of_a_cluster_alike() -> None:
 
 
 def test_processes_are_found_by_the_same_variables() -> None:
-    assert set(RANK_VARIABLES) <= set(CLUSTER_VARIABLES) <= set(rank_processes.MEETING)
+    assert set(RANK_VARIABLES) <= set(CLUSTER_VARIABLES) <= set(rank_processes.RENDEZVOUS_VARIABLES)
     assert len(CLUSTER_VARIABLES) == len(set(CLUSTER_VARIABLES))

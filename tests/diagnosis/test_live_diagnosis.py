@@ -33,7 +33,7 @@ from allaboard.facts import (
     Who,
 )
 from allaboard.hosts import rank_processes
-from allaboard.hosts.process_sockets import sockets
+from allaboard.hosts.process_sockets import process_sockets
 from allaboard.report.diagnosis import as_json, as_text
 from bedded import need
 from testbed import Bed, ssh
@@ -245,8 +245,8 @@ def test_a_bundle_that_cannot_be_written(start: Start, tmp_path: Path) -> None:
 def test_ranks_are_found_by_a_word_of_their_command_line(start: Start, tmp_path: Path) -> None:
     pids = start(2, 2)
     word = str(tmp_path)  # another test may run a script of the same name
-    assert rank_processes.find([word]) == sorted(pids)
-    assert set(pids) <= set(rank_processes.find([]))
+    assert rank_processes.find_ranks([word]) == sorted(pids)
+    assert set(pids) <= set(rank_processes.find_ranks([]))
     assert chosen([word]) == sorted(pids)
     with pytest.raises(NoSuchProcessError, match=r"with no_such_script\.py in its command line"):
         chosen(["no_such_script.py"])
@@ -263,7 +263,7 @@ def test_a_knock_without_an_answer_is_seen() -> None:
             knock.connect_ex(door.getsockname())
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
-            states = [s.state for s in sockets(os.getpid())]
+            states = [s.state for s in process_sockets(os.getpid())]
             if "SYN-SENT" in states:
                 break
         assert "LISTEN" in states and "SYN-SENT" in states

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.cluster.transport.connect_probe import join_address, split_address
+from allaboard.facts import Address
+from allaboard.facts.address import join
 from allaboard.hosts.interface_address import interface_address, ipv6_in_table, preferred_address
 
 TABLE = """\
@@ -33,11 +34,13 @@ def test_of_several_addresses_the_first_of_ipv4_is_told() -> None:
 
 
 def test_an_address_of_ipv6_stands_in_brackets_before_a_port() -> None:
-    assert join_address("fd77::1", 29500) == "[fd77::1]:29500"
-    assert join_address("h0", 29500) == "h0:29500"
-    assert split_address(join_address("fd77::1", 29500)) == ("fd77::1", 29500)
+    assert join("fd77::1", 29500) == "[fd77::1]:29500"
+    assert join("h0", 29500) == "h0:29500"
+    assert Address.from_endpoint(join("fd77::1", 29500)).endpoint == ("fd77::1", 29500)
 
 
 def test_the_brackets_of_a_name_stay_where_pytorch_keeps_them() -> None:
-    assert split_address("[[fd77::1]]:29500") == ("[fd77::1]", 29500), "a name, which nobody has"
-    assert split_address("[fe80::1%eth0]:29500") == ("fe80::1%eth0", 29500)
+    assert Address.from_endpoint("[[fd77::1]]:29500").endpoint == ("[fd77::1]", 29500), (
+        "a name, which nobody has"
+    )
+    assert Address.from_endpoint("[fe80::1%eth0]:29500").endpoint == ("fe80::1%eth0", 29500)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from allaboard.hosts import resource_usage
-from allaboard.hosts.resource_usage import Usage
+from allaboard.hosts.resource_usage import ResourceUsage
 
 
 def test_open_files_are_counted_against_their_limit(tmp_path: Path) -> None:
-    reader = Usage((tmp_path,))
+    reader = ResourceUsage((tmp_path,))
     before = {r.name: r for r in reader.read([os.getpid()])}
     with (tmp_path / "one").open("w"), (tmp_path / "two").open("w"):
         after = {r.name: r for r in reader.read([os.getpid()])}
@@ -24,8 +24,8 @@ def test_open_files_are_counted_against_their_limit(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_gone_is_left_out() -> None:
-    assert Usage().read([]) == []
-    assert all(r.pid == 0 for r in Usage().read([2**22 + 1]))
+    assert ResourceUsage().read([]) == []
+    assert all(r.pid == 0 for r in ResourceUsage().read([2**22 + 1]))
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,17 @@ import socket
 
 import pytest
 
-from allaboard.hosts.tcp_retransmits import Unanswered, address, in_vain
+from allaboard.hosts.tcp_retransmits import (
+    UnansweredConnections,
+    parse_kernel_address,
+    retransmissions_in_table,
+)
 
 
 def test_addresses_as_the_kernel_writes_them() -> None:
-    assert str(address("0100007F")) == "127.0.0.1"
-    assert str(address("0000000000000000FFFF00000100007F")) == "127.0.0.1"
-    assert address("00000000000000000000000001000000").is_loopback
+    assert str(parse_kernel_address("0100007F")) == "127.0.0.1"
+    assert str(parse_kernel_address("0000000000000000FFFF00000100007F")) == "127.0.0.1"
+    assert parse_kernel_address("00000000000000000000000001000000").is_loopback
 
 
 def test_a_live_connection_is_none() -> None:
@@ -21,8 +25,8 @@ def test_a_live_connection_is_none() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()),
     ):
-        assert Unanswered().ask(os.getpid()) == ()
-    assert Unanswered().ask(2**22 + 1) == ()
+        assert UnansweredConnections().ask(os.getpid()) == ()
+    assert UnansweredConnections().ask(2**22 + 1) == ()
 
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -43,4 +47,4 @@ def test_what_is_sent_in_vain_by_the_kernel_s_table(
     words: str, found: list[tuple[int, str, str, int]]
 ) -> None:
     line = f"   0: 01004D0A:733C 03004D0A:DAC6 {words} 77 2 0 100 0 0 10 -1\n"
-    assert list(in_vain(HEAD + line)) == found
+    assert list(retransmissions_in_table(HEAD + line)) == found

@@ -15,8 +15,8 @@ from allaboard.facts import Phase, Silence
 from allaboard.hosts import proc
 from allaboard.hosts.cpu_quota import cpu_quota_of
 from allaboard.hosts.exit_watcher import ExitWatcher
-from allaboard.hosts.resource_usage import Usage
-from allaboard.hosts.tcp_retransmits import Unanswered
+from allaboard.hosts.resource_usage import ResourceUsage
+from allaboard.hosts.tcp_retransmits import UnansweredConnections
 from allaboard.probe.layout import ENDED
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, ResourcesMeasured
 
@@ -63,10 +63,10 @@ class ProcessWatcher:
         self._known: dict[int, int] = {}
         self._broken: dict[str, str] = {}
         self._quotas: dict[int, tuple[float, float | None]] = {}
-        self._usage = Usage(written)
+        self._usage = ResourceUsage(written)
         self._measured = float("-inf")
         self._asked: dict[int, tuple[float, tuple[Silence, ...]]] = {}
-        self._kernel = Unanswered()
+        self._kernel = UnansweredConnections()
         self._glanced: tuple[object, ...] = ()
         self._untold: dict[int, float] = {}
 

@@ -10,8 +10,8 @@ import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
-from allaboard.facts import Declared, Flow, Flows
-from allaboard.hosts.tcp_info import flows as flows_of
+from allaboard.facts import Address, Declared, Flow, Flows
+from allaboard.hosts.tcp_info import tcp_flows as flows_of
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, TrafficSampled
 
 SAMPLE_INTERVAL_S = 1.0
@@ -71,9 +71,9 @@ class TrafficSampler:
     def _numeric(self, address: str) -> str:
         """``host:port`` with the host's first address; as it is where the name is not to be found now."""
         if address not in self._resolved:
-            host, _, port = address.rpartition(":")
+            host, port = Address.from_endpoint(address)[:2]
             try:
-                info = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+                info = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             except OSError:
                 return address
             self._resolved[address] = f"{info[0][4][0]}:{port}"
@@ -112,7 +112,7 @@ def group_by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flow
 
 
 def _host(end: str) -> str:
-    return end.rpartition(":")[0].strip("[]")
+    return Address.from_endpoint(end).host
 
 
 def has_parameter_servers(cluster: Mapping[str, str]) -> bool:
@@ -133,11 +133,11 @@ def group_by_task(
         listed = addresses[pid]
         hosts: dict[str, set[str]] = defaultdict(set)
         for address, task in listed.items():
-            hosts[address.rpartition(":")[0]].add(task)
+            hosts[Address.from_endpoint(address).host].add(task)
         groups: dict[str, list[Flow]] = defaultdict(list)
         for flow in many:
             other = listed.get(flow.remote) or callers.get(flow.remote)
-            there = hosts.get(flow.remote.rpartition(":")[0], set())
+            there = hosts.get(Address.from_endpoint(flow.remote).host, set())
             if other is None and len(there) == 1:
                 other = next(iter(there))
             if other is not None and other != task_name(told[pid]):

@@ -16,6 +16,7 @@ from allaboard.cluster.leader import Leader
 from allaboard.cluster.membership_role import MembershipRole
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.leader_lease import LeaderRecord, LeaseStore, LeaseStoreError
+from allaboard.facts import Address
 from allaboard.protocol.events import AgentConnected, AgentDisconnected, Event, ProcessSampled
 from allaboard.protocol.process_keys import process_key
 
@@ -137,7 +138,7 @@ class Election:
 
 def _own_address(toward: tuple[str, int], who: Identity) -> str:
     """By which the others reach this host; its name where only loopback addresses are known."""
-    found = [_toward(toward), who.data.rpartition(":")[0].strip("[]")]
+    found = [_toward(toward), Address.from_endpoint(who.data).host]
     usual = [a for a in found if a and not a.startswith(("127.", "0.", "::1"))]
     return next((f"[{a}]" if ":" in a else a for a in usual), who.host)
 

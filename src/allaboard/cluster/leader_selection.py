@@ -17,9 +17,9 @@ from allaboard.cluster.rendezvous_endpoint import (
 )
 from allaboard.cluster.rendezvous_ports import RendezvousPorts, has_own_port, is_first_task_of_host
 from allaboard.cluster.transport.client_handshake import is_same_roll_call
-from allaboard.cluster.transport.connect_probe import join_address, split_address
 from allaboard.cluster.transport.rendezvous_store import AddressStore, TcpAddressStore
-from allaboard.facts import Answer, Call, Declared
+from allaboard.facts import Address, Answer, Call, Declared
+from allaboard.facts.address import join
 from allaboard.hosts.interface_address import (
     GLOO_INTERFACE_VARIABLE,
     LOOPBACK,
@@ -85,7 +85,7 @@ class LeaderSelection:
         found = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = found.facts | {"interfaces": interfaces}
-        role.data = join_address(found.address or "0.0.0.0", await self._ports.open_echo())
+        role.data = join(found.address or "0.0.0.0", await self._ports.open_echo())
         if not self._elects:
             await self._early_role()
 
@@ -118,7 +118,7 @@ class LeaderSelection:
         await self.ready.wait()
         chosen = self._chosen(declared)
         if chosen is not None and chosen.address and role.data:  # for whom it is not told yet
-            role.data = join_address(chosen.address, split_address(role.data)[1])
+            role.data = join(chosen.address, Address.from_endpoint(role.data).endpoint[1])
         await self._survey(declared.place)
         if self._elects:
             if declared.cluster and declared.hold:
@@ -192,7 +192,7 @@ class LeaderSelection:
 
     async def _open(self, leader: Leader) -> None:
         """The place where the others come to this one."""
-        port = 0 if self._door is not None else split_address(self.address)[1]
+        port = 0 if self._door is not None else Address.from_endpoint(self.address).endpoint[1]
         door = self._door
         await self._ports.bind(leader.listener, port, self._met_there if port else None)
         if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
@@ -213,7 +213,7 @@ class LeaderSelection:
         since = 0.0
         while self._role.leader is leader and not self._ports.freed:
             try:
-                await door.post(join_address(await self._posted(door), leader.listener.port))
+                await door.post(join(await self._posted(door), leader.listener.port))
                 return
             except (OSError, TimeoutError) as error:
                 since = since or time.monotonic()
@@ -233,8 +233,12 @@ class LeaderSelection:
             own = await door.own_address()
             # Its name may lead this host to itself (127.0.1.1), where the launcher's store is. By that name
             # the others have found it.
-            return split_address(door.address)[0] if own == "::1" or own.startswith("127.") else own
-        host = self._role.data.rpartition(":")[0].strip("[]")
+            return (
+                Address.from_endpoint(door.address).endpoint[0]
+                if own == "::1" or own.startswith("127.")
+                else own
+            )
+        host = Address.from_endpoint(self._role.data).host
         # The loopback address of a host's own name is not the one where it has no other.
         named = host.startswith("127.") and host != LOOPBACK
         return self._role.host if named else host

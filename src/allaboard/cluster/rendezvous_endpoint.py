@@ -6,14 +6,13 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from allaboard.cluster.transport.connect_probe import split_address
 from allaboard.cluster.transport.rendezvous_store import (
     AddressStore,
     FileAddressStore,
     TcpAddressStore,
 )
 from allaboard.configuration.launcher_context import Described, master
-from allaboard.facts import Declared
+from allaboard.facts import Address, Declared
 
 MAX_POST_AGE_S = 3600.0
 """Seconds before this agent's start: a way that was posted before then is an earlier run's."""
@@ -61,7 +60,7 @@ async def is_local_address(address: str) -> bool:
     """Whether the address is one of this host's: whether it, or one of those that the name stands for, can be
     bound. A name may stand for an address of IPv6 too on a host where that is switched off."""
     try:
-        host, _ = split_address(address)
+        host, _ = Address.from_endpoint(address).endpoint
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except (OSError, ValueError):  # UnicodeError is one

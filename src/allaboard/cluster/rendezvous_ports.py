@@ -12,14 +12,14 @@ import msgspec
 
 from allaboard.cluster.leader import FRAMEWORK_CLIENT_KINDS, stranger_event
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.connect_probe import connect_and_greet, split_address
+from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.cluster.transport.listener import Listener, MemberConnection
 from allaboard.cluster.transport.wire import Message
 from allaboard.configuration.launcher_context import job_of
 from allaboard.configuration.local_rank import is_local_rank_zero
-from allaboard.facts import Answer, Declared, Holder, Knock
+from allaboard.facts import Address, Answer, Declared, Holder, Knock
 from allaboard.hosts.interface_address import port_holder
-from allaboard.hosts.proc import environment
+from allaboard.hosts.proc import initial_environment
 from allaboard.protocol.events import Event, PortChecked, StrangerConnected
 
 BIND_RETRY_S = 0.5
@@ -60,7 +60,7 @@ class RendezvousPorts:
         """TensorFlow: every task listens at its own address, so that every link can be tried."""
         address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
         try:
-            port = split_address(address)[1]
+            port = Address.from_endpoint(address).endpoint[1]
         except ValueError:
             return
         self._own = self._listener(self._knocked)
@@ -75,7 +75,7 @@ class RendezvousPorts:
         self._sign = self._listener(self._passed)
         self._sign.elsewhere = self._not_here(meeting)
         try:
-            await self._sign.open(split_address(meeting)[1])
+            await self._sign.open(Address.from_endpoint(meeting).endpoint[1])
         except (OSError, ValueError):
             return  # somebody else has that port here, by right
         if self.freed:
@@ -121,7 +121,7 @@ class RendezvousPorts:
         pid, command = port_holder(port)
         met = await connect_and_greet(f"127.0.0.1:{port}")
         me = self._identity()
-        job = job_of(environment(pid), me.job) if pid else ""
+        job = job_of(initial_environment(pid), me.job) if pid else ""
         return Holder(
             address=f"{me.host}:{port}",
             pid=pid,

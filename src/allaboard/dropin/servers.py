@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and_greet
 from allaboard.dropin.error import RollCallError
-from allaboard.facts import Answer, Claim, Evidence, Finding, Who
+from allaboard.facts import Address, Answer, Claim, Evidence, Finding, Who
 from allaboard.report.finding_text import finding_lines
 from allaboard.rules.engine.catalogue import load_rule
 from allaboard.rules.engine.evaluate import make_finding
@@ -68,7 +68,7 @@ def _finding(task: tuple[str, int, str], met: ConnectResult, waited: float) -> F
     entry = load_rule(SERVER_MISSING)
     claim = Claim(
         summary=f"{job} {index} does not answer at {address}: {met.said or met.answer}",
-        who=(Who(job=job, index=index, host=address.rpartition(":")[0]),),
+        who=(Who(job=job, index=index, host=Address.from_endpoint(address).host),),
         evidence=(
             Evidence(f"connect to {address}: {met.said or met.answer}", f"for {waited:.0f} s"),
         ),

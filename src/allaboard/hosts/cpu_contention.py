@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Reading
-from allaboard.hosts.proc import TICK, descendants_of
+from allaboard.hosts.proc import TICKS_PER_SECOND, descendants_of
 
 RUN_QUEUE, TAKEN, OURS = "run queue", "cores taken", "cores of the job"
 
@@ -66,5 +66,5 @@ def _busy_seconds_by_core() -> dict[int, float]:
         name, *ticks = line.split()
         if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 8:
             spent = [int(t) for t in ticks[:8]]
-            busy_s[int(name[3:])] = (sum(spent) - spent[3] - spent[4]) / TICK
+            busy_s[int(name[3:])] = (sum(spent) - spent[3] - spent[4]) / TICKS_PER_SECOND
     return busy_s

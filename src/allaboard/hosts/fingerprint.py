@@ -28,7 +28,9 @@ _SECRET = re.compile(
 def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
     """By name: versions that the probe noted, the script's hash and commit, variables, limits."""
     facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdigit()}
-    facts |= {f"variable {k}": v for k, v in relevant_variables(proc.environment(pid)).items()}
+    facts |= {
+        f"variable {k}": v for k, v in relevant_variables(proc.initial_environment(pid)).items()
+    }
     facts |= _limits()
     script = _script(pid, argv)
     if script is not None:

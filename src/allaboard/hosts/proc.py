@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-TICK = os.sysconf("SC_CLK_TCK")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class ProcStat(msgspec.Struct, frozen=True):
@@ -17,8 +17,8 @@ class ProcStat(msgspec.Struct, frozen=True):
 
     state: str
     ppid: int
-    started: int
-    cpu: float
+    start_ticks: int
+    cpu_s: float
 
 
 def read_stat(pid: int) -> ProcStat | None:
@@ -27,7 +27,7 @@ def read_stat(pid: int) -> ProcStat | None:
     if not fields:
         return None
     ticks = int(fields[11]) + int(fields[12])
-    return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICK)
+    return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICKS_PER_SECOND)
 
 
 def wait_status(pid: int) -> int | None:
@@ -155,7 +155,7 @@ def environment_variable(pid: int, name: str) -> str | None:
     return None if entry is None else entry[len(prefix) :].decode("utf-8", "replace")
 
 
-def environment(pid: int) -> dict[str, str]:
+def initial_environment(pid: int) -> dict[str, str]:
     """The whole environment that it was started with, secrets too: not to be shown, nor to be kept.
     Empty when it is gone or another user's."""
     try:

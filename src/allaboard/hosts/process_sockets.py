@@ -12,24 +12,24 @@ from allaboard.hosts import proc
 STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2", 6: "TIME-WAIT",
           7: "CLOSE", 8: "CLOSE-WAIT", 9: "LAST-ACK", 10: "LISTEN", 11: "CLOSING"}  # fmt: skip
 """include/net/tcp_states.h, by the names of ss(8)."""
-MOST = 4096
+MAX_SOCKETS = 4096
 """Sockets of one process that are read."""
 
 
-def sockets(pid: int) -> tuple[Socket, ...]:
+def process_sockets(pid: int) -> tuple[Socket, ...]:
     """Listeners first; empty where the process is gone or belongs to somebody else."""
     inodes = set(map(str, proc.socket_inodes(pid)))
     if not inodes:
         return ()
-    found = []
+    sockets_found = []
     for name in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
         except OSError:
             continue
-        found += [s for line in lines if (s := _socket(line, inodes)) is not None]
-    found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
-    return tuple(found[:MOST])
+        sockets_found += [s for line in lines if (s := _socket(line, inodes)) is not None]
+    sockets_found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
+    return tuple(sockets_found[:MAX_SOCKETS])
 
 
 def _socket(line: str, inodes: set[str]) -> Socket | None:
@@ -52,8 +52,8 @@ def _socket(line: str, inodes: set[str]) -> Socket | None:
 def _address(text: str) -> str:
     """``0100007F:1F90`` as 127.0.0.1:8080: words of four bytes in the host's byte order."""
     host, _, port = text.partition(":")
-    words = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
-    packed = struct.pack(f"={len(words)}I", *words)
+    packed_words = [int(host[offset : offset + 8], 16) for offset in range(0, len(host), 8)]
+    packed = struct.pack(f"={len(packed_words)}I", *packed_words)
     address = ipaddress.ip_address(packed)
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     shown = str(mapped or address)

@@ -10,56 +10,68 @@ from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, RA
 from allaboard.hosts import proc
 from allaboard.hosts.fingerprint import relevant_variables as that_may_matter
 
-MEETING = (*CLUSTER_VARIABLES, "TORCHELASTIC_RESTART_COUNT", "CUDA_VISIBLE_DEVICES")
+RENDEZVOUS_VARIABLES = (*CLUSTER_VARIABLES, "TORCHELASTIC_RESTART_COUNT", "CUDA_VISIBLE_DEVICES")
 """Variables that say who a process is and where it means to meet the others."""
-LONG = 100_000
+MAX_VALUE_LENGTH = 100_000
 """Characters of a TF_CONFIG that are kept: a thousand tasks."""
 
 
-def environment(pid: int) -> dict[str, str]:
+def relevant_environment(pid: int) -> dict[str, str]:
     """The allowed variables of the environment that it was started with; what a program set later by
     itself is not seen."""
-    known = proc.environment(pid)
-    own = {name: known[name][:LONG] for name in MEETING if name in known}
-    return {**that_may_matter(known), **own}
+    variables = proc.initial_environment(pid)
+    identity_variables = {
+        name: variables[name][:MAX_VALUE_LENGTH]
+        for name in RENDEZVOUS_VARIABLES
+        if name in variables
+    }
+    return {**that_may_matter(variables), **identity_variables}
 
 
-def identity(pid: int) -> tuple[str, ...] | None:
+def rank_identity(pid: int) -> tuple[str, ...] | None:
     """Return what the process's environment says of who it is in a job; None if it says nothing.
 
     All variables count: a worker of torchrun has the SLURM_PROCID of torchrun itself, and a rank beside.
     """
-    variables = proc.environment(pid)
+    variables = proc.initial_environment(pid)
     texts = tuple(f"{n}={variables[n]}" for n in RANK_VARIABLES if n in variables)
     return texts or None
 
 
-def find(words: Sequence[str]) -> list[int]:
+def find_ranks(words: Sequence[str]) -> list[int]:
     """The ranks on this host whose command line has one of these words; all of them without words.
 
     Children of a rank (data loaders) inherit its environment: those whose parent is the same rank
     are left out, and so are launchers' shells and this very process with all above it.
     """
-    found: dict[int, tuple[str, ...]] = {}
+    identities: dict[int, tuple[str, ...]] = {}
     for name in sorted(os.listdir("/proc")):  # noqa: PTH208 - names are enough
-        told = identity(int(name)) if name.isdigit() else None
-        if told is not None:
-            found[int(name)] = told
-    above = _above(os.getpid())
+        identity_of_process = rank_identity(int(name)) if name.isdigit() else None
+        if identity_of_process is not None:
+            identities[int(name)] = identity_of_process
+    ancestors = _above(os.getpid())
     chosen = []
-    for pid, told in found.items():
-        seen, line = proc.read_stat(pid), proc.command_line(pid)
-        wanted = not words or any(word in part for word in words for part in line)
-        if seen is None or seen.state == "Z" or pid in above or not wanted or not python(pid, line):
+    for pid, identity_of_process in identities.items():
+        process_stat, line = proc.read_stat(pid), proc.command_line(pid)
+        is_selected = not words or any(word in part for word in words for part in line)
+        if (
+            process_stat is None
+            or process_stat.state == "Z"
+            or pid in ancestors
+            or not is_selected
+            or not is_python(pid, line)
+        ):
             continue
-        parent = seen.ppid
-        if found.get(parent) == told and python(parent, proc.command_line(parent)):
+        parent = process_stat.ppid
+        if identities.get(parent) == identity_of_process and is_python(
+            parent, proc.command_line(parent)
+        ):
             continue
         chosen.append(pid)
     return sorted(chosen)
 
 
-def python(pid: int, line: Sequence[str]) -> bool:
+def is_python(pid: int, line: Sequence[str]) -> bool:
     """Whether it is an interpreter that runs a program, not the shell around it."""
     try:
         program = Path(f"/proc/{pid}/exe").readlink().name
@@ -69,9 +81,9 @@ def python(pid: int, line: Sequence[str]) -> bool:
 
 
 def _above(pid: int) -> set[int]:
-    found: set[int] = set()
-    while pid > 1 and pid not in found:
-        found.add(pid)
-        seen = proc.read_stat(pid)
-        pid = seen.ppid if seen is not None else 0
-    return found
+    ancestors: set[int] = set()
+    while pid > 1 and pid not in ancestors:
+        ancestors.add(pid)
+        process_stat = proc.read_stat(pid)
+        pid = process_stat.ppid if process_stat is not None else 0
+    return ancestors

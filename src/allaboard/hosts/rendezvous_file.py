@@ -8,17 +8,17 @@ import time
 from pathlib import Path
 
 _LENGTH = struct.Struct("=I")
-COUNT = b"refcount/"
+CLIENT_COUNT_KEY = b"refcount/"
 """The key that every client of a FileStore counts up by one; torch/csrc/distributed/c10d/FileStore.cpp."""
-LARGEST = 1 << 24
+MAX_FILE_BYTES = 1 << 24
 
 
-def file_facts(place: str) -> dict[str, str]:
+def file_facts(url: str) -> dict[str, str]:
     """By name, what matters of the file of this ``file://`` URL: how many clients have joined it and
     when it was last written, or why it cannot be used. Empty for any other URL. May wait for a disk."""
-    if not place.startswith("file://"):
+    if not url.startswith("file://"):
         return {}
-    path = Path(place.removeprefix("file://"))
+    path = Path(url.removeprefix("file://"))
     try:
         if not path.parent.is_dir():
             return {"rendezvous trouble": f"there is no folder {path.parent}"}
@@ -30,31 +30,31 @@ def file_facts(place: str) -> dict[str, str]:
         if not path.exists():
             return {}
         age = max(0.0, time.time() - path.stat().st_mtime)
-        count = joined(path)
+        count = count_joined_clients(path)
     except OSError as error:
         return {"rendezvous trouble": f"{path}: {error.strerror or error}"}
     return {"rendezvous joined": str(count), "rendezvous age": f"{age:.1f} s"} if count >= 0 else {}
 
 
-def joined(path: Path) -> int:
+def count_joined_clients(path: Path) -> int:
     """How many clients have joined the FileStore in this file; -1 where it is none. Raises OSError."""
     with path.open("rb") as file:
-        data = file.read(LARGEST)
-    at, count = 0, -1
+        data = file.read(MAX_FILE_BYTES)
+    offset, count = 0, -1
     try:
-        while at < len(data):
-            key, at = _sized(data, at)
-            value, at = _sized(data, at)
-            if key == COUNT:
+        while offset < len(data):
+            key, offset = _read_sized(data, offset)
+            value, offset = _read_sized(data, offset)
+            if key == CLIENT_COUNT_KEY:
                 count = int(value)
     except (struct.error, ValueError, IndexError):
         pass
     return count
 
 
-def _sized(data: bytes, at: int) -> tuple[bytes, int]:
-    (length,) = _LENGTH.unpack_from(data, at)
-    end = at + _LENGTH.size + length
+def _read_sized(data: bytes, offset: int) -> tuple[bytes, int]:
+    (length,) = _LENGTH.unpack_from(data, offset)
+    end = offset + _LENGTH.size + length
     if end > len(data):
         raise IndexError(end)
-    return data[at + _LENGTH.size : end], end
+    return data[offset + _LENGTH.size : end], end

@@ -13,11 +13,11 @@ from pathlib import Path
 from allaboard.facts import Reading
 from allaboard.hosts import shared_cores
 from allaboard.hosts.cpu_contention import CoreContention
-from allaboard.hosts.proc import TICK
+from allaboard.hosts.proc import TICKS_PER_SECOND
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES, SPACE, CGROUP, HOST = "open files", "address space", "memory of the cgroup", "host memory"
-SELDOM = 5
+LOOKS_PER_SHARED_CORES_READ = 5
 """Of so many looks one reads anew who shares cores."""
 SHM, DISK = "/dev/shm", "disk"
 THROTTLED, STEAL, SWAPPED, QUEUED = "throttled", "steal", "swapped", "queued"
@@ -25,34 +25,34 @@ _UNLIMITED = 1 << 60
 """A memory limit of cgroup v1 that is none is a number of this size."""
 
 
-class Usage:
+class ResourceUsage:
     """Reads what processes use, and their host; ``folders`` are written to."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self._folders = tuple(folders)
         self._cores = CoreContention()
-        self._known: dict[tuple[str, str], Path] = {}
+        self._group_folders: dict[tuple[str, str], Path] = {}
         self._shared: tuple[list[int], int, list[Reading]] = ([], 0, [])
 
-    def read(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
+    def read_usage(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
         """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
-        found: list[Reading] = list(self._cores.read(serving))
+        readings: list[Reading] = list(self._cores.read(serving))
         alive = list(pids)
         for pid in alive:
-            found += self._process(pid)
-        found += self._shared_by(alive)
+            readings += self._process(pid)
+        readings += self._shared_by(alive)
         if alive:
-            found += self._host()
-            found += self._cgroups(alive)
-        return found
+            readings += self._host()
+            readings += self._cgroups(alive)
+        return readings
 
     def _shared_by(self, pids: list[int]) -> list[Reading]:
         """Who shares cores hardly ever changes, and costs as much to read as all else of a process."""
-        known, looks, found = self._shared
-        if pids != known or looks % SELDOM == 0:
-            looks, found = 0, list(shared_cores.read(pids))
-        self._shared = pids, looks + 1, found
-        return found
+        last_pids, looks, readings = self._shared
+        if pids != last_pids or looks % LOOKS_PER_SHARED_CORES_READ == 0:
+            looks, readings = 0, list(shared_cores.read_shared_cores(pids))
+        self._shared = pids, looks + 1, readings
+        return readings
 
     def _process(self, pid: int) -> Iterator[Reading]:
         limits = self._limits_of(pid)
@@ -61,7 +61,7 @@ class Usage:
             yield Reading(FILES, files, limits.get("files", 0), pid, f"/proc/{pid}/fd")
             if limits.get("space"):
                 pages = int(_text(f"/proc/{pid}/statm").split()[0])
-                yield Reading(SPACE, pages * PAGE, limits["space"], pid, f"/proc/{pid}/statm")
+                yield Reading(SPACE, pages * PAGE_BYTES, limits["space"], pid, f"/proc/{pid}/statm")
             waited = int(_text(f"/proc/{pid}/schedstat").split()[1])
             yield Reading(QUEUED, waited / 1e9, 0, pid, f"/proc/{pid}/schedstat")
         except (OSError, ValueError, IndexError):
@@ -69,18 +69,18 @@ class Usage:
 
     def _limits_of(self, pid: int) -> dict[str, int]:
         """Its soft limits. They may be changed while it runs, so they are read again."""
-        known: dict[str, int] = {}
+        limits: dict[str, int] = {}
         names = {"Max open files": "files", "Max address space": "space"}
         try:
             lines = _text(f"/proc/{pid}/limits").splitlines()
         except OSError:
-            return known
+            return limits
         for line in lines:
             for label, name in names.items():
                 if line.startswith(label):
                     word = line[len(label) :].split()[0]
-                    known[name] = int(word) if word.isdigit() else 0
-        return known
+                    limits[name] = int(word) if word.isdigit() else 0
+        return limits
 
     def _host(self) -> Iterator[Reading]:
         memory = _numbers("/proc/meminfo", ("MemTotal:", "MemAvailable:"))
@@ -90,11 +90,11 @@ class Usage:
             yield Reading(HOST, used, total, 0, "/proc/meminfo")
         pages = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
         if "pswpin" in pages:
-            swapped = (pages["pswpin"] + pages.get("pswpout", 0)) * PAGE
+            swapped = (pages["pswpin"] + pages.get("pswpout", 0)) * PAGE_BYTES
             yield Reading(SWAPPED, swapped, 0, 0, "/proc/vmstat")
         try:
             cores = _text("/proc/stat").split("\n", 1)[0].split()[1:]
-            steal = int(cores[7]) / TICK / (os.cpu_count() or 1)
+            steal = int(cores[7]) / TICKS_PER_SECOND / (os.cpu_count() or 1)
             yield Reading(STEAL, steal, 0, 0, "/proc/stat")
         except (OSError, ValueError, IndexError):
             pass
@@ -123,12 +123,12 @@ class Usage:
     def _group(self, lines: str, controller: str) -> Path | None:
         """The folder of the cgroup for this controller, in version 1 or 2, of the processes whose
         /proc/PID/cgroup has these lines."""
-        known = self._known.get((lines, controller))
-        if known is not None and known.exists():
-            return known
+        cached = self._group_folders.get((lines, controller))
+        if cached is not None and cached.exists():
+            return cached
         for line in lines.splitlines():
-            number, _, rest = line.partition(":")
-            names, _, path = rest.partition(":")
+            number, _, controllers_and_path = line.partition(":")
+            names, _, path = controllers_and_path.partition(":")
             base = Path("/sys/fs/cgroup")
             if controller in names.split(","):
                 folder = base / controller / path.lstrip("/")
@@ -137,9 +137,9 @@ class Usage:
             else:
                 continue
             # Within a container the path may be the host's, and the group our root.
-            found = folder if folder.exists() else (base / controller)
-            self._known[lines, controller] = found
-            return found
+            group = folder if folder.exists() else (base / controller)
+            self._group_folders[lines, controller] = group
+            return group
         return None
 
 
@@ -176,8 +176,8 @@ def _memory(group: Path, pid: int) -> Iterator[Reading]:
 def _quota(group: Path) -> float:
     """Cores that the cgroup may use, 0 where it is not limited."""
     try:
-        words = _text(f"{group}/cpu.max").split()
-        return int(words[0]) / int(words[1]) if words[0] != "max" else 0.0
+        fields = _text(f"{group}/cpu.max").split()
+        return int(fields[0]) / int(fields[1]) if fields[0] != "max" else 0.0
     except (OSError, ValueError, IndexError):
         pass
     quota, period = _number(f"{group}/cpu.cfs_quota_us"), _number(f"{group}/cpu.cfs_period_us")
@@ -202,10 +202,10 @@ def _numbers(file: str, names: tuple[str, ...]) -> dict[str, int]:
         text = "\n" + _text(file)
     except OSError:
         return {}
-    found = {}
+    values = {}
     for name in names:
-        at = text.find(f"\n{name} ")
-        words = text[at + len(name) + 1 :].split(None, 1) if at >= 0 else []
-        if words and words[0].isdigit():
-            found[name] = int(words[0])
-    return found
+        position = text.find(f"\n{name} ")
+        fields = text[position + len(name) + 1 :].split(None, 1) if position >= 0 else []
+        if fields and fields[0].isdigit():
+            values[name] = int(fields[0])
+    return values

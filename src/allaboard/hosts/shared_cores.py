@@ -18,7 +18,7 @@ SHARED = "shared cores"
 belongs together, and is no limit."""
 
 
-class Room(NamedTuple):
+class CpuRoom(NamedTuple):
     """The cores of one process; ``group`` is the control group that leaves it ``quota`` of them, None where
     none of its groups is limited."""
 
@@ -27,7 +27,7 @@ class Room(NamedTuple):
     quota: float = 0.0
 
 
-def read(pids: Iterable[int]) -> Iterator[Reading]:
+def read_shared_cores(pids: Iterable[int]) -> Iterator[Reading]:
     """Of each process that still runs."""
     rooms = {}
     for pid in pids:
@@ -35,28 +35,30 @@ def read(pids: Iterable[int]) -> Iterator[Reading]:
             cores = frozenset(os.sched_getaffinity(pid))
         except OSError:
             continue
-        rooms[pid] = Room(cores, *(tightest_cpu_group(pid) or (None, 0.0)))
-    for pid, (many, first) in together(rooms).items():
-        yield Reading(SHARED, many, first, pid, "sched_getaffinity(2), cpu.max")
+        rooms[pid] = CpuRoom(cores, *(tightest_cpu_group(pid) or (None, 0.0)))
+    for pid, (core_count, first_pid) in shared_core_counts(rooms).items():
+        yield Reading(SHARED, core_count, first_pid, pid, "sched_getaffinity(2), cpu.max")
 
 
-def together(rooms: Mapping[int, Room]) -> dict[int, tuple[float, int]]:
+def shared_core_counts(rooms: Mapping[int, CpuRoom]) -> dict[int, tuple[float, int]]:
     """Of each process how many cores it shares, with itself alone or others, and the first of those."""
     sets: list[tuple[frozenset[int], list[int]]] = []
     for pid in sorted(rooms):
         cores, pids = rooms[pid].cores, [pid]
         apart = []
-        for others, whose in sets:
-            if others & cores:
-                cores, pids = cores | others, whose + pids
+        for other_cores, whose in sets:
+            if other_cores & cores:
+                cores, pids = cores | other_cores, whose + pids
             else:
-                apart.append((others, whose))
+                apart.append((other_cores, whose))
         sets = [*apart, (cores, pids)]
-    found: dict[int, tuple[float, int]] = {}
+    shares: dict[int, tuple[float, int]] = {}
     for cores, pids in sets:
-        many = float(len(cores))
+        core_count = float(len(cores))
         quotas = {room.group: room.quota for pid in pids if (room := rooms[pid]).group is not None}
         if all(rooms[pid].group is not None for pid in pids):
-            many = min(many, sum(quotas.values()))  # groups of their own have a quota each
-        found |= {pid: (many, min(pids)) for pid in pids}
-    return found
+            core_count = min(
+                core_count, sum(quotas.values())
+            )  # groups of their own have a quota each
+        shares |= {pid: (core_count, min(pids)) for pid in pids}
+    return shares

@@ -27,11 +27,11 @@ QUEUES = struct.Struct("=II4xI")
 """Bytes received and not read, bytes sent and not acknowledged; the socket's inode."""
 ATTRIBUTES_AT = MESSAGE.size + QUEUES.size
 ATTRIBUTE = struct.Struct("=HH")
-WAIT = 0.2
+NETLINK_TIMEOUT_S = 0.2
 """Seconds that the kernel gets; it answers at once."""
 
 
-class Connection(NamedTuple):
+class DiagConnection(NamedTuple):
     """``local`` and ``remote`` are address and port; ``unread`` and ``unsent`` bytes; ``info`` is a ``struct
     tcp_info``."""
 
@@ -42,62 +42,62 @@ class Connection(NamedTuple):
     unsent: int
     info: bytes
 
-    def read(self, what: struct.Struct, place: int) -> tuple[int, ...]:
+    def read_info(self, fields: struct.Struct, offset: int) -> tuple[int, ...]:
         """Fields of ``info``; zeros where this kernel's is shorter."""
-        fits = len(self.info) >= place + what.size
-        return what.unpack_from(self.info, place) if fits else what.unpack(bytes(what.size))
+        fits = len(self.info) >= offset + fields.size
+        return fields.unpack_from(self.info, offset) if fits else fields.unpack(bytes(fields.size))
 
 
-def established() -> Iterator[Connection]:
+def established_connections() -> Iterator[DiagConnection]:
     """Of both families. Raises OSError where the kernel has no socket diagnosis, refuses it, does not answer
     in time, or could not tell all (EINTR: many came and went meanwhile)."""
     for family in (socket.AF_INET, socket.AF_INET6):
         yield from _of(family)
 
 
-def _of(family: socket.AddressFamily) -> Iterator[Connection]:
+def _of(family: socket.AddressFamily) -> Iterator[DiagConnection]:
     body = REQUEST.pack(
         family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << ESTABLISHED, bytes(48)
     )
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as asked:
-        asked.settimeout(WAIT)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as netlink:
+        netlink.settimeout(NETLINK_TIMEOUT_S)
         head = HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 1, 0)
-        asked.sendto(head + body, (0, 0))
+        netlink.sendto(head + body, (0, 0))
         while True:
-            data = asked.recv(1 << 16)
-            at = 0
-            while at + HEADER.size <= len(data):
-                length, kind, flags = HEADER.unpack_from(data, at)[:3]
+            data = netlink.recv(1 << 16)
+            offset = 0
+            while offset + HEADER.size <= len(data):
+                length, kind, flags = HEADER.unpack_from(data, offset)[:3]
                 if flags & NLM_F_DUMP_INTR:
                     raise OSError(errno.EINTR, os.strerror(errno.EINTR))
                 if kind == NLMSG_ERROR:
-                    raise _refused(data, at + HEADER.size)
+                    raise _refused(data, offset + HEADER.size)
                 if kind == NLMSG_DONE or length < HEADER.size:
                     return
-                yield _connection(family, data[at + HEADER.size : at + length])
-                at += (length + 3) & ~3
+                yield _connection(family, data[offset + HEADER.size : offset + length])
+                offset += (length + 3) & ~3
 
 
-def _refused(data: bytes, at: int) -> OSError:
+def _refused(data: bytes, offset: int) -> OSError:
     """``struct nlmsgerr``: the negative errno comes first; netlink(7)."""
-    number = -struct.unpack_from("=i", data, at)[0] if len(data) >= at + 4 else errno.EIO
+    number = -struct.unpack_from("=i", data, offset)[0] if len(data) >= offset + 4 else errno.EIO
     return OSError(number, os.strerror(number))
 
 
-def _connection(family: socket.AddressFamily, message: bytes) -> Connection:
+def _connection(family: socket.AddressFamily, message: bytes) -> DiagConnection:
     from_port, to_port, from_, to = MESSAGE.unpack_from(message)
     unread, unsent, inode = QUEUES.unpack_from(message, MESSAGE.size)
     long = 4 if family == socket.AF_INET else 16
     local = socket.inet_ntop(family, from_[:long]), from_port
     remote = socket.inet_ntop(family, to[:long]), to_port
-    return Connection(inode, local, remote, unread, unsent, _info(message))
+    return DiagConnection(inode, local, remote, unread, unsent, _info(message))
 
 
 def _info(message: bytes) -> bytes:
-    at = ATTRIBUTES_AT
-    while at + ATTRIBUTE.size <= len(message):
-        length, kind = ATTRIBUTE.unpack_from(message, at)
+    offset = ATTRIBUTES_AT
+    while offset + ATTRIBUTE.size <= len(message):
+        length, kind = ATTRIBUTE.unpack_from(message, offset)
         if kind == INET_DIAG_INFO and length >= ATTRIBUTE.size:
-            return message[at + ATTRIBUTE.size : at + length]
-        at += max(ATTRIBUTE.size, (length + 3) & ~3)
+            return message[offset + ATTRIBUTE.size : offset + length]
+        offset += max(ATTRIBUTE.size, (length + 3) & ~3)
     return b""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 
 from allaboard.hosts import proc
-from allaboard.hosts.sock_diag import established
+from allaboard.hosts.sock_diag import established_connections
 
 BYTES = struct.Struct("=QQ")
 BYTES_AT = 120
@@ -25,7 +25,11 @@ def socket_bytes(pids: Iterable[int]) -> int:
     if not inodes:
         return 0
     try:
-        return sum(sum(one.read(BYTES, BYTES_AT)) for one in established() if one.inode in inodes)
+        return sum(
+            sum(one.read(BYTES, BYTES_AT))
+            for one in established_connections()
+            if one.inode in inodes
+        )
     except (OSError, struct.error):
         return 0
 
@@ -34,7 +38,7 @@ def segments_in(inodes: set[int]) -> dict[int, int]:
     """Segments that came in so far on the open connections of these sockets, duplicates too; nothing of
     those where that is not to be seen."""
     try:
-        seen = (one for one in established() if one.inode in inodes)
-        return {one.inode: one.read(COUNT, SEGMENTS_AT)[0] for one in seen}
+        connections = (one for one in established_connections() if one.inode in inodes)
+        return {one.inode: one.read(COUNT, SEGMENTS_AT)[0] for one in connections}
     except (OSError, struct.error):
         return {}

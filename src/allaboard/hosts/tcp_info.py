@@ -12,45 +12,48 @@ from collections.abc import Iterable
 
 from allaboard.facts import Flow
 from allaboard.hosts import proc
-from allaboard.hosts.sock_diag import Connection, established
+from allaboard.hosts.sock_diag import DiagConnection, established_connections
 from allaboard.hosts.socket_bytes import BYTES, BYTES_AT
 
 MICROSECONDS, LONG_MICROSECONDS = struct.Struct("=I"), struct.Struct("=Q")
-RTT_AT, LEAST_AT, DELIVERS_AT, BUSY_AT = 68, 148, 160, 168
+RTT_AT, MIN_RTT_AT, DELIVERY_RATE_AT, BUSY_AT = 68, 148, 160, 168
 NEVER = 0xFFFFFFFF
 MICRO = 1e-6
 
 
-def flows(pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
+def tcp_flows(pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
     """The established connections of each of these processes; none of one that is gone, or another user's.
     Every process must be in this network namespace. Raises OSError where the kernel does not tell."""
     owners = {inode: pid for pid in pids for inode in proc.socket_inodes(pid)}
-    found: dict[int, list[Flow]] = defaultdict(list)
-    for one in established() if owners else ():
-        pid = owners.get(one.inode)
-        if pid is not None and one.info:
-            found[pid].append(_flow(one))
-    return {pid: tuple(many) for pid, many in found.items()}
+    flows_by_pid: dict[int, list[Flow]] = defaultdict(list)
+    for connection in established_connections() if owners else ():
+        pid = owners.get(connection.inode)
+        if pid is not None and connection.info:
+            flows_by_pid[pid].append(_flow(connection))
+    return {pid: tuple(flows_of_pid) for pid, flows_of_pid in flows_by_pid.items()}
 
 
-def _flow(one: Connection) -> Flow:
-    sent, received = one.read(BYTES, BYTES_AT)
-    (rtt,), (least,) = one.read(MICROSECONDS, RTT_AT), one.read(MICROSECONDS, LEAST_AT)
+def _flow(connection: DiagConnection) -> Flow:
+    sent, received = connection.read(BYTES, BYTES_AT)
+    (rtt,), (least,) = (
+        connection.read(MICROSECONDS, RTT_AT),
+        connection.read(MICROSECONDS, MIN_RTT_AT),
+    )
     return Flow(
-        local=_end(one.local),
-        remote=_end(one.remote),
+        local=_end(connection.local),
+        remote=_end(connection.remote),
         received=received,
         sent=sent,
-        unread=one.unread,
-        unsent=one.unsent,
+        unread=connection.unread,
+        unsent=connection.unsent,
         rtt=rtt * MICRO,
         least=least * MICRO if least != NEVER else 0.0,
-        busy=one.read(LONG_MICROSECONDS, BUSY_AT)[0] * MICRO,
-        delivers=float(one.read(LONG_MICROSECONDS, DELIVERS_AT)[0]),
+        busy=connection.read(LONG_MICROSECONDS, BUSY_AT)[0] * MICRO,
+        delivers=float(connection.read(LONG_MICROSECONDS, DELIVERY_RATE_AT)[0]),
     )
 
 
-def _end(where: tuple[str, int]) -> str:
+def _end(address_and_port: tuple[str, int]) -> str:
     """``127.0.0.1:21000``; TensorFlow's sockets are of IPv6 and hold IPv4 addresses mapped into it."""
-    address, port = where
+    address, port = address_and_port
     return f"{address.removeprefix('::ffff:')}:{port}"

@@ -6,24 +6,24 @@ import os
 from pathlib import Path
 
 from allaboard.facts import Task
-from allaboard.hosts.proc import TICK
+from allaboard.hosts.proc import TICKS_PER_SECOND
 
-MOST = 256
+MAX_THREADS = 256
 """Threads of one process that are looked at; the oldest come first."""
 
 
-def tasks(pid: int) -> dict[int, Task]:
+def thread_stats(pid: int) -> dict[int, Task]:
     """By kernel thread id; empty where the process is gone."""
-    found = {}
+    stats = {}
     try:
         names = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are enough
     except OSError:
         return {}
-    for name in sorted(names, key=int)[:MOST]:
-        seen = _task(Path(f"/proc/{pid}/task/{name}"))
-        if seen is not None:
-            found[int(name)] = seen
-    return found
+    for name in sorted(names, key=int)[:MAX_THREADS]:
+        task = _task(Path(f"/proc/{pid}/task/{name}"))
+        if task is not None:
+            stats[int(name)] = task
+    return stats
 
 
 def system_call(pid: int, tid: int) -> str:
@@ -43,6 +43,6 @@ def _task(folder: Path) -> Task | None:
         return None
     fields = tail.split()
     sleeps = next((x.split()[1] for x in lines if x.startswith("voluntary_ctxt_switches:")), "0")
-    called = head.partition(b"(")[2].decode("utf-8", "replace")
-    cpu = (int(fields[11]) + int(fields[12])) / TICK
-    return Task(called, cpu, int(sleeps), fields[0].decode())
+    name = head.partition(b"(")[2].decode("utf-8", "replace")
+    cpu = (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+    return Task(name, cpu, int(sleeps), fields[0].decode())

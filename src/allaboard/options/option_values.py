@@ -8,6 +8,7 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from allaboard.facts import Address
 from allaboard.options.usage_error import usage
 
 if TYPE_CHECKING:
@@ -124,8 +125,7 @@ def coordinator(address: str, tls: TlsFiles | None = None, named: str = "--coord
         named, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
     if "://" in address:
         return _etcd(address, tls, named)
-    host, _, port = address.rpartition(":")
-    if address and not (host and port.isdigit() and 0 < int(port) < 65536):
+    if address and not Address.from_endpoint(address).is_complete:
         usage(f"{named}{address}: wants HOST:PORT, e.g. {named}node0:29400")
     return address
 

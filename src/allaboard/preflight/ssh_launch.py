@@ -13,12 +13,13 @@ import threading
 from collections.abc import Sequence
 
 from allaboard.cluster.transport.etcd_url import is_etcd_url
+from allaboard.facts import Address
 from allaboard.options.usage_error import UsageError
 from allaboard.preflight.ssh_hosts import hosts_of, name, one_host
 from allaboard.preflight.ssh_output import Said, left_to_say
 from allaboard.preflight.ssh_wait import WRONG_USE, end, wait
 from allaboard.preflight.task import PORT
-from allaboard.preflight.tensorflow_cluster import address, of_hosts, tf_config
+from allaboard.preflight.tensorflow_cluster import of_hosts, tf_config
 
 SAFE = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10")
 """Asks for no password, and takes no host whose key is not known."""
@@ -126,12 +127,12 @@ def remote(given: argparse.Namespace, hosts: Sequence[str], rank: int, job: str)
 def _variables(hosts: Sequence[str], rank: int, meeting: str, framework: str) -> dict[str, str]:
     """What a launcher would set there for a job of this framework."""
     names = [name(h) for h in hosts]
-    first, _, port = (meeting or address(names[0], PORT)).rpartition(":")
+    first = Address.from_endpoint(meeting) if meeting else Address(names[0], str(PORT))
     if framework == "tensorflow":
-        return {"TF_CONFIG": tf_config(of_hosts(names, int(port), meeting), "worker", rank)}
+        return {"TF_CONFIG": tf_config(of_hosts(names, first.number, meeting), "worker", rank)}
     return {
         "RANK": str(rank),
         "WORLD_SIZE": str(len(hosts)),
-        "MASTER_ADDR": first.strip("[]"),
-        "MASTER_PORT": port,
+        "MASTER_ADDR": first.host,
+        "MASTER_PORT": first.port,
     }

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 
 from allaboard.facts import ClusterSpec
+from allaboard.facts.address import join
 
 
 def of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) -> dict[str, str]:
@@ -23,19 +24,14 @@ def of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) -> dict[st
     if len(places) != size or at is None or places[rank][0] != at:
         return {}  # as where tasks are not numbered host by host: srun --distribution
     return {
-        f"worker:{r}": address(spec.machines[n].name.text, port + i)
-        for r, (n, i) in enumerate(places)
+        f"worker:{r}": join(spec.machines[n].name.text, port + i) for r, (n, i) in enumerate(places)
     }
 
 
 def of_hosts(hosts: Sequence[str], port: int, first: str = "") -> dict[str, str]:
     """One worker a host; ``first`` is the address of the first one where it is another."""
-    cluster = {f"worker:{r}": address(host, port) for r, host in enumerate(hosts)}
+    cluster = {f"worker:{r}": join(host, port) for r, host in enumerate(hosts)}
     return cluster | ({"worker:0": first} if first else {})
-
-
-def address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def tf_config(cluster: dict[str, str], job: str, index: int) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from allaboard.analysis.network.link_faults import failed, faults, four, on
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Stage
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -30,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
         where = f"from {fault.host}" if fault.out else where
         groups = " | ".join(", ".join(p[:4]) for p in fault.parts)
         where = f"between {groups}" if groups else where
-        host = first.address.rpartition(":")[0].strip("[]")
+        host = Address.from_endpoint(first.address).host
         yield Claim(
             summary=f"small messages {where} arrive, but large ones are lost",
             who=on(view, *((fault.host,) if fault.host else (first.source, first.target))),

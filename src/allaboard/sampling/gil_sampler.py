@@ -25,7 +25,7 @@ from allaboard.analysis.stalls.gil_contention import (
 )
 from allaboard.facts import Grip
 from allaboard.formats.dumps.stack_frames import SpiedThread
-from allaboard.hosts.thread_stats import system_call, tasks
+from allaboard.hosts.thread_stats import system_call, thread_stats
 
 MOST = 8
 """Threads that are looked at more closely."""
@@ -48,14 +48,14 @@ class Grips:
         before, at = self._before.get(pid), monotonic()
         if before is not None and at - before.taken_at < MIN_LOOK_SPAN_S:
             return None  # too soon to tell; it stays what the next look is compared with
-        now = self._before[pid] = ThreadsSnapshot(at, tasks(pid))
+        now = self._before[pid] = ThreadsSnapshot(at, thread_stats(pid))
         if before is None or not possible_gil_waiters(before, now):
             return None
         first = await self._closely(pid, before, now)
         if not first.at_futex:
             return None
         await asyncio.sleep(max(0.0, now.taken_at + MIN_LOOK_SPAN_S - monotonic()))
-        again = ThreadsSnapshot(monotonic(), tasks(pid))
+        again = ThreadsSnapshot(monotonic(), thread_stats(pid))
         second = self._before[pid] = await self._closely(pid, first, again)
         return find_gil_grip(first, second, pid)
 

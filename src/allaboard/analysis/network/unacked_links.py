@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import msgspec
 
-from allaboard.facts import JobView, Member, Silence
+from allaboard.facts import Address, JobView, Member, Silence
 from allaboard.facts.memo import cached_per_view
 
 
@@ -30,7 +30,7 @@ def silent_links(view: JobView) -> tuple[SilentLink, ...]:
     found: dict[tuple[str, frozenset[str]], list[tuple[Member, str, Silence]]] = defaultdict(list)
     for member in view.alive:
         for silence in member.unanswered:
-            other = where.get(silence.address.rpartition(":")[0].strip("[]"), "")
+            other = where.get(Address.from_endpoint(silence.address).host, "")
             if other and other != member.who.host:
                 pair = frozenset((member.who.host, other))
                 found[silence.kind, pair].append((member, other, silence))
@@ -54,10 +54,10 @@ def _lost(cases: list[tuple[Member, str, Silence]]) -> tuple[str, str] | None:
 
 def hosts(view: JobView) -> dict[str, str]:
     """Addresses of the job's hosts, and whose they are."""
-    known = {k.address.rpartition(":")[0].strip("[]"): k.target for k in view.links}
+    known = {Address.from_endpoint(k.address).host: k.target for k in view.links}
     for one in view.members:  # of thousands of links few are listed
         own = one.declared.cluster.get(f"{one.who.job}:{one.who.index}") if one.declared else None
         if own is not None:
-            known.setdefault(own.rpartition(":")[0].strip("[]"), one.who.host)
+            known.setdefault(Address.from_endpoint(own).host, one.who.host)
     told = {m.facts.get("data address", ""): m.who.host for m in view.members}
     return {a: h for a, h in (known | told).items() if a and h}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.facts import (
+    Address,
     Answer,
     Call,
     Certainty,
@@ -61,20 +62,15 @@ class Attempt(NamedTuple):
     @property
     def numeric(self) -> str:
         """The address that the name led to; the name where none is known."""
-        return _bare(self.call.met.rpartition(":")[0]) or self.name
+        return Address.from_endpoint(self.call.met).host or self.name
 
     @property
     def port(self) -> str:
-        return self.call.address.rpartition(":")[2]
+        return Address.from_endpoint(self.call.address).port
 
     @property
     def name(self) -> str:
-        return _bare(self.call.address.rpartition(":")[0])
-
-
-def _bare(host: str) -> str:
-    """As commands take an address of IPv6: without the brackets that its port wants."""
-    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+        return Address.from_endpoint(self.call.address).host
 
 
 def attempt(view: JobView, *answers: Answer, served: bool = False) -> Attempt | None:

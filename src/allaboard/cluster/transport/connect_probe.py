@@ -10,7 +10,8 @@ import struct
 from typing import NamedTuple
 
 from allaboard.cluster.transport import protocol_sniffer, wire
-from allaboard.facts import Answer
+from allaboard.facts import Address, Answer
+from allaboard.facts.address import join
 from allaboard.probe.leader_port import met_itself
 
 CONNECT_TIMEOUT_S = 3.0
@@ -43,23 +44,6 @@ class ConnectResult(NamedTuple):
     tls: bool = False
 
 
-def split_address(address: str) -> tuple[str, int]:
-    """``host:port``, with IPv6 in brackets; raises ValueError."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{address}: not host:port")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[
-            1:-1
-        ]  # one pair: PyTorch looks MASTER_ADDR=[fd00::1] up as a name, which nobody has
-    return host, int(port)
-
-
-def join_address(host: str, port: int) -> str:
-    """``host:port`` as `split` reads it."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 SAFE_SEGMENT_BYTES = 536
 """Bytes of a segment that passes any path, RFC 879."""
 
@@ -73,7 +57,7 @@ async def connect_and_greet(
     """Connects to ``host:port`` and greets. Never raises but CancelledError. ``small``: the stream
     keeps to segments that pass where large packets are lost."""
     try:
-        host, port = split_address(address)
+        host, port = Address.from_endpoint(address).endpoint
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
@@ -82,7 +66,7 @@ async def connect_and_greet(
         return ConnectResult(Answer.FAILED, str(error))
     met = ConnectResult(Answer.FAILED, "no address")
     for family, kind, protocol, _, where in found[:4]:
-        numeric = join_address(str(where[0]), int(where[1]))
+        numeric = join(str(where[0]), int(where[1]))
         try:
             made = socket.socket(family, kind, protocol)
         except OSError as error:  # a kernel without this family
@@ -195,7 +179,7 @@ async def count_store_clients(address: str) -> int:
     writer = None
     try:
         async with asyncio.timeout(GREETING_TIMEOUT_S):
-            host, port = split_address(address)
+            host, port = Address.from_endpoint(address).endpoint
             reader, writer = await asyncio.open_connection(host, port)
             writer.write(ask)
             await reader.readexactly(len(wire.STORE_PING_NONCE))

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.connect_probe import GREETING_TIMEOUT_S, split_address
+from allaboard.cluster.transport.connect_probe import GREETING_TIMEOUT_S
+from allaboard.facts import Address
 
 SET_QUERY, GET_QUERY, CHECK_QUERY = 1, 3, 5
 """Queries of TCPStore's protocol; torch/csrc/distributed/c10d/TCPStoreBackend.hpp."""
@@ -83,7 +84,7 @@ class TcpAddressStore:
         return own.removeprefix("::ffff:")
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        host, port = split_address(self.address)
+        host, port = Address.from_endpoint(self.address).endpoint
         async with asyncio.timeout(GREETING_TIMEOUT_S):
             return await asyncio.open_connection(host, port)
 

@@ -19,7 +19,7 @@ from allaboard.formats import redaction
 from allaboard.hosts import proc, rank_processes
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.hosts.loaded_framework import loaded_framework
-from allaboard.hosts.process_sockets import sockets
+from allaboard.hosts.process_sockets import process_sockets
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import Grips
@@ -43,7 +43,7 @@ def chosen(targets: Sequence[str]) -> list[int]:
     living = [pid for pid in named if pid not in gone]
     pids = expand(living or named)
     if words or not targets:
-        pids += [p for p in rank_processes.find(words) if p not in pids]
+        pids += [p for p in rank_processes.find_ranks(words) if p not in pids]
     if not pids:
         which = f" with {' or '.join(words)} in its command line" if words else ""
         raise NoSuchProcessError(f"no Python process{which} whose environment says a rank")
@@ -61,8 +61,8 @@ def expand(pids: list[int]) -> list[int]:
             raise NoSuchProcessError(
                 f"{said(ended, 'this host')}; give the pids of ranks that live too"
             )
-        below = _below(pid) if rank_processes.identity(pid) is None else []
-        if not below and not rank_processes.python(pid, proc.command_line(pid)):
+        below = _below(pid) if rank_processes.rank_identity(pid) is None else []
+        if not below and not rank_processes.is_python(pid, proc.command_line(pid)):
             raise NoSuchProcessError(
                 f"{_named(pid)} is no Python process, and no rank of a job runs below it; give the pids of "
                 "ranks, or that of the launcher that started them"
@@ -74,17 +74,19 @@ def expand(pids: list[int]) -> list[int]:
 def _below(pid: int) -> list[int]:
     """The ranks that it started. Raises NoSuchProcessError where they are of several jobs."""
     under = proc.descendants_of(pid)
-    below = [p for p in rank_processes.find(()) if p in under]
+    below = [p for p in rank_processes.find_ranks(()) if p in under]
     jobs: dict[int, list[int]] = {}
     for one in below:
         jobs.setdefault(under[one].ppid, []).append(one)
-    told = [[resolve(rank_processes.environment(p)).rank for p in job] for job in jobs.values()]
+    told = [
+        [resolve(rank_processes.relevant_environment(p)).rank for p in job] for job in jobs.values()
+    ]
     if sum(map(len, map(set, told))) > len(set().union(*told)):
         names = "; ".join(f"{' '.join(map(str, job))} below {up}" for up, job in jobs.items())
         raise NoSuchProcessError(
             f"below {_named(pid)} run ranks of several jobs: {names}; give the pids of one job"
         )
-    return below or [p for p in under if rank_processes.identity(p) is not None]
+    return below or [p for p in under if rank_processes.rank_identity(p) is not None]
 
 
 def _named(pid: int) -> str:
@@ -104,7 +106,7 @@ async def look(pids: list[int]) -> HostLook:
     clock = SystemClock()
     start = clock.monotonic()
     host = os.uname().nodename
-    told = {p: rank_processes.environment(p) for p in pids}
+    told = {p: rank_processes.relevant_environment(p) for p in pids}
     records = {
         p: ProcessRecord(p, i, host, start, resolve(told[p]).rank) for i, p in enumerate(pids)
     }
@@ -129,7 +131,7 @@ async def look(pids: list[int]) -> HostLook:
                 ),
                 command=_command(p),
                 variables=told[p],
-                sockets=sockets(p),
+                sockets=process_sockets(p),
                 why=why[p],
             )
             for p in pids
@@ -141,7 +143,7 @@ async def look(pids: list[int]) -> HostLook:
 def _command(pid: int) -> tuple[str, ...]:
     """Its arguments; what its environment calls a secret does not leave this host."""
     line = proc.command_line(pid)[:64]
-    return tuple(redaction.command(line, redaction.secrets_of(proc.environment(pid))))
+    return tuple(redaction.command(line, redaction.secrets_of(proc.initial_environment(pid))))
 
 
 def _take(

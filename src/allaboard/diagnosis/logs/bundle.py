@@ -19,7 +19,7 @@ from allaboard.diagnosis.logs.input_files import exhibits
 from allaboard.facts import HostLook
 from allaboard.formats.redaction import command, redacted, secrets_of
 from allaboard.hosts.fingerprint import relevant_variables
-from allaboard.hosts.rank_processes import MEETING
+from allaboard.hosts.rank_processes import RENDEZVOUS_VARIABLES
 
 PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "tf_keras", "keras", "jax", "jaxlib", "numpy",
             "protobuf", "grpcio", "accelerate", "deepspeed", "horovod", "lightning", "ray", "mpi4py",
@@ -126,7 +126,7 @@ def _host() -> Iterator[str]:
             yield f"{name} {metadata.version(name)}"
         except metadata.PackageNotFoundError:
             continue
-    known = {n: os.environ[n] for n in MEETING if n in os.environ}
+    known = {n: os.environ[n] for n in RENDEZVOUS_VARIABLES if n in os.environ}
     for name, value in sorted({**relevant_variables(os.environ), **known}.items()):
         yield f"{name}={value}"
 

@@ -5,7 +5,7 @@ chief's is lost. Pure."""
 from __future__ import annotations
 
 from allaboard.analysis.parameter_servers.parameter_servers import chief
-from allaboard.facts import JobView
+from allaboard.facts import Address, JobView
 
 
 def is_kept_here(view: JobView) -> bool:
@@ -32,4 +32,4 @@ def _trains_here(view: JobView, task: tuple[str, int]) -> bool:
 
 
 def _host(address: str) -> str:
-    return address.rpartition(":")[0]
+    return Address.from_endpoint(address).host
